@@ -38,14 +38,25 @@ TEXTS = sorted(
     path
     for pattern in (*PLACES, "llpbench/**/*.html", "llpbench/**/*.j2", "docs/*.md", "*.md", "leaderboards/*.md")
     for path in ROOT.glob(pattern)
-    if path.name not in ("CHANGELOG.md", "tabllp_bdc.py", "bagging_dirichlet.py", Path(__file__).name)  # two are hashed
+    if path.name != Path(__file__).name
 )
+
+HASHED = {"tabllp_bdc.py": r"however: ", "bagging_dirichlet.py": r"however: "}
+"""files whose published runs would become stale if their message changed, and the phrase in it"""
 
 
 @pytest.mark.parametrize("pattern", BANNED)
 def test_no_text_has_a_banned_phrase(pattern: str) -> None:
     banned = re.compile(pattern)
     for path in TEXTS:
+        if HASHED.get(path.name) == pattern:
+            continue
         for number, line in enumerate(path.read_text(encoding="utf-8").lower().splitlines(), start=1):
             found = banned.search(line)
             assert found is None, f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+@pytest.mark.parametrize("name", HASHED)
+def test_no_exception_is_out_of_date(name: str) -> None:
+    (path,) = (path for path in TEXTS if path.name == name)
+    assert re.search(HASHED[name], path.read_text(encoding="utf-8").lower())

@@ -187,17 +187,19 @@ def predict(
     """Predict rows with a model of llpbench fit.
 
     With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are not
-    features, `prediction`, and the probability of each class. --interval adds the lower and upper end of an interval
-    of 95 % of each probability, and the standard error of its logit. --weight-column adds the expected number of
-    people of each class. In a .csv, text that a spreadsheet would read as
-    a formula begins with an apostrophe.
+    features, the column `prediction`, and the probability of each class. --interval adds the ends of a 95 % interval
+    of each probability, and the standard error of its logit. --weight-column adds the expected number of people of
+    each class. In a .csv, an apostrophe protects text that a spreadsheet would read as a formula.
     """
     from llpbench.owndata.row_files import write_rows
 
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
     if people and not whole_bags:
-        raise LLPBenchError(f"{people[0]} needs --whole-bags: all people of a row are predicted alike.")
+        raise LLPBenchError(
+            f"{people[0]} needs --whole-bags: all people of a row get the same prediction. Add --whole-bags, "
+            f"or leave {people[0]} out."
+        )
     if bags is not None and not whole_bags:
         raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
     if interval and bag_column:

@@ -1,4 +1,4 @@
-"""The bags of rows that come in batches: each bag gets a number when it is first seen."""
+"""Numbers for the bags of rows that are read in batches, in the order in which bags are first seen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BagCodes:
     """Numbers of bags, in the order in which they are first seen."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """`names` are the columns that name a bag."""
+        """Start without bags. `names` are the columns that name a bag."""
         self._names = list(names)
         self.labels: dict[Hashable, int] = {}
         self._known: dict[str, dict[tuple[type, Hashable], str | None]] = {name: {} for name in self._names}
@@ -54,7 +54,7 @@ class BagCodes:
         return found
 
     def _texts_of(self, batch: RowBatch, name: str) -> tuple[IntArray, list[str | None]]:
-        """Return the place of each row's key [rows] in a list of texts; the last one, None, is that of missing keys."""
+        """Return the position of each row's key [rows] among distinct keys, and the keys; the last one is None."""
         codes, uniques = pd.factorize(column_of(batch.frame, name, batch.part))
         values, known = [(type(value), value) for value in uniques.tolist()], self._known[name]
         if new := [place for place, value in enumerate(values) if value not in known]:
@@ -70,7 +70,7 @@ class BagCodes:
 
 @dataclass(frozen=True, eq=False)
 class CountedLabels(BagLabels):
-    """Labels of bags whose rows were counted, and are not at hand: `of_row` has one row of each."""
+    """Labels of bags whose rows were counted and are not in memory. `of_row` has one row for each bag."""
 
     rows: IntArray | None = None
     """[bags]"""

@@ -1,4 +1,4 @@
-"""Columns that say which bag a row is of, or what was counted there: they explain counts without any other feature."""
+"""Columns that name bags or repeat their counts. They would explain the counts without any other feature."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from llpbench.data.frames import is_numeric
 from llpbench.owndata.marks import csv_line
 
 _FEWEST_BAGS = 5
-"""in which a column that agrees with all of them is no chance"""
+"""Number of bags from which agreement of a column with all bags is not a coincidence."""
 _NEARLY_ALL = 0.95
-"""share of bags whose counts a column repeats"""
+"""Share of bags whose counts a column must repeat."""
 _ROUNDED = 0.0051
-"""difference of shares that are printed with two digits"""
+"""Rounding error of shares with two digits."""
 
 
 class BagColumn(UserWarning):
-    """A column names the bags, or repeats their counts, and is taken as a feature."""
+    """A feature names bags or repeats their counts."""
 
 
 def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
-    """One line that names such columns, and says how to leave them out; "" if there are none.
+    """Return a message that names columns that identify bags or repeat their counts; "" if there are none.
 
-    `keys`: columns that somebody has asked for. A text that is another one in each bag is a name of it. A number that
-    is the same in all rows of a bag, and its count or share of a class, is no feature of a row.
+    A column of texts with a different value in each bag names bags. A column of numbers repeats counts if it has one
+    value in each bag, which is the count or share of a class. `keys` are columns that the user wants as features.
     """
     bags = len(train.sizes)
     if bags < _FEWEST_BAGS or len(frame) < 2 * bags:
@@ -44,19 +44,19 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
             names += [name] * (len(values) == bags)
         elif _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
             repeats.append(name)
-    told = [f"another value in each bag, as names of bags have: {', '.join(map(repr, names))}"] if names else []
-    told += [f"the counts or shares of the bags: {', '.join(map(repr, repeats))}"] if repeats else []
+    told = [f"different values in all bags: {', '.join(map(repr, names))}"] if names else []
+    told += [f"counts or shares of the bags: {', '.join(map(repr, repeats))}"] if repeats else []
     if not told:
         return ""
     found = [str(name) for name in (*names, *repeats)]
     return (
-        f"taken as features, though columns hold {'; '.join(told)}. They explain counts without any other feature. To "
-        f"leave out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
+        f"some features identify bags ({'; '.join(told)}). They explain the counts without any other feature. To leave "
+        f"them out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
 
 
 def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
-    """Whether a number for each bag [bags] is its count, share or percentage of a class."""
+    """Return whether numbers [bags] are the counts, shares or percentages of a class."""
     known: IntArray = np.flatnonzero(train.known)
     if len(known) < _FEWEST_BAGS:
         return False

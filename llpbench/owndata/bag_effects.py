@@ -1,18 +1,23 @@
-"""Rows of known bags: what the counts of a bag say of its rows, beyond their features.
+"""Rows of known bags: predictions that use the counts of a row's bag in addition to its features.
 
-The logits of a row in bag k are s z + a + b_k: z those of the model, s its spread inside bags, a an offset and
-b_k ~ N(0, tau^2) the effect of the bag. A model that has seen a bag has learned part of its effect already, trees
-nearly all of it. So s and tau are chosen by what counts say of held-out predictions: each bag is predicted by a model
-that was fitted without it. The effects themselves are the posterior mode at this s and tau.
+The logits of a row in bag k are s z + a + b_k, where z are the logits of the model, s is a factor for their spread
+inside bags, a is an offset, and b_k ~ N(0, tau^2) is the effect of the bag.
 
-Counts tell how far z holds between bags, not inside them. Where bags have large effects of their own, z may hold
-between bags by chance alone. So the prior of s has two parts. In the first, features hold inside bags: log-normal,
-around 1 where tau is 0 and around a third where tau is large. In the second they do not, and s is `_LEAST`: rows of a
-bag keep their order and get about its share. The larger tau, the likelier the second part, and the more evidence of
-held-out bags the first one needs. Logits that hardly vary inside bags do no harm and keep their spread.
+A model that was fitted to a bag has already learned a part of its effect. Trees learn nearly all of it. Therefore s and
+tau are estimated from held-out predictions, where each bag is predicted by a model fitted without it. The effects are
+the posterior mode at this s and tau.
 
-Evidence cannot replace this caution (`benchmarks/natural.py`): in hotel bookings by country half of the spread is
-best, in Covid tests by clinic none, and held-out bags support neither.
+Counts show whether z is right between bags, not inside bags. If bags have large effects, z may agree with the counts by
+chance. So the prior of s has two components:
+
+- Features hold inside bags. Then s is log-normal, around 1 if tau is 0 and around a third if tau is large.
+- Features do not hold inside bags. Then s is `_LEAST`: rows of a bag keep their order and get about its share.
+
+The larger tau, the larger is the prior probability of the second component. Logits that hardly vary inside bags do no
+harm and keep their spread.
+
+Evidence cannot replace this prior (`benchmarks/natural.py`). In hotel bookings by country half of the spread is best,
+in Covid tests by clinic none, and held-out bags support neither.
 """
 
 from __future__ import annotations
@@ -30,42 +35,42 @@ from llpbench.core.distinct import distinct_rows
 from llpbench.core.seeding import generator
 
 FEWEST_BAGS = 6
-"""known bags below which none are held out"""
+"""Smallest number of known bags for which bags are held out."""
 _FOLDS, _FOLDS_OF_MANY_ROWS, _MANY_ROWS = 3, 2, 100_000
 _LEAST = 0.05
-"""spread where held-out bags do not show that features help"""
+"""Spread if held-out bags do not show that features help."""
 _SPREADS = (_LEAST, 0.1, 0.18, 0.3, 0.45, 0.65, 1.0)
-"""of logits inside bags; never wider than the model's"""
+"""Possible spreads. None is larger than the model's."""
 _TAUS = (0.01, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)
-"""standard deviations of effects of bags on logits"""
+"""Possible standard deviations of effects of bags on logits."""
 _LOG_STD = 0.3
-"""prior standard deviation of log s: within a factor of two"""
+"""Prior standard deviation of log s."""
 _NARROW = 0.3
-"""the middle of the prior of s where bags have large effects"""
+"""Median of the prior of s if bags have large effects."""
 _CONFOUNDED = 0.06
-"""variance of effects of bags at which the middle of the prior is half-way to that"""
+"""Variance of effects of bags at which the median of the prior is half-way to that."""
 _EVEN = 0.25
-"""standard deviation of effects of bags at which it is as likely as not beforehand that features hold inside bags"""
+"""Standard deviation of effects of bags at which both components of the prior have probability 1/2."""
 _HARMLESS = 0.07
-"""standard deviation of logits inside bags that costs no more than 0.001 nats where features tell nothing"""
+"""Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
 
 Learner = Callable[[BaggedRows, Rows], FloatArray]
-"""fits to bags of known counts, and predicts rows: [rows, classes]"""
+"""Function that fits to bags with known counts and returns predictions of rows [rows, classes]."""
 
 
 @dataclass(frozen=True, eq=False)
 class KnownBags:
-    """How predictions of rows change where their bag is known."""
+    """Adjustment of predictions for rows of known bags."""
 
     spread: float
-    """s, which logits are multiplied by"""
+    """s, the factor of the logits"""
     deviation: float
     """tau"""
     effects: FloatArray
     """[bags, classes] a + b_k; NaN where counts are suppressed"""
 
     def __call__(self, proba: FloatArray, bags: IntArray) -> FloatArray:
-        """Probabilities [rows, classes] of rows of bags [rows] (-1: unknown)."""
+        """Return probabilities [rows, classes]. `bags` [rows] are positions of known bags, -1 for other bags."""
         given: BoolArray = np.asarray(np.isfinite(self.effects).all(axis=1))
         known = (bags >= 0) & given[bags]
         moved = proba.copy()
@@ -74,10 +79,10 @@ class KnownBags:
 
 
 def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatArray:
-    """[rows, classes] of each bag by a model that was fitted without it.
+    """Return predictions [rows, classes] of each bag by a model that was fitted without it.
 
-    Each fold has bags of all shares. Predictions are mixed with the uniform ones, these at 1/(2 rows): a class that no
-    bag outside a fold has must not be impossible.
+    Each fold has bags of all shares. Predictions are mixed with uniform ones of weight 1/(2 rows), so that no class has
+    probability 0.
     """
     rows, classes = len(known.bag_of_row), known.counts.shape[1]
     folds = min(_FOLDS if rows <= _MANY_ROWS else _FOLDS_OF_MANY_ROWS, len(known.sizes))
@@ -87,7 +92,7 @@ def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatA
         held = fold_of_bag == fold
         inside = np.flatnonzero(held[known.bag_of_row])
         rest = known.some(~held)
-        if rest.prior.max() == 1.0:  # one class alone is left to learn from
+        if rest.prior.max() == 1.0:  # only one class is left in training
             found[inside] = rest.prior
         else:
             found[inside] = learn(rest, Rows(*(part[inside] for part in known.rows)))
@@ -96,7 +101,7 @@ def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatA
 
 
 def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
-    """[bags] a fold for each: of every few bags of similar shares one in each fold."""
+    """Return the fold of each bag [bags]. Bags of similar shares are in different folds."""
     rng = generator(seed, "held-out bags of folds")
     share = proportions[:, proportions.mean(axis=0).argmin()]
     order = np.lexsort((rng.random(len(share)), share))
@@ -108,12 +113,12 @@ def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
 
 
 def learn_known_bags(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> KnownBags:
-    """Spread and effects of the bags of `known`, from predictions of its rows by the model, and held-out ones.
+    """Return spread and effects of the bags of `known`, from predictions by the model and held-out predictions.
 
-    None of the latter: the bags are too few, their spread is 1 and effects are those of `BagCounts.bag_effects`.
+    Without held-out predictions (too few bags) the spread is 1, and effects are those of `BagCounts.bag_effects`.
     """
     counts, same = BagCounts(known), distinct_rows(known.rows)
-    if same is not None:  # rows that are the same are predicted alike in their bag
+    if same is not None:  # equal rows of a bag have equal predictions
         counts, first = counts.folded(same)
         fitted, held_out = fitted[first], None if held_out is None else held_out[first]
     if held_out is None:
@@ -126,7 +131,7 @@ def learn_known_bags(known: BaggedRows, fitted: FloatArray, held_out: FloatArray
 
 
 def _spread_and_deviation(known: BaggedRows, counts: BagCounts, logits: FloatArray) -> tuple[float, float]:
-    """The posterior means of log s and log tau on a grid."""
+    """Return the posterior means of s and tau, computed in logarithms on a grid."""
     evidence = np.zeros((len(_SPREADS), len(_TAUS)))
     for i, spread in enumerate(_SPREADS):
         scaled = spread * logits
@@ -141,7 +146,7 @@ def _spread_and_deviation(known: BaggedRows, counts: BagCounts, logits: FloatArr
 
 
 def _prior() -> FloatArray:
-    """[spreads, taus] prior probability of each spread, given tau."""
+    """Return the prior probability of each spread, given tau [spreads, taus]."""
     taus = np.array(_TAUS)
     center = 1 - (1 - _NARROW) * taus**2 / (taus**2 + _CONFOUNDED)
     hold = softmax(-0.5 * (np.log(np.array(_SPREADS)[:, None] / center) / _LOG_STD) ** 2, axis=0)
@@ -152,7 +157,7 @@ def _prior() -> FloatArray:
 
 
 def _inside(logits: FloatArray, counts: BagCounts) -> float:
-    """Standard deviation of logits inside bags; of two classes that of their difference."""
+    """Return the standard deviation of logits inside bags; for two classes that of their difference."""
     centered = logits - logits.mean(axis=1, keepdims=True)
     sums = np.stack([counts.sums(each) for each in centered.T], axis=1)
     away = centered - (sums / counts.sizes[:, None])[counts.bag_of_row]
@@ -162,9 +167,9 @@ def _inside(logits: FloatArray, counts: BagCounts) -> float:
 def counts_evidence(
     counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
-    """Effects, and the log evidence of counts, which compares logits: multinomial with the mean prediction of a bag.
+    """Return effects, and the log evidence of counts: multinomial with the mean prediction of a bag.
 
-    The sum of independent rows varies a little less. A normal approximation would not do for counts of 0 and 1.
+    The sum of independent rows varies slightly less. A normal approximation is too coarse for counts of 0 and 1.
     """
     effects, evidence = counts.effects_of_spread(logits, tau, start)
     if counts.noise:
@@ -178,13 +183,13 @@ def counts_evidence(
 
 
 def total_shares(known: BaggedRows) -> FloatArray:
-    """[classes] share of each class in all counts; negative ones of noise offset others, unlike in `prior`."""
+    """Return the share of each class in all counts [classes]. Unlike in `prior`, negative counts reduce the sum."""
     total = known.counts.sum(axis=0).clip(min=0)
     return np.asarray(total / total.sum()) if known.noise and total.sum() > 0 else known.prior
 
 
 def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: FloatArray | None = None) -> FloatArray:
-    """[classes] what, added to the logits of all rows, makes their mean prediction the share of all known counts."""
+    """Return the offset [classes] of logits that makes the mean prediction equal to the share of all known counts."""
     target = total_shares(known).clip(0.5 / len(known.bag_of_row))
     target = target / target.sum()
     offset: FloatArray = np.zeros(len(target))
@@ -197,7 +202,7 @@ def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: 
 
 
 def added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: float) -> FloatArray:
-    """[rows, classes] predictions, those of the rows `chosen` made to add up to the counts of the bags they are."""
+    """Return predictions [rows, classes]. The rows `chosen` are whole bags and add up to their counts."""
     found = proba.copy()
     if len(chosen):
         found[chosen] = adding_up(spread * log_of(proba[chosen]), whole)
@@ -205,7 +210,7 @@ def added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: flo
 
 
 def assigned_labels(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArray:
-    """[rows] labels, those of the rows `chosen` as many of each as the counts of the bags they are say."""
+    """Return labels [rows]. The rows `chosen` are whole bags; the numbers of their labels are the counts."""
     labels: IntArray = proba.argmax(axis=1)
     if len(chosen):
         labels[chosen] = assigned(log_of(proba[chosen]), whole)
@@ -213,7 +218,7 @@ def assigned_labels(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> I
 
 
 def of_all_bags(learned: KnownBags, known: BoolArray) -> KnownBags:
-    """The same for all bags [bags], known or not."""
+    """Return effects for all bags [bags]; those of unknown bags are NaN."""
     effects = np.full((len(known), learned.effects.shape[1]), np.nan)
     effects[known] = learned.effects
     return replace(learned, effects=effects)

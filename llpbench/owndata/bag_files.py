@@ -1,4 +1,4 @@
-"""A table of bags in a file: a line a bag with a column a class, or a line a bag and class."""
+"""Tables of bags in files: a line for each bag with a column for each class, or a line for each bag and class."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _MOST_MARKS = 5
 
 @dataclass(frozen=True)
 class BagFile:
-    """A file, and what its columns say."""
+    """A file of bags and the roles of its columns."""
 
     path: Path
     keys: Sequence[str]
-    """the columns that name a bag"""
+    """columns that name a bag"""
     counts: Sequence[str]
-    """the columns with counts, or none: texts that name one or several (`split_names`)"""
+    """columns with counts; each text names one or several (`split_names`)"""
     proportions: Sequence[str]
-    """the columns with proportions, or none"""
+    """columns with proportions"""
     class_column: str | None = None
-    """of a long table, a line a bag and class: which class"""
+    """column with the class, in a table with a line for each bag and class"""
     size_column: str | None = None
-    """how many rows the whole bag has"""
+    """column with the number of rows of the whole bag"""
     suppressed: Sequence[str] = ()
-    """what stands where nothing is told, beside empty cells"""
+    """marks of suppressed numbers, in addition to empty cells"""
     form: FileFormat = AS_IT_SHOWS
-    """how it is written, where that does not show"""
+    """format of the file, as far as the user has set it"""
 
     def read(self) -> dict[str, Any]:
-        """The arguments of `LLPClassifier.fit` that it holds.
+        """Return the table as arguments of `LLPClassifier.fit`.
 
-        Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for what is no number.
+        Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for texts among numbers.
         """
         if bool(self.counts) == bool(self.proportions):
             raise LLPBenchError(
@@ -89,7 +89,7 @@ class BagFile:
         return sizes[~bags.duplicated()]
 
     def _numbers(self, frame: pd.DataFrame, names: Sequence[str], *, whole: bool = False) -> pd.DataFrame:
-        """Columns as numbers, NaN where they are empty or suppressed; percents as shares. All have one decimal mark."""
+        """Return columns as numbers: NaN if empty or suppressed, percentages as shares. All have one decimal mark."""
         columns = {name: column_of(frame, name, self.path) for name in names}
         missing = {*self.suppressed, *STR_NA_VALUES}
         every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
@@ -119,7 +119,7 @@ class BagFile:
         return pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
 
     def _tell(self, found: dict[str, NumberText]) -> None:
-        """Warn of spellings (`FileNote`), of the first column that has one."""
+        """Warn (`FileNote`) about the first column with numbers that Python does not read."""
         first = next((name for name, each in found.items() if each.example is not None), None)
         if first is not None:
             warnings.warn(f"file {str(self.path)!r}: {reading_of(first, found[first])}.", FileNote, stacklevel=3)

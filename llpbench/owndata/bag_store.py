@@ -1,7 +1,7 @@
-"""Rows as bins of their features, ordered by bag, in temporary files, for passes over more rows than memory holds.
+"""Temporary files with the bins of all rows, ordered by bag, for passes over more rows than memory holds.
 
-A row takes two bytes a feature. Files hold whole bags, about 64 MB each, and are read one after the other. Groups of
-bags are those of `BagGroups`, so sums are added in the same order as in memory.
+A row takes two bytes for each feature. Files hold whole bags, about 64 MB each, and are read one after the other.
+Groups of bags are those of `BagGroups`, so sums are added in the same order as in memory.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class _File:
-    """Some bags in a row."""
+    """Some consecutive bags."""
 
     path: Path
     first: int
-    """its first bag"""
+    """position of its first bag"""
     rows: int
     groups: tuple[slice, ...]
-    """bags that are looked at together"""
+    """bags that are processed together"""
 
 
 class BagStore:
-    """The rows of all bags as bins. A context manager, which deletes the files."""
+    """Bins of the rows of all bags. A context manager, which deletes the files."""
 
     def __init__(self, components: Components, sizes: IntArray) -> None:
-        """`sizes` [bags] are the rows of each bag. Raises `DataError` if the disk has no room for them."""
+        """Create files for bags of `sizes` rows [bags]. Raises `DataError` if the disk has no room for them."""
         self._components, self._sizes = components, sizes
         self._starts = np.append(0, np.cumsum(sizes))
         self._features = len(components.fine_bins)
@@ -68,7 +68,7 @@ class BagStore:
 
     @property
     def bytes(self) -> int:
-        """Size of the temporary files."""
+        """Size of the temporary files in bytes."""
         return 2 * self._features * int(self._sizes.sum())
 
     def __enter__(self) -> Self:
@@ -145,7 +145,7 @@ class BagStore:
 
 
 def _groups(starts: IntArray) -> Iterator[slice]:
-    """Yield bags that are looked at together, as `BagGroups` does; `starts` [bags + 1] are numbers of rows."""
+    """Yield bags that are processed together, as `BagGroups` does; `starts` [bags + 1] are positions of rows."""
     first, bags = 0, len(starts) - 1
     while first < bags:
         fitting = int(np.searchsorted(starts, starts[first] + many_rows._ROWS, side="right")) - 1

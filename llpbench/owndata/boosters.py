@@ -1,6 +1,6 @@
-"""Boosters of a file from outside, tried in a process of its own: XGBoost ends its process over some forged ones.
+"""Check of boosters from untrusted files in a separate process, because some forged boosters crash XGBoost.
 
-A tree whose nodes or features lead out of its arrays, or round in a circle, is none that XGBoost has made.
+XGBoost never writes a tree with nodes or features outside its arrays, or with a cycle.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import Sequence
 from typing import Any
 
 _SECONDS = 120.0
-"""that all boosters of a model may take to load"""
+"""Time limit for loading all boosters of a model."""
 _MOST_CATEGORIES = 2**24
-"""that XGBoost knows of a feature"""
+"""Largest number of categories of a feature in XGBoost."""
 _OF_NODES = (
     *("left_children", "right_children", "split_indices", "split_conditions", "split_type"),
     *("default_left", "base_weights"),
 )
-"""parts of a tree with a value a node"""
+"""Parts of a tree that have a value for each node."""
 
 
 _sound: set[bytes] = set()
-"""Digests of boosters that this process has made or tried: a new process takes seconds."""
+"""Digests of boosters that this process has written or checked. Checking takes seconds, so it is done once."""
 
 
 class UnsoundError(ValueError):
@@ -34,12 +34,12 @@ class UnsoundError(ValueError):
 
 
 def keep_sound(booster: bytes) -> None:
-    """Remember a booster that XGBoost has just written in this process."""
+    """Mark a booster that XGBoost has just written in this process as checked."""
     _sound.add(hashlib.sha256(booster).digest())
 
 
 def require_sound(boosters: Sequence[bytes]) -> None:
-    """Raise `UnsoundError` unless XGBoost loads all of these, and every tree is one."""
+    """Raise `UnsoundError` unless XGBoost loads all boosters and all trees are valid."""
     boosters = [each for each in boosters if hashlib.sha256(each).digest() not in _sound]
     if not boosters:
         return
@@ -62,7 +62,7 @@ def require_sound(boosters: Sequence[bytes]) -> None:
 
 
 def main() -> None:
-    """Load boosters, and fail if one is damaged, in whichever way."""
+    """Load boosters in a separate process. Any error means that one is damaged."""
     import xgboost
 
     for content in pickle.load(sys.stdin.buffer):
@@ -81,7 +81,7 @@ def _require_trees(learner: dict[str, Any]) -> None:
 
 
 def _require_tree(tree: dict[str, Any], features: int) -> None:
-    """Walk through the nodes that rows can reach."""
+    """Visit the nodes that rows can reach. Raise an error for an invalid tree."""
     nodes = int(tree["tree_param"]["num_nodes"])
     _require(nodes > 0 and all(len(tree[part]) == nodes for part in _OF_NODES))
     segments = zip(tree["categories_segments"], tree["categories_sizes"], strict=True)

@@ -1,10 +1,14 @@
-"""Which method for your bags: several compared by repeated cross-validation over whole bags, without labels.
+"""Comparison of methods on your bags by repeated cross-validation over whole bags, without labels.
 
-Bags are split into folds; a method learns from the others and is judged by how far its mean predictions are from the
-proportions of those held out (KL divergence). Folds share most of their training bags, so that their differences are no
-independent numbers: intervals are those of Nadeau & Bengio (2003), whose variance is larger by the ratio of held-out to
-training bags, and hold for all differences together. Another method than the reference is advised only where its whole
-interval lies above zero, and where bags have no causes of their own: else what meets bags may rank rows wrongly.
+Each method is fitted to all folds but one. The criterion is the KL divergence of its mean predictions from the
+proportions of the held-out bags.
+
+Folds share most of their training bags, so their differences are not independent. Intervals are those of Nadeau &
+Bengio (2003), whose variance is larger by the ratio of held-out to training bags. They hold for all differences
+together.
+
+Another method than the reference is recommended only if its whole interval is above zero and bags are not confounded.
+On confounded bags a method that predicts bags well may rank rows wrongly.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)
@@ -43,11 +47,11 @@ from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
-"""unless somebody says otherwise"""
+"""Default methods."""
 DECIDES = "kl"
-"""the criterion that decides: of four the one whose favourite loses least by labels (`docs/choosing.md`)"""
+"""Criterion of the recommendation. Of four criteria its choice loses least by labels (`docs/choosing.md`)."""
 _TRIED, _FEWEST_TRIED = 8, 8
-"""one bag in so many is enough to see how long a method takes, and so many at least"""
+"""Times are estimated on one of `_TRIED` bags, and on at least `_FEWEST_TRIED` bags."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +68,23 @@ class MethodChoice:
     """Result of a comparison."""
 
     board: pd.DataFrame
-    """a row a method, the best first: `method`, the mean over folds of every coarse-grained criterion, `gain` over
-    the reference in the one that decides with its interval (`low`, `high`), and `seconds` of a fit; last the methods
-    that failed, with the reason in `failure` ("" for all others) and nothing else"""
+    """a row for each method, the best first: `method`, means over folds of all coarse-grained criteria, `gain` over the
+    reference in the criterion of the recommendation with its interval (`low`, `high`), and `seconds` of a fit; methods
+    that failed are last and have only the reason in `failure` ("" for all others)"""
     folds: pd.DataFrame
-    """a row for each `repeat`, `fold` and `method`: every criterion, and `seconds`"""
+    """a row for each `repeat`, `fold` and `method`: all criteria, and `seconds`"""
     bags: pd.DataFrame
-    """a row for each `method`, `bag` (with its `place` in their order) and `class`: its `rows`, `known` share, and
-    `predicted` share when it was held out (mean over repeats)"""
+    """a row for each `method`, `bag` (its position is `place`) and `class`: number of `rows`, `known` share, and
+    `predicted` share when the bag was held out (mean over repeats)"""
     reference: str
-    """what others are compared with: the union if it is among them, else the method with the best mean criterion; a
-    method that failed is neither"""
+    """method that others are compared with: the union, or without it the method with the best mean criterion; never a
+    method that failed"""
     best: str
-    """the method that is advised"""
+    """recommended method"""
     advice: str
-    """in a few sentences"""
+    """reasons for the recommendation, in a few sentences"""
     union: LLPClassifier | None
-    """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared, or
-    failed"""
+    """`method="auto"`, fitted to all bags; its `doubts_` are part of the advice; None if not compared or failed"""
 
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
@@ -102,7 +105,7 @@ def choose(
     progress: bool | Callable[[str], None] = True,
     **given: Any,
 ) -> MethodChoice:
-    """Compare methods on bags, some of them held out.
+    """Compare methods on held-out bags, without labels.
 
     Parameters
     ----------
@@ -149,7 +152,7 @@ def choose(
     candidates = _candidates(methods, random_state)
     if given.get("labels") is not None:
         raise LLPBenchError("labels= is not used in comparisons. Leave it out.")
-    read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
+    read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks all arguments
     frame = as_frame(X).drop(columns=read.key_features_)
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
@@ -199,9 +202,9 @@ def choose(
     unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if reference != union:
-        advice += f" Since auto is not compared, {reference} takes its place, by its mean {DECIDES.upper()}."
+        advice += f" auto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
-        advice += f" Not compared, since a fit failed: {_listed([*failures])}."
+        advice += f" Not compared, because a fit failed: {_listed([*failures])}."
     board = board.assign(failure="")
     board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
     predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
@@ -211,13 +214,13 @@ def choose(
 
 
 def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
-    """The method with the best mean criterion, in whatever order methods are named."""
+    """Return the method with the best mean criterion; the order of names does not matter."""
     means = folds.groupby("method", sort=False)[DECIDES].mean()[[*candidates]]
     return str(means.idxmax() if CRITERIA[DECIDES].maximise else means.idxmin())
 
 
 def _reason(error: Exception) -> str:
-    """Why a fit failed, on one line."""
+    """Return the reason of a failure, on one line."""
     return one_line(str(error)) if isinstance(error, LLPBenchError) else reason_of(error)
 
 
@@ -229,7 +232,7 @@ def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> 
 
 
 def compared(folds: pd.DataFrame, reference: str, criterion: str) -> pd.DataFrame:
-    """The board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion."""
+    """Return the board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion."""
     sign = 1.0 if CRITERIA[criterion].maximise else -1.0
     means = folds.drop(columns=["repeat", "fold"]).groupby("method", sort=False).mean()
     scores = folds.pivot(index=["repeat", "fold"], columns="method", values=criterion)
@@ -243,10 +246,10 @@ def compared(folds: pd.DataFrame, reference: str, criterion: str) -> pd.DataFram
 
 
 def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Difference:
-    """The mean of paired differences over folds with its 95 % interval, by the corrected resampled t.
+    """Return the mean of paired differences over folds with its 95 % interval, by the corrected resampled t.
 
-    Nadeau & Bengio 2003: the variance of the mean of J differences is (1/J + ratio) s^2, `ratio` that of held-out to
-    training bags, since folds share training bags. The level is divided by the number of `comparisons` (Bonferroni).
+    The variance of the mean of J differences is (1/J + ratio) s^2 (Nadeau & Bengio 2003), because folds share training
+    bags. `ratio` is that of held-out to training bags. The level is divided by `comparisons` (Bonferroni).
     """
     number, mean = len(differences), float(differences.mean())
     spread = np.sqrt((1 / number + ratio) * differences.var(ddof=1))
@@ -255,15 +258,15 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Di
 
 
 def _ties_yardstick(board: pd.DataFrame) -> bool:
-    """Whether the reference of a board is not significantly better than the baseline."""
+    """Return whether the reference of a board is not significantly better than the baseline."""
     return bool(board.set_index("method").loc[YARDSTICK, "high"] >= 0)
 
 
 def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
-    """The method to take, and why, in a few sentences. `unsure`: those not significantly better than the baseline.
+    """Return the recommended method, and the reasons. `unsure`: methods not significantly better than the baseline.
 
-    Another than the reference only where it is ahead beyond chance, and only where bags have no causes of their own:
-    else what meets held-out bags may rank rows the wrong way round.
+    Another method than the reference is recommended only if it is significantly better and bags are not confounded. On
+    confounded bags a method that predicts held-out bags well may rank rows in the wrong order.
     """
     rows = {row["method"]: row for row in board.to_dict("records")}
     del rows[YARDSTICK]
@@ -274,26 +277,27 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
     best = reference
     if ahead and doubts is not None and doubts.confounded:
         told = [
-            f"Take {reference}: {_listed(ahead)} meets held-out bags better ({_interval(others[ahead[0]])}), but "
-            f"{100 * doubts.unexplained:.0f} % of how bags differ is of their own, so that held-out bags may mislead."
+            f"Use {reference}. {_listed(ahead)} predicts held-out bags better ({_interval(others[ahead[0]])}), but "
+            f"features do not explain {100 * doubts.unexplained:.0f} % of the variance of bags. So held-out bags may "
+            "mislead."
         ]
     elif ahead:
         best = ahead[0]
         told = [
-            f"Take {best}: beyond chance it meets held-out bags better than {reference} ({_interval(others[best])})."
+            f"Use {best}. It predicts held-out bags significantly better than {reference} ({_interval(others[best])})."
         ]
     elif reference in unsure:
-        told = [f"Held-out bags cannot tell; {reference} is what is taken unless they do."]
+        told = [f"Use {reference}. Held-out bags do not show which method is better."]
     else:
-        told = [f"Take {reference}: no method meets held-out bags better by more than chance."]
+        told = [f"Use {reference}. No method predicts held-out bags significantly better."]
     if level and not ahead:
-        told.append(f"It does not differ significantly from {_listed(level)}: a tie, so {reference} is taken.")
+        told.append(f"It does not differ significantly from {_listed(level)}.")
     if behind:
         told.append(f"Clearly behind it: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
     if best in unsure:
         told.append(
-            f"Not even {YARDSTICK}, which gives every bag the mean share, differs significantly from {best}: bags are "
-            "too few or too similar."
+            f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
+            "are too few or too similar."
         )
     told.append("Held-out bags show how well shares of new bags are predicted. Only labels show how well rows rank.")
     return best, " ".join(told)
@@ -308,7 +312,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _Bagged:
-    """Rows in bags, some of them held out."""
+    """Rows in bags, and the classifiers to compare on them."""
 
     def __init__(
         self,
@@ -318,19 +322,19 @@ class _Bagged:
         classes: list[Hashable],
         noise: Mapping[str, Any],
     ) -> None:
-        """Rows with the bag of each (-1: none), the counts of bags, and what `fit` is told of their noise."""
+        """Set rows, the bag of each row (-1: none), counts of bags, and further arguments of `fit`."""
         self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
 
     def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
-        """A candidate fitted to the chosen bags: [bags] bool."""
+        """Return a candidate fitted to the `chosen` bags [bags]."""
         frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
         table = pd.DataFrame(self._counts[chosen], index=np.flatnonzero(chosen), columns=self._classes)
         model: LLPClassifier = clone(candidate)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+            warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` has them
             warnings.simplefilter("ignore", SamePredictions)  # the yardstick ties with them
             warnings.simplefilter("ignore", BagColumn)
-            warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
+            warnings.simplefilter("ignore", LikelyIdentifier)  # shown when the arguments were read
             warnings.simplefilter("ignore", LargeFit)
             warnings.simplefilter("ignore", NumbersAsText)
             warnings.simplefilter("ignore", FewPositives)
@@ -339,14 +343,14 @@ class _Bagged:
         return model
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
-        """All rows, without columns that have no value in the chosen bags: `fit` refuses these."""
+        """Return all rows, without columns that have no value in the `chosen` bags, which `fit` rejects."""
         known = self._frame[np.append(chosen, False)[self._of_row]].notna().any()
         return self._frame.loc[:, known.to_numpy()]
 
     def tried(
         self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], folds: int, seed: int
     ) -> RemainingFits:
-        """Estimated seconds of some fits, from a trial of each candidate on an eighth of the bags (at least 8)."""
+        """Return estimated seconds of some fits, from a trial of each candidate on an eighth of the bags."""
         known = np.flatnonzero(~np.isnan(self._counts).any(axis=1))
         chosen = np.zeros(len(self._counts), dtype=bool)
         some = min(max(len(known) // _TRIED, _FEWEST_TRIED), len(known))
@@ -356,14 +360,16 @@ class _Bagged:
         trials = {}
         for name, candidate in candidates.items():
             clock = time.perf_counter()
-            with contextlib.suppress(Exception):  # so few bags may not do for it; what is wrong the first fold tells
+            with contextlib.suppress(Exception):  # perhaps too few bags; the first fold shows it
                 self.fitted(candidate, chosen)
                 trials[name] = time.perf_counter() - clock
         return RemainingFits(fits, trials, float(ratio))
 
     def judged(self, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
-        """Criteria of a candidate on the bags `held`, from which it has not learned, and their shares. Its predictions
-        are mixed with the uniform ones (`choose`)."""
+        """Return criteria of a candidate on the held-out bags `held`, and their predicted shares.
+
+        Predictions are mixed with uniform ones (`choose`).
+        """
         chosen = np.ones(len(self._counts), dtype=bool)
         chosen[held] = False
         clock = time.perf_counter()
@@ -374,7 +380,7 @@ class _Bagged:
         rows = np.flatnonzero(place[self._of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnlikeFit)  # of what each bag has categories of its own
+            warnings.simplefilter("ignore", UnlikeFit)  # each bag has its own categories
             warnings.simplefilter("ignore", ExtremeValues)
             learned = model.predict_proba(self._learnable(chosen).iloc[rows])
         proba = (1 - uniform) * learned + uniform / len(self._classes)
@@ -399,7 +405,7 @@ class _Bagged:
 
 
 def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[tuple[int, int, IntArray]]:
-    """Repeat, fold, and the bags of known counts that it holds out."""
+    """Return repeat, fold, and held-out bags (with known counts) of each part."""
     for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("random_state", seed, 0)):
         if not isinstance(value, int | np.integer) or value < least:
             raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
@@ -416,8 +422,8 @@ def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Ite
 
 
 def _demand_classes(counts: FloatArray, parts: Sequence[tuple[int, int, IntArray]], classes: list[Hashable]) -> None:
-    """Raises `LLPBenchError` where a fold leaves a single class to learn from."""
-    has = counts > 0  # [bags, classes], of suppressed ones nothing
+    """Raise `LLPBenchError` if the training bags of a fold have a single class."""
+    has = counts > 0  # [bags, classes]; False for suppressed bags
     for _, _, held in parts:
         left = np.delete(has, held, axis=0).any(axis=0)
         if left.sum() < 2 <= has.any(axis=0).sum():
@@ -431,7 +437,7 @@ def _demand_classes(counts: FloatArray, parts: Sequence[tuple[int, int, IntArray
 
 
 def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:
-    """Classifiers to compare by name, without the baseline. Raises `LLPBenchError` if there is nothing to compare."""
+    """Return classifiers by name, without the baseline. Raises `LLPBenchError` if there is nothing to compare."""
     if isinstance(methods, Mapping):
         found, named = dict(methods), list(methods)
         if YARDSTICK in found:

@@ -1,4 +1,4 @@
-"""`LLPClassifier`: any method of the benchmark on your own bags, by scikit-learn's contract."""
+"""`LLPClassifier`: any method of the benchmark on your own bags, as a scikit-learn estimator."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
@@ -35,7 +35,7 @@ from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.training_set import read_training_set
 
 _TRIED = 100
-"""rows, of all bags, that a fitted method predicts before it is a model"""
+"""Number of rows that a newly fitted method must be able to predict."""
 
 
 class LLPClassifier(FittedClassifier):
@@ -91,14 +91,14 @@ class LLPClassifier(FittedClassifier):
     bag_sizes_
         [bags] numbers of rows, or sums of their weights.
     left_out_
-        Numbers of "rows" without a known bag and of "bags" without rows, which were dropped, and of bags with
-        "suppressed" or "impossible" counts.
+        Number of dropped "rows" (without a known bag) and "bags" (without rows), and of bags with "suppressed" or
+        "impossible" counts.
     distinct_rows_
-        Number of distinct rows, if they are so few that each is computed only once; else None.
+        Number of distinct rows if there are so few that each is computed only once; else None.
     key_features_
         Columns of X that name bags or hold weights, and were not used as features.
     reading_
-        How the command line has read the file of rows: marks of "missing" values, "decimals" by column.
+        How the command line read the file of rows: marks of "missing" values, and "decimals" by column.
     doubts_
         Signs in the bags that the model may be wrong. None unless the method is "auto" without an ensemble.
 
@@ -169,7 +169,7 @@ class LLPClassifier(FittedClassifier):
         sample_weight: Any = None,
         labels: Any = None,
     ) -> Self:
-        """Learn from rows in bags.
+        """Fit the method to rows in bags.
 
         Parameters
         ----------
@@ -180,23 +180,27 @@ class LLPClassifier(FittedClassifier):
         proportions
             Proportions of each bag, instead of counts.
         counts
-            Counts of each bag, in one of these forms: a mapping or series by bag (for two classes those of the positive
-            one); a frame by bag with a column for each class; a series by bag and class, in which a missing class has
-            0; an array in ascending order of the bags. NaN is suppressed: nothing is learned from these rows.
+            Counts of each bag. NaN marks suppressed counts; nothing is learned from the rows of such a bag. One of
+
+            - a mapping or series by bag, with the counts of the positive of two classes
+            - a frame by bag with a column for each class
+            - a series by bag and class, in which a missing class has 0
+            - an array in ascending order of the bags
         classes
-            Names of the classes in the order of the columns, if these have no names. The last of two is the positive
-            one. Default: the names of the columns (for a single column `late`: "not late" and "late"), else 0, 1, ...
+            Names of the classes in the order of the columns, if these have no names. The last of two classes is the
+            positive one. Default: names of the columns (for a single column `late`: "not late" and "late"), else 0, 1,
+            ...
         sizes
             Published number of rows of each whole bag: a mapping, series or array as above.
         sampled
-            X has only some rows of each bag, but `counts` or `sizes` are those of all. These rows are assumed to have
+            X has only some rows of each bag, but `counts` or `sizes` are of whole bags. These rows are assumed to have
             the proportions of their bag.
         as_shares
-            Use only the shares of `counts`, which are of other people than the rows (voters among adults) or in other
-            units (thousands).
+            Use only the shares of `counts`, because the counts are of other people than the rows (such as voters among
+            adults) or in other units (such as thousands).
         noise
-            Scale of the privacy noise added to each count: the standard deviation if Gaussian, b if Laplace, which
-            enters the likelihood by its variance 2 b^2. Counts may then be fractional or negative.
+            Scale of the privacy noise added to each count: the standard deviation of Gaussian noise, or b of Laplace
+            noise (used as normal noise of variance 2 b^2). Counts may then be fractional or negative.
         noise_kind
             "gaussian" or "laplace".
         unmatched
@@ -205,33 +209,32 @@ class LLPClassifier(FittedClassifier):
         impossible
             "raise" for bags whose counts do not fit their rows, or "suppress" these counts.
         keep_key
-            Use columns of X that name the bags as features, too. They are found in `bags`, if that is a series or
-            frame, by name and values. By default they are left out, as on the command line: a category for each bag
-            explains its counts without any other feature. Keep keys that several bags share, such as the county of a
-            precinct.
+            Use columns of X that name the bags as features, too. They are recognised by name and values if `bags` is a
+            series or frame. By default they are left out, because a category for each bag explains its counts without
+            any other feature. Keep keys that several bags share, such as the county of a precinct.
         sample_weight
-            [rows] number of people that each row stands for: a cell of a census, a survey weight. Sizes of bags are
-            sums of weights, and counts are of people. Whole weights give what repeated rows would give, up to two
-            million people. Beyond, and if weights are not whole, they are rounded up or down (docs/own-data.md). A
-            column of X with the name and values of this series is no feature.
+            [rows] number of people that each row stands for, as in a census table or a survey. Sizes of bags are sums
+            of weights, and counts are of people. Whole weights are like repeated rows, up to two million people. Other
+            weights are rounded up or down (docs/own-data.md). A column of X with the name and values of this series is
+            not a feature.
         labels
-            [rows] known labels of some rows, None or NaN for all others. Each is learned from as a bag of one row, and
-            is taken out of its bag and of its counts.
+            [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of its own and
+            is removed from its old bag and from that bag's counts.
 
         Raises
         ------
         LLPBenchError
-            The parts do not fit together. One line has the numbers.
+            The arguments do not fit together. The message has the numbers.
 
         Warns
         -----
         LikelyIdentifier, BagColumn, NumbersAsText
-            A column looks like an identifier, like a name or the counts of bags, or like numbers written as text.
+            A column looks like an identifier, a name of bags, counts of bags, or numbers written as text.
         RoundedWeights
             Weights are rounded.
         FewPositives
-            Positives are rare. The method is then fitted two or three more times, and its probabilities are calibrated
-            to held-out bags.
+            Positives are rare. The method is fitted two or three more times, and its probabilities are calibrated to
+            held-out bags.
         CollapsedNetwork, SamePredictions
             A network, or a direct method, gives all rows the same probabilities.
         DoubtfulFit
@@ -296,7 +299,7 @@ class LLPClassifier(FittedClassifier):
         self._table = None if sampled or as_shares else by_bag(proportions, counts)
         self._of_rows = not (sampled or as_shares)
         self.reading_ = {}
-        self._of_known_bags = None  # learned when it is first asked for
+        self._of_known_bags = None  # computed on first use
         self._held_out = held_out
         self._calibration = calibrated
         self.doubts_ = doubts
@@ -326,20 +329,23 @@ class LLPClassifier(FittedClassifier):
         )
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments, by scikit-learn's contract; `params__strength` sets one value of the dictionary `params`."""
+        """Set arguments, as in scikit-learn. `params__strength` sets one value of the dictionary `params`."""
         super().set_params(**without_nested(vars(self), params))
         return self
 
     def save(self, folder: str | Path) -> None:
-        """Write the fitted model to a folder, without pickle: estimates, names of columns, categories and bags, counts
-        of bags, and no row. Raises `LLPBenchError` for a method whose models cannot be saved."""
+        """Write the fitted model to a folder, without pickle.
+
+        The folder has estimates, names of columns, categories and bags, and counts of bags, but no rows. Raises
+        `LLPBenchError` for a method whose models cannot be saved.
+        """
         self._demand_fitted()
         names = getattr(self, "feature_names_in_", None)
         content = {
             "settings": {
                 name: dict(value) if isinstance(value, Mapping) else value
                 for name, value in self.get_params().items()
-                if name != "device"  # of this machine
+                if name != "device"  # depends on the machine
             },
             "classes": self.classes_.tolist(),
             "positive": self._positive,
@@ -364,7 +370,7 @@ class LLPClassifier(FittedClassifier):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """A model that `save` has written, with the same predictions. Raises `LLPBenchError` for anything else."""
+        """Read a model that `save` has written. Raises `LLPBenchError` for anything else."""
         content = read_model(Path(folder))
         try:
             return cls._of(content)
@@ -375,7 +381,7 @@ class LLPClassifier(FittedClassifier):
 
     @classmethod
     def _of(cls, content: dict[str, Any]) -> Self:
-        """A model from what `save` has written."""
+        """Return a model from the values that `save` has written."""
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
         model._positive = content["positive"]
@@ -386,7 +392,7 @@ class LLPClassifier(FittedClassifier):
         model.bags_, model._table = as_objects(content["bags"]), None
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
         model._deviation = content["deviation"]
-        model._of_rows = content.get("of_rows", True)  # models of earlier versions do not say
+        model._of_rows = content.get("of_rows", True)  # missing in models of earlier versions
         model._columns, model._predictor = content["columns"], content["predictor"]
         model._of_known_bags = content["known_bags"]
         model.key_features_, model._calibration = content["keys"], content["calibration"]

@@ -1,4 +1,4 @@
-"""Which columns somebody means: names with commas or plus signs, outer spaces, letters that Unicode writes two ways."""
+"""Names of columns that users write: with commas or plus signs, outer spaces, or letters in two forms of Unicode."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from llpbench.owndata.marks import csv_parts
 
 
 def plain(name: str) -> str:
-    """A name without outer spaces, its letters composed (NFC)."""
+    """Return a name without outer spaces, with composed letters (NFC)."""
     return unicodedata.normalize("NFC", name).strip().strip("\u200b\ufeff").strip()
 
 
 def matching_column(name: str, known: Sequence[str]) -> str | None:
-    """The column that is called so; None if none is.
+    """Return the column with a name; None if there is none.
 
-    Outer spaces and the form of Unicode do not count, unless columns differ by these alone. Raises `LLPBenchError` if
-    several could be meant.
+    Outer spaces and the form of Unicode are ignored, unless columns differ only by them. Raises `LLPBenchError` if
+    several columns match.
     """
     if name in known:
         return name
@@ -32,7 +32,7 @@ def matching_column(name: str, known: Sequence[str]) -> str | None:
 
 
 def nearest_columns(name: str, known: Sequence[str]) -> str:
-    """`Did you mean 'district'? ` or "" if no column resembles the name; never the name itself."""
+    """Return `Did you mean 'district'? `, or "" if no column has a similar name."""
     lower = {each.casefold(): each for each in known}
     near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=0.6)]
     near = [each for each in near if plain(each) != plain(name)]
@@ -40,11 +40,10 @@ def nearest_columns(name: str, known: Sequence[str]) -> str:
 
 
 def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:
-    """The columns that an option names, which may be repeated, or hold several names.
+    """Return the columns that an option names. The option may be repeated, or have several names.
 
-    A text that is the name of a column is that column; another is split where the parts are columns, or as CSV, whose
-    quotes keep commas. Names that are no column are returned as they are. Raises `LLPBenchError` if a text can be
-    split in two ways.
+    A text that is the name of a column is that column. Other texts are split so that the parts are columns, or as CSV.
+    Unknown names are returned unchanged. Raises `LLPBenchError` if a text can be split in two ways.
     """
     return [name for text in given for name in _split(text, known, between)]
 
@@ -63,7 +62,7 @@ def _split(text: str, known: Sequence[str], between: str) -> list[str]:
 
 
 def _ways(parts: Sequence[str], known: Sequence[str], between: str) -> list[list[str]]:
-    """At most two ways to join neighbours so that all are columns."""
+    """Return at most two ways to join neighbours so that all results are columns."""
     ways: dict[int, list[list[str]]] = {len(parts): [[]]}
     for start in range(len(parts) - 1, -1, -1):
         here: list[list[str]] = []

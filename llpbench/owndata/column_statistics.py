@@ -1,4 +1,4 @@
-"""What columns hold, from rows in batches: ranges, means and deviations of numbers, and categories."""
+"""Statistics of columns from rows in batches: ranges, means and deviations of numbers, and categories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.extremes import NumberRange, number_range
 
 _SAMPLE_ROWS, _SAMPLE_VALUES = 200_000, 10_000_000
-"""rows from which ranges are estimated, and values of all columns in them"""
+"""Largest numbers of rows, and of values in all columns, from which ranges are estimated."""
 _MOST_CATEGORIES = 1_000_000
 
 
@@ -45,10 +45,10 @@ class Moments:
 
 
 class ColumnStatistics:
-    """What is known of the columns of features after one pass over all rows."""
+    """Statistics of the features, collected in one pass over all rows."""
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
-        """`seed` draws the rows from which ranges are estimated."""
+        """Start without rows. `seed` is for the sample from which ranges are estimated."""
         self.names = list(names)
         self.rows = 0
         self.moments = Moments(len(self.names))
@@ -86,7 +86,7 @@ class ColumnStatistics:
             self._kept, self._share = self._kept[self._rng.random(len(self._kept)) < 0.5], self._share / 2
 
     def ranges(self) -> dict[str, NumberRange]:
-        """Return the range of each column of numbers. A number far from those of the sample makes such ones missing."""
+        """Return the range of each column of numbers. Numbers far from those of the sample are missing."""
         found = {}
         for place, name in enumerate(self.names):
             if not self._numeric.get(name, False):
@@ -101,9 +101,9 @@ class ColumnStatistics:
         return found
 
     def columns(self, ranges: dict[str, NumberRange], moments: Moments) -> FeatureColumns:
-        """Return the columns as `FeatureColumns` of all rows has them; `moments` are those of numbers in `ranges`.
+        """Return the columns like `FeatureColumns` fitted to all rows. `moments` are those of numbers in `ranges`.
 
-        Raises `DataError` for a column of missing values only.
+        Raises `DataError` for a column with missing values only.
         """
         for name in self.names:
             if name not in self._numeric:

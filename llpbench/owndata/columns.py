@@ -1,4 +1,4 @@
-"""From your frame or array to rows: what is a number or a category is learned from the training rows."""
+"""Conversion of your frame or array to rows. Types and categories are learned from the training rows."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import NumberText, likely_numbers
 
 _FEWEST_ROWS = 20
-"""of a table in which different, or unknown, values everywhere are no chance"""
+"""Number of rows from which only different, or only unknown, values are not a coincidence."""
 _MANY_ROWS = 200
-"""of a table in which texts that hardly stand twice are identifiers"""
+"""Number of rows from which texts that are rarely repeated are identifiers."""
 _FEWEST_STRANGE = 5
-"""values of a column that are all unknown, from which it is told"""
+"""Number of values from which a column with unknown values only causes a warning."""
 _STRANGE = 0.5
-"""share of unknown or missing values of a column from which it is told"""
+"""Share of unknown or missing values from which a column causes a warning."""
 
 
 class LikelyIdentifier(UserWarning):
-    """A column that looks like an identifier is taken as a feature."""
+    """A feature looks like an identifier."""
 
 
 def identifier_warning(frame: pd.DataFrame) -> str:
-    """One line that names the columns which look like identifiers, and says how to leave them out; "" if none does.
+    """Return a message that names columns which look like identifiers; "" if there are none.
 
-    Texts whose values stand in two rows at most on average, unless they are numbers written as text, and whole numbers
-    that are all different and run up or down, or without a gap.
+    These are texts that occur in at most two rows on average (unless they are numbers written as text), and whole
+    numbers that are all different and are sorted or without gaps.
     """
     found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
     if not found:
         return ""
     return (
-        f"taken as features, though hardly a value stands twice, as in identifiers: {', '.join(map(repr, found))}. To "
-        f"leave out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
+        f"some features look like identifiers (almost all values differ): {', '.join(map(repr, found))}. To leave them "
+        f"out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
 
 
@@ -66,23 +66,23 @@ def _is_identifier(series: pd.Series) -> bool:
 
 
 class UnlikeFit(UserWarning):
-    """Half of the values of a column of new rows or more are missing, which were not in `fit`."""
+    """At least half of the values of a column of new rows are missing, more than in `fit`."""
 
 
 class UnknownCategories(UnlikeFit):
-    """Half of the values of a column or more are no categories that `fit` saw."""
+    """At least half of the values of a column are categories that were not in `fit`."""
 
 
 class FeatureColumns:
-    """The features of the training rows, and any rows with the same columns as `Rows`."""
+    """Features of the training rows. Converts rows with the same columns to `Rows`."""
 
     gaps: Mapping[str, float] = {}
     """share of missing values in training by column; empty for models saved by earlier versions"""
 
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
-        """`numbers`: how they are scaled (`cell.NUMBERS`).
+        """Learn from the training rows. `numbers` is the scaling of numbers (`cell.NUMBERS`).
 
-        Raises `DataError` for what cannot be read, with the name of the column.
+        Raises `DataError` with the name of the column if its values cannot be used.
         """
         self.names = [str(name) for name in frame.columns]
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
@@ -95,7 +95,7 @@ class FeatureColumns:
         self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
         varying = [name for name, values in numeric.items() if len(np.unique(values)) > 1]
         varying += [name for name, (codes, _) in categorical.items() if len(np.unique(codes)) > 1]
-        # in an order of their own, so that results do not depend on that of X
+        # sorted, so that results do not depend on the order of columns in X
         self.used = sorted(varying or [*self.numeric, *self.categorical])
         codes = {name: codes for name, (codes, _) in categorical.items()}
         names_of = dict(zip(self.categorical, self.categories, strict=True))
@@ -108,28 +108,28 @@ class FeatureColumns:
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
-        """Codes of each categorical feature that is used, that of what is missing included."""
+        """Return the number of codes of each categorical feature that is used, including the code of missing values."""
         return tuple(len(names) + 1 for names in self.scaler.categories)
 
     def _numbers(self, numeric: Mapping[str, FloatArray], rows: int) -> FloatArray:
-        """[rows, numbers that are used]; values far from all others are moved (`extremes.py`)."""
+        """Return the numbers that are used [rows, numbers]; values far from all others are moved (`extremes.py`)."""
         found = [self.ranges[name](numeric[name]) for name in self.used if name in numeric]
         columns: FloatArray = _stacked(found, rows, np.float64)
         return columns
 
     def _codes(self, codes: Mapping[str, IntArray], rows: int) -> IntArray:
-        """[rows, categories that are used]"""
+        """Return the categories that are used [rows, categories]."""
         columns: IntArray = _stacked([codes[name] for name in self.used if name in codes], rows, np.int64)
         return columns
 
     @property
     def texts(self) -> list[str]:
-        """The categorical columns but those of true and false, which files write in several ways."""
+        """Categorical columns, except those of true and false, which files write in several ways."""
         pairs = zip(self.categorical, self.categories, strict=True)
         return [name for name, categories in pairs if not set(categories) <= {"True", "False"}]
 
     def named(self, effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
-        """Effects of features by the names of the columns, in their units and categories."""
+        """Return effects of features with names of columns, units and categories."""
         numeric = [name for name in self.used if name in self.ranges]
         categorical = [name for name in self.used if name not in self.ranges]
         order = [*self.numeric, *self.categorical]
@@ -144,22 +144,22 @@ class FeatureColumns:
         return sorted(found, key=lambda effect: effect.feature)
 
     def training_rows(self, frame: pd.DataFrame) -> Rows:
-        """The rows that the columns were learned from."""
+        """Return the training rows."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtremeValues)  # `numbers_far_away` names them
+            warnings.simplefilter("ignore", ExtremeValues)  # `numbers_far_away` warns of them
             return self(frame)
 
     def __call__(self, frame: pd.DataFrame) -> Rows:
-        """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training.
+        """Convert rows with columns in any order. Raises `DataError` if the columns are not those of training.
 
-        Warns where half of many values or more are unknown categories (`UnknownCategories`) or missing (`UnlikeFit`),
-        and of numbers far from those of training (`ExtremeValues`).
+        Warns if at least half of the values are unknown categories (`UnknownCategories`) or missing (`UnlikeFit`), and
+        of numbers far from those of training (`ExtremeValues`).
         """
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if absent or foreign or len(names) > len(self.names):
             told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] if absent else []
-            told += [f"has {plural(len(foreign), 'column')} that fit did not see ({', '.join(foreign[:5])})"] * bool(
+            told += [f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})"] * bool(
                 foreign
             )
             raise DataError(f"X {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
@@ -169,7 +169,7 @@ class FeatureColumns:
             if not (series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
                 example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
                 example = (example if len(example) else series.dropna()).iloc[0]
-                raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
+                raise DataError(f"X: column {name!r} must hold numbers, as in fit, got {example!r}. Convert it.")
             numbers[name] = read_numbers(series, "X")
             if name in self.used and (far := self.ranges[name].warning_of_new(name, numbers[name])):
                 warnings.warn(far, ExtremeValues, stacklevel=2)
@@ -178,9 +178,7 @@ class FeatureColumns:
             series = frame.iloc[:, names.index(name)]
             if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, "X"):
                 example = series.dropna().iloc[0]
-                raise DataError(
-                    f"X: column {name!r} held true and false in fit, and now holds {example}. Turn it back."
-                )
+                raise DataError(f"X: column {name!r} must hold true and false, as in fit, got {example}. Convert it.")
             codes[name] = codes_of(series, known, "X")
             strange = (codes[name] < 0) & series.notna().to_numpy()
             present = int(series.notna().sum())
@@ -189,7 +187,7 @@ class FeatureColumns:
                 example = series[strange].iloc[0]
                 warnings.warn(
                     f"X: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, were not "
-                    f"in fit, where it held values such as {known[0]!r}: they are predicted as missing.",
+                    f"in fit (which had values such as {known[0]!r}). They count as missing.",
                     UnknownCategories,
                     stacklevel=2,
                 )
@@ -197,21 +195,23 @@ class FeatureColumns:
         return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
 
     def _tell_gaps(self, frame: pd.DataFrame) -> None:
-        """Warn of columns that are missing in half of the rows or more, and at least twice as often as in training."""
+        """Warn of columns that are missing in at least half of the rows, and at least twice as often as in training."""
         for place, name in enumerate(map(str, frame.columns)):
             before, now = self.gaps.get(name, 1.0), float(frame.iloc[:, place].isna().mean())
             if name in self.used and len(frame) >= _FEWEST_ROWS and now >= max(_STRANGE, 2 * before):
                 warnings.warn(
-                    f"X: {now:.0%} of the values of column {name!r} are missing, in fit {before:.0%} were. Check that "
-                    "the column was read as in fit.",
+                    f"X: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. Check "
+                    "that the column was read as in fit.",
                     UnlikeFit,
                     stacklevel=3,
                 )
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
-    """Features as a frame; the columns of an array are x0, x1, ... Raises `DataError` if they are neither, have no
-    column or not so many rows."""
+    """Return features as a frame; columns of an array are called x0, x1, ...
+
+    Raises `DataError` for other types, no columns, or fewer than `fewest` rows.
+    """
     if not isinstance(features, pd.DataFrame):
         if hasattr(features, "toarray"):
             raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")

@@ -12,15 +12,15 @@ from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.owndata.fitting import is_number
 
 _NEARLY_ALL = 0.95
-"""share of bags to whose counts a column of weights adds up"""
+"""Share of bags whose counts a column of weights must add up to."""
 _FEWEST_PEOPLE = 5
-"""people of the median bag from which a column that adds up to them is no chance"""
+"""People in the median bag from which a matching sum of a column is not a coincidence."""
 _MOST_NOISE = 1e12
-"""in rows: far more than any table has"""
+"""Largest scale of noise, in rows."""
 
 
 def require_no_shares(table: BagTable) -> None:
-    """Raises `LLPBenchError` for counts of a single class that are not whole: they are shares or percents."""
+    """Raise `LLPBenchError` for counts of a single class that are not whole: they are shares or percentages."""
     if not table.is_counts or table.values.shape[1] > 1:
         return
     known = table.values[np.isfinite(table.values)]
@@ -33,9 +33,10 @@ def require_no_shares(table: BagTable) -> None:
 
 
 def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
-    """Advice if a column of X adds up to the counts of the bags: rows stand for several people.
+    """Return advice if a column of X adds up to the counts of the bags, because it may hold weights of rows.
 
-    "" if none does, or if rows add up to them. Raises `LLPBenchError` if they are said to be a sample nevertheless.
+    Returns "" if there is no such column, or if the numbers of rows are the counts. Raises `LLPBenchError` if the rows
+    are declared to be a sample.
     """
     if not table.is_counts or (table.values.shape[1] < 2 and table.sizes is None):
         return ""
@@ -71,7 +72,7 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
 
 
 def noise_deviation(noise: float, kind: str) -> float:
-    """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
+    """Return the standard deviation of noise. Raises `LLPBenchError` for an invalid scale or kind."""
     if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
         raise LLPBenchError(
             f"noise, the scale of what was added to counts, must be from 0 to {_MOST_NOISE:g}, got {noise!r}."

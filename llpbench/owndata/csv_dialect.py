@@ -1,4 +1,4 @@
-"""How a text table is written: separator, decimal comma, lines before the header, a second header. Seen, or refused."""
+"""Detection of the format of a text table: separator, decimal mark, lines before the header, a second header."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _CENSUS_KEYS = {"geography", "geographic area name", "geographic identifier", "i
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How a text table is written, as far as somebody has said; None: as it shows."""
+    """Format of a text table as the user has set it; None means that it is detected."""
 
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
     skip_rows: int | None = None
     missing: tuple[str, ...] = ()
-    """texts that stand for a missing value, beside the usual ones"""
+    """further marks of missing values"""
 
     def __post_init__(self) -> None:
-        """Raises `LLPBenchError` for what cannot be."""
+        """Raise `LLPBenchError` for an invalid format."""
         separator = _NAMED.get(self.separator or "", self.separator)
         object.__setattr__(self, "separator", separator)
         if separator is not None and (len(separator) != 1 or separator in '"\n\r'):
@@ -55,27 +55,27 @@ AS_IT_SHOWS = FileFormat()
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written."""
+    """Detected format of a text table."""
 
     separator: str
     decimal: str
     skipped: tuple[int, ...]
-    """lines that are no part of the table, counted from 0"""
+    """lines to skip, counted from 0"""
     note: str = ""
-    """which lines were skipped, in words"""
+    """message about skipped lines"""
     numbers: str = ""
-    """how numbers were read, in words"""
+    """message about decimal marks"""
 
 
 class AmbiguousError(Exception):
-    """Description of what a text table leaves ambiguous."""
+    """A text table has two possible formats."""
 
 
 def read_dialect(text: str, form: FileFormat, usual: str, wanted: Collection[str] = ()) -> Dialect:
-    """The dialect of the beginning of a text table. `usual`: the separator, where nothing shows it; `wanted`: columns
-    that it should have.
+    """Return the format of a text table, given its beginning.
 
-    Raises `AmbiguousError` if it could be separated in two ways.
+    `usual` is the separator if the text does not show it. `wanted` are columns that the table should have. Raises
+    `AmbiguousError` if two separators are possible.
     """
     lines = text.splitlines(keepends=True)
     before = form.skip_rows or 0
@@ -113,7 +113,7 @@ def read_dialect(text: str, form: FileFormat, usual: str, wanted: Collection[str
 
 @dataclass(frozen=True)
 class _Records:
-    """The first lines of a text, separated in one way."""
+    """First lines of a text, split by one separator."""
 
     records: list[list[str]]
 
@@ -129,12 +129,12 @@ class _Records:
         return [record for record in self.records if record]
 
     def width(self) -> int:
-        """Values in most lines."""
+        """Number of values in most lines."""
         widths = [len(record) for record in self.filled]
         return max(set(widths), key=lambda width: (widths.count(width), width), default=0)
 
     def start(self) -> int | None:
-        """The first filled line from which all are of one table; None if there is none, or one column."""
+        """Return the first line from which nearly all filled lines have the same width; None if there is none."""
         width, widths = self.width(), [len(record) for record in self.filled]
         if width < 2:
             return None
@@ -144,11 +144,11 @@ class _Records:
         return start if regular and start <= _MOST_TITLES else None
 
     def is_even(self, start: int) -> bool:
-        """Whether all filled lines from one on have the same number of values."""
+        """Return whether all filled lines from `first` on have the same number of values."""
         return all(len(record) == self.width() for record in self.filled[start:])
 
     def titles(self) -> int:
-        """How many lines stand before the header: titles, that fill no row as a header does."""
+        """Return the number of lines before the header. Such titles fill fewer cells than a header."""
         start, filled = self.start(), [place for place, record in enumerate(self.records) if record]
         if start is None:
             return 0
@@ -165,12 +165,12 @@ class _Records:
         return filled[here] if here and (alone or below) else 0
 
     def parts(self, first: int) -> tuple[list[str], list[list[str]]]:
-        """The header, and the rows below, from a line on."""
+        """Return the header at a line, and the rows below it."""
         records = [record for record in self.records[first:] if record]
         return (records[0], records[1:]) if records else ([], [])
 
     def place_after_header(self, first: int) -> int:
-        """The line of the first row below the header."""
+        """Return the line of the first row below the header."""
         return [place for place, record in enumerate(self.records) if record and place >= first][1]
 
 
@@ -195,7 +195,7 @@ def _separator(tables: dict[str, _Records], usual: str, wanted: Collection[str],
 
 
 def _is_title(record: Sequence[str], width: int) -> bool:
-    """Whether a line of full width has a text in its first cell at most."""
+    """Return whether a line of full width has at most one text, in its first cell."""
     return len(record) == width > 1 and not any(cell.strip() for cell in record[1:])
 
 
@@ -205,7 +205,7 @@ def _is_header(record: Sequence[str]) -> bool:
 
 
 def _is_second_header(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row describes columns that hold numbers below, as in files of the census."""
+    """Return whether the first row describes columns that hold numbers below, as in files of the census."""
     if not columns or min(map(len, columns)) < 3:
         return False
     numeric = 0
@@ -222,7 +222,7 @@ def _is_second_header(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def _decimal(columns: Sequence[Sequence[str]], separator: str) -> str:
-    """A comma where numbers have one that can be nothing else, and none has a point."""
+    """Return a comma if numbers have commas that must be decimal marks and no number has a point."""
     found = [cell for column in columns if _mostly_numbers(column) for cell in column]
     commas = [cell for cell in found if _DECIMAL_COMMA.fullmatch(cell)]
     if not commas or any(map(_DECIMAL_POINT.fullmatch, found)) or any(map(_MANY_GROUPS.fullmatch, found)):
@@ -239,7 +239,7 @@ def _mostly_numbers(column: Sequence[str]) -> bool:
 
 
 def _point_groups(columns: Sequence[Sequence[str]]) -> int | None:
-    """A column of 12, 999 and 1.234, without 12.5: points may separate thousands."""
+    """Return a column such as 12, 999 and 1.234 (but no 12.5), whose points may separate thousands."""
     for place, column in enumerate(columns):
         filled = [cell for cell in column if cell]
         grouped = [cell for cell in filled if _POINT_GROUPS.fullmatch(cell)]

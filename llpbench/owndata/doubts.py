@@ -1,4 +1,4 @@
-"""Signs, without labels, that a combination of direct methods may be wrong: the reasons why `fit` warns."""
+"""Warnings of `fit`, computed without labels: signs that a combination of direct methods may be wrong."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.core.bags import FloatArray, Rows
 
 CONFOUNDED = 0.15
-"""share of the variance of bags' proportions that neither features nor chance explain, beyond which it is told"""
+"""Largest unexplained share of the variance of bags' proportions without a warning."""
 NEXT_TO_NOTHING = 0.9
-"""share of noise in the effects of features beyond which it is told"""
+"""Largest share of noise in the effects of features without a warning."""
 DISAGREEING = 0.5
-"""rank correlation of two members' predictions below which it is told; what the three rest on: `docs/choosing.md`"""
+"""Smallest rank correlation of two members without a warning. `docs/choosing.md` explains the three thresholds."""
 _FEWEST_COUNTED = 10
-"""fewest rows of a class that allow a statement"""
+"""Smallest number of rows of a class that is considered."""
 _ALIKE = 0.02
-"""standard deviation of logits, over rows, that are the same"""
+"""Standard deviation of logits over rows below which predictions count as equal."""
 _MOST_ROWS = 20_000
-"""that ranks are compared on"""
+"""Largest number of rows whose ranks are compared."""
 
 
 class DoubtfulFit(UserWarning):
-    """A model has been fitted, and there are grounds to doubt it."""
+    """The fitted model may be wrong."""
 
 
 class CollapsedNetwork(UserWarning):
@@ -41,7 +41,7 @@ class SamePredictions(UserWarning):
 
 
 def collapse_warning(proba: FloatArray) -> str:
-    """One line where a network's probabilities [rows, classes] are the same for all rows; else ""."""
+    """Return a message if a network's probabilities [rows, classes] are the same for all rows; else ""."""
     if not (same := _same(proba)):
         return ""
     return (
@@ -51,7 +51,7 @@ def collapse_warning(proba: FloatArray) -> str:
 
 
 def sameness_warning(proba: FloatArray) -> str:
-    """One line where a direct method's probabilities [rows, classes] are the same for all rows; else ""."""
+    """Return a message if a direct method's probabilities [rows, classes] are the same for all rows; else ""."""
     if not (same := _same(proba)):
         return ""
     return (
@@ -61,7 +61,7 @@ def sameness_warning(proba: FloatArray) -> str:
 
 
 def _same(proba: FloatArray) -> str:
-    """The probabilities of all rows, if they are the same; else ""."""
+    """Return the probabilities of all rows as text, if they are the same; else ""."""
     logits = np.log(proba.clip(1e-12, 1.0))
     if len(proba) < 2 or (logits - logits.mean(axis=1, keepdims=True)).std(axis=0).max() >= _ALIKE:
         return ""
@@ -79,46 +79,46 @@ class Union(Protocol):
 
 @dataclass(frozen=True)
 class Doubts:
-    """How far a fit can be doubted."""
+    """Signs that a fit may be wrong."""
 
     unexplained: float
     """share of the variance of bags' proportions that neither features nor chance explain"""
     noise: float
-    """share of posterior variance in that and the squares of the effects of features: 1 where bags told nothing"""
+    """posterior variance of the effects of features, divided by itself plus their squares; 1 if bags show nothing"""
     agreement: float
     """the lowest rank correlation between the predictions of two members"""
     held_out: float | None = None
-    """of rare positives: log evidence of held-out bags for the predictions; it tells more than noise and agreement,
-    and `FewPositives` warns of it"""
+    """log evidence of held-out bags for the predictions, if positives are rare; it replaces noise and agreement, and
+    `FewPositives` warns of it"""
 
     @property
     def confounded(self) -> bool:
-        """Whether bags differ for causes of their own."""
+        """Whether bags differ for reasons other than their features."""
         return self.unexplained > CONFOUNDED
 
     @property
     def warning(self) -> str:
-        """One line with the numbers; "" where there is nothing to warn of."""
+        """Message with the numbers; "" without a warning."""
         told = []
         if self.confounded:
             told.append(
                 f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
-                "nor by chance: bags have causes of their own, and what holds between bags need not hold between rows"
+                "nor by chance: relations between bags may not hold between rows"
             )
         if self.held_out is None and self.noise > NEXT_TO_NOTHING:
             told.append(
-                f"effects of features are identified from next to nothing: {100 * self.noise:.0f} % of their size is "
-                "posterior noise. Give more bags, or bags that differ more"
+                f"{100 * self.noise:.0f} % of the effects of features is posterior noise: bags show almost nothing "
+                "about features. Give more bags, or bags that differ more"
             )
         if self.held_out is None and self.agreement < DISAGREEING:
-            told.append(f"members disagree on how rows rank (rank correlation {self.agreement:.2f})")
+            told.append(f"members of the method rank rows differently (rank correlation {self.agreement:.2f})")
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 
 
 def doubts_of(union: Union, rows: Rows, counts: FloatArray, held_out: float | None = None) -> Doubts:
-    """Doubts of a fitted union, whose members are compared on (at most 20,000 of) its training rows.
+    """Return the doubts of a fitted union. Its members are compared on at most 20,000 training rows.
 
-    `counts` [bags, classes]. Nearly empty classes are ignored: nothing can be learned about them.
+    `counts` are [bags, classes]. Nearly empty classes are ignored.
     """
     classes = _counted_classes(counts)
     step = -(-len(rows.numeric) // _MOST_ROWS)
@@ -129,14 +129,14 @@ def doubts_of(union: Union, rows: Rows, counts: FloatArray, held_out: float | No
 
 
 def _counted_classes(counts: FloatArray) -> list[int]:
-    """The classes of more than a few rows; all, where fewer than two are."""
+    """Return the classes with more than a few rows; all classes if these are fewer than two."""
     total = counts.sum(axis=0)
     found = [label for label, number in enumerate(total) if number >= _FEWEST_COUNTED]
     return found if len(found) > 1 else [*range(len(total))]
 
 
 def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
-    """Posterior variance of the effects, divided by that and their squares: means over rows, classes together.
+    """Return the posterior variance of effects, divided by itself plus the squared effects (means over rows).
 
     With two classes, effects on one are minus those on the other, so one of them is enough.
     """
@@ -149,7 +149,7 @@ def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
 
 
 def _rank_correlation(one: FloatArray, other: FloatArray, classes: Sequence[int]) -> float:
-    """Spearman's, mean over classes; 0 where a member says the same of all rows."""
+    """Return Spearman's rank correlation, mean over classes; 0 if a member predicts the same for all rows."""
     found = []
     for label in classes[1:] if len(classes) == 2 else classes:
         a, b = one[:, label], other[:, label]

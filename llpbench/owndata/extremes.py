@@ -1,9 +1,9 @@
-"""Numbers far from all others of their column: a sentinel such as 1e20 or -9999, or a column in absurd units.
+"""Numbers far from all others of their column, such as 1e20 or -9999 for a missing value.
 
-One such value decides mean and standard deviation of its column, and all others become the same number. So values more
-than ten times the range of nearly all others away are taken as missing, and a line names the column. They are rare, or
-a single value that stands in up to half of the rows. Columns without such values are left as they are. Where only new
-rows have one, it is moved to just beyond the values of training, and a line names the column, too.
+One such value would dominate mean and standard deviation of its column, so that all others become nearly equal.
+Therefore a value counts as missing if its distance from nearly all others is more than ten times their range. Such
+values must be rare, or a single value that occurs in up to half of the rows. If only new rows have such a value, it is
+moved to just beyond the values of training. In both cases a warning names the column.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from llpbench.core.bags import FloatArray
 from llpbench.core.text import plural
 
 _FAR = 10.0
-"""ranges of other values, from where a value is far from them"""
+"""Distance, in ranges of the other values, from which a value is far away."""
 _BEYOND = 0.1
-"""of that range: where values of new rows are put"""
+"""Distance, in ranges, to which values of new rows are moved."""
 _FEW = 0.04
-"""share of rows that may be far away; more are a group of their own"""
+"""Largest share of rows that may be far away. More rows are a group of values."""
 _MARKED = 0.5
-"""share of rows in which a single value may be far away"""
+"""Largest share of rows with a single value that is far away."""
 _FEWEST_ROWS = 20
 _MANY_VALUES = 20
-"""different values of a column in which a single value that is far from them is a mark"""
+"""Number of different values from which a single value far from them is a mark of missing values."""
 _OUTSIDE = 0.5
-"""share of new values outside of those of training from which it is told"""
+"""Share of new values outside the range of training that causes a warning."""
 _LARGE = 2.0**333
-"""1e100: squares of larger numbers, or of the inverse of smaller ones, are no floats"""
+"""Largest magnitude: squares of larger numbers, or of inverses of smaller numbers, overflow."""
 
 
 class ExtremeValues(UserWarning):
-    """Values of a column are far from all others, or those of new rows are far from those of training."""
+    """Values of a column are far from all others, or values of new rows are far from those of training."""
 
 
 @dataclass(frozen=True)
 class NumberRange:
-    """Range of nearly all values of a column, in its units."""
+    """Range of nearly all values of a column."""
 
     unit: float
-    """a power of two, 1 but for absurd magnitudes"""
+    """power of two that values are divided by; 1 except for extreme magnitudes"""
     low: float
     high: float
     """in that unit"""
     far: int
-    """values of the training rows that are far away"""
+    """number of values of training rows that are far away"""
     example: float
     """one of them"""
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Values in the unit, those far away missing, or just beyond the others if training had none; NaN stays NaN."""
+        """Return values in the unit. Values far away are missing, or just beyond the others if training had none."""
         with np.errstate(over="ignore"):
             values = values / self.unit
         width = self.high - self.low
@@ -63,18 +63,19 @@ class NumberRange:
         return np.asarray(np.where(values < self.low - _FAR * width, self.low - beyond, values))
 
     def warning(self, name: str, rows: int) -> str:
-        """One line that names the column, if values of the training rows are far away; else ""."""
+        """Return a message if values of training rows are far away; else ""."""
         if not self.far:
             return ""
         low, high = self.low * self.unit, self.high * self.unit
         return (
-            f"column {name!r} holds {self.example:.15g} or the like in {self.far:,} of {plural(rows, 'row')}, far from "
-            f"all others ({low:g} to {high:g}): taken as missing. Replace what is no mark of a missing value."
+            f"column {name!r} has values such as {self.example:.15g} in {self.far:,} of {plural(rows, 'row')}, far "
+            f"from all others ({low:g} to {high:g}). They count as missing. Correct them if they are real values."
         )
 
     def warning_of_new(self, name: str, values: FloatArray) -> str:
-        """One line that names the column, if half of the values of new rows or more are outside of those of training,
-        or some are far away; else ""."""
+        """Return a message if at least half of the values of new rows are outside the range of training, or some are
+        far away; else "".
+        """
         width = self.high - self.low
         if width <= 0:
             return ""
@@ -91,17 +92,17 @@ class NumberRange:
                 f"({low:g} to {high:g}). Check the unit of the column."
             )
         far = away > _FAR * width
-        if self.far or not far.any():  # what is far away is missing, as in fit
+        if self.far or not far.any():  # values far away are missing, as in fit
             return ""
         rows = plural(int(far.sum()), "row")
         return (
-            f"X: column {name!r} holds {given[far][0]:.15g} or the like in {rows}, far from all values of fit "
-            f"({low:g} to {high:g}): moved to just beyond these. Replace marks of missing values."
+            f"X: column {name!r} has values such as {given[far][0]:.15g} in {rows}, far from all values of fit "
+            f"({low:g} to {high:g}). They are moved to just beyond that range. Remove marks of missing values."
         )
 
 
 def number_range(values: FloatArray) -> NumberRange:
-    """Limits of a column of training rows (NaN where missing)."""
+    """Return the range of a column of training rows (NaN where missing)."""
     known = np.sort(values[np.isfinite(values)])
     sizes = np.abs(known[known != 0])
     usual = float(np.median(sizes)) if len(sizes) else 1.0
@@ -125,9 +126,9 @@ def _power_of_two(size: float) -> float:
 
 
 def _start_of_others(ascending: FloatArray) -> int:
-    """How many of the lowest values are far from all that follow."""
+    """Return how many of the lowest values are far from all higher ones."""
     few = int(_FEW * len(ascending))
-    upper = ascending[-1 - few]  # whatever is far away at the other end
+    upper = ascending[-1 - few]  # ignore values far away at the other end
     head = ascending[: max(few, 1) + 1]
     gaps, widths = np.diff(head), upper - head[1:]
     far = np.flatnonzero((widths > 0) & (gaps > _FAR * widths))
@@ -141,5 +142,5 @@ def _start_of_others(ascending: FloatArray) -> int:
 
 
 def numbers_far_away(frame: pd.DataFrame, ranges: dict[str, NumberRange]) -> str:
-    """One line for all such columns; "" if there are none."""
+    """Return a message about all such columns; "" if there are none."""
     return " ".join(told for name, each in ranges.items() if (told := each.warning(name, len(frame))))

@@ -54,15 +54,15 @@ from llpbench.training.cell_runs import limit_threads, probabilities
 
 _FEWEST_REFITS = 5
 _SMALL = 100_000
-"""rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
+"""Largest number of rows for one thread. Several threads wait for one another if processors are busy."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
-    """Asked before `fit`: scikit-learn's error, in one line as ours."""
+    """A method was called before `fit`. It is scikit-learn's error and ours."""
 
 
 class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What `LLPClassifier` does once `fit` has set its attributes."""
+    """Methods of a fitted `LLPClassifier`."""
 
     method: str
     random_state: int
@@ -98,25 +98,24 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def text_features_(self) -> list[str]:
-        """Features that were texts in `fit`. Files must be read without converting these columns."""
+        """Names of features that were texts in `fit`. Files must be read without converting these columns."""
         self._demand_fitted()
         return self._columns.texts
 
     @property
     def numeric_features_(self) -> list[str]:
-        """The features that were numbers in `fit`."""
+        """Names of features that were numbers in `fit`."""
         self._demand_fitted()
         return list(self._columns.numeric)
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
-        """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
+        """Return probabilities [rows, classes] of rows, from features and, with `bags`, from the counts of their bags.
 
-        What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
-        bag's random effect, as its counts tell it, hardly any in a small bag. How large effects are, and how far rows
-        of a bag differ, is learned from bags that the method is fitted without: it is fitted two or three times more
-        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if these are half
-        of the rows or more, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
-        `disaggregate`.
+        With `bags`, logits of rows in bags of `fit` are shifted by a random effect of the bag, which is estimated from
+        its counts. Sizes of effects are learned from held-out bags: the method is fitted two or three more times when
+        this method, `disaggregate` or `save` is first called. Rows of other bags are predicted from features alone. If
+        these are at least half of the rows, there is a warning (`UnknownBags`). For rows that are part of the counts
+        use `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
@@ -134,20 +133,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:
-        """[rows] the likeliest class of each, with `bags` as in `predict_proba`."""
+        """Return the most probable class of each row [rows], with `bags` as in `predict_proba`."""
         proba = self.predict_proba(X, bags)
         return self.classes_[proba.argmax(axis=1)]
 
     def disaggregate(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None, sample_weight: Any = None
     ) -> FloatArray:
-        """[rows, classes] probabilities that add up to the counts of each bag: X holds whole bags.
+        """Return probabilities [rows, classes] that add up to the counts of each bag. X must hold whole bags.
 
-        Without `proportions` and `counts` (as in `fit`; columns without names in the order of those of `fit`), the bags
-        are those of `fit`, with as many rows. The rows of a
-        bag whose counts are suppressed have their predictions. Noisy counts, of a model whose `fit` was told of noise,
-        are first made possible: what is negative is 0, and all is scaled to the bag's rows. `sample_weight` as in
-        `fit`: sums of weights times probabilities are the counts of people.
+        Bags are those of `fit` with as many rows, or others with `proportions` or `counts` as in `fit`. Columns without
+        names are in the order of those of `fit`. Rows of bags with suppressed counts have their predictions. Noisy
+        counts (of a model fitted with noise) are first clipped at 0 and scaled to the rows of the bag. With
+        `sample_weight` as in `fit`, sums of weights times probabilities are the counts of people.
         """
         weights = read_weights(sample_weight, X)
         if weights is not None:
@@ -155,17 +153,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return added_up(*self._whole_bags(X, bags, proportions, counts), self._known_bags().spread)
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
-        """[rows] classes, in each bag exactly as many of each as its counts say, the likeliest together.
+        """Return the most probable classes [rows] whose numbers in each bag are its counts.
 
-        As `disaggregate`; fractional counts are rounded, largest remainders first. The rows of a bag whose counts are
-        suppressed have their likeliest class.
+        Arguments are those of `disaggregate`. Fractional counts are rounded, largest remainders first. Rows of bags
+        with suppressed counts have their most probable class.
         """
         return self.classes_[assigned_labels(*self._whole_bags(X, bags, proportions, counts))]
 
     def disaggregate_and_assign(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
     ) -> tuple[FloatArray, Any]:
-        """Results of `disaggregate` and `assign`, from one prediction of the rows."""
+        """Return the results of `disaggregate` and `assign`, from one prediction of the rows."""
         found = self._whole_bags(X, bags, proportions, counts)
         return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
 
@@ -182,18 +180,18 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> pd.DataFrame:
         """Return expected counts and shares of classes in groups of rows, with intervals: ecological inference.
 
-        X holds whole bags, as in `disaggregate`. Groups of a bag add up to its counts.
+        X must hold whole bags, as in `disaggregate`. Groups of a bag add up to its counts.
 
         Parameters
         ----------
         X
-            Features, and columns of `by` that are none.
+            Features, and columns of `by` that are not features.
         bags
             [rows] label of each row's bag, as in `fit`.
         by
             Groups: a column of X, a list of columns (each combination is a group), or a label for each row.
         proportions, counts
-            Those of the bags, as in `fit`. Default: those of `fit`.
+            Proportions or counts of the bags, as in `fit`. Default: those of `fit`.
         sample_weight
             [rows] number of people that each row stands for, as in `fit`. `rows` and `count` are then of people.
         refits
@@ -202,32 +200,32 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         DataFrame
-            A line for each group and class in all bags, whose bag is "all", then one for each bag, group and class:
+            A line for each group and class in all bags (the bag is "all"), then one for each bag, group and class:
 
             - the columns that name the bag (or `bag`), the columns of `by` (or `group`), and `class`;
             - `rows`: number of rows of the group;
             - `count`, `share`: expected number of rows of the class, and this number divided by `rows`;
-            - `count_lower`, `count_upper`, `share_lower`, `share_upper`: ends of the interval of 95 %;
+            - `count_lower`, `count_upper`, `share_lower`, `share_upper`: ends of the 95 % interval;
             - `count_min`, `count_max`, `share_min`, `share_max`: bounds of Duncan and Davis. The counts of bags allow
-              no value outside them, whatever the model says.
+              no value outside them.
 
         Notes
         -----
-        Intervals cover the uncertainty of the model, what it does not know of groups, and the chance of rows. For
-        `bag-gp` and "auto", the first part comes from the posterior of the process on bags; for "auto" it stands for
-        all three members. Any other method is fitted again to bags drawn with replacement, `refits` times.
+        Intervals include the uncertainty of the model, unknown effects of groups, and the randomness of rows. For
+        `bag-gp` and "auto", the first part is from the posterior of `bag-gp`. Any other method is fitted again to bags
+        drawn with replacement, `refits` times.
 
-        Measured on eight tables with hidden labels that had no part in choosing the rule, intervals hold 98 % of the
-        groups in all bags, and 90 % in the worst table. On the twenty-two other tables it is 97 %, and 83 % in the
-        worst, which has many bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals
-        are wider than necessary.
+        On eight tables with hidden labels, intervals contain the truth for 98 % of the groups in all bags, and for 90 %
+        in the worst table. On the 22 tables on which the rule was chosen it is 97 %, and 83 % in the worst, which has
+        many bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals are wider than
+        necessary.
 
-        Bounds do not hold for counts with noise, or of other people than the rows; they are then 0 and `rows`.
+        For counts with noise, or of other people than the rows, the bounds are 0 and `rows`.
 
         Warns
         -----
         UncertainGroups
-            Bags tell next to nothing of some groups: their intervals are nearly as wide as the bounds.
+            Intervals of some groups are nearly as wide as the bounds.
         """
         self._demand_fitted()
         if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
@@ -265,11 +263,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found if ratio == 1.0 else of_people(found, ratio)
 
     def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
-        """How far logits may be from the model's."""
+        """Return draws of the deviations of logits from the model."""
         process = process_of(self._predictor)
         if process is not None:
             return ProcessDraws(process)
-        train = getattr(self, "_known", None)  # a loaded model has no rows
+        train = getattr(self, "_known", None)  # a loaded model has no training rows
         if train is None:
             if not {*self.bags_.tolist()} <= {*labels.names}:
                 raise LLPBenchError(
@@ -286,11 +284,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return refit_draws(train, learn, refits, self.random_state)
 
     def predict_interval(self, X: Any) -> RowIntervals:
-        """Return how sure the model is of the probabilities of rows: standard errors of logits, intervals of 95 %.
+        """Return 95 % intervals of the probabilities (not labels) of rows, and standard errors of logits.
 
-        They come from the posterior of the process, at fitted scales. They are of probabilities, not of labels. They
-        trust that effects between bags hold between rows: in a simulation they hold 97 to 99 % of the probabilities,
-        but 72 to 84 % if bags have effects of their own. Raises `LLPBenchError` for a method without a posterior.
+        They are from the posterior of the process at fitted scales, and assume that relations between bags also hold
+        between rows. In a simulation they contain 97 to 99 % of the probabilities, but only 72 to 84 % if bags have
+        effects of their own. Raises `LLPBenchError` for a method without a posterior.
         """
         self._demand_fitted()
         process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
@@ -317,9 +315,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class `y` is predicted; for labels of bags `y`, what `bag_scorer` returns.
+        """Return the accuracy if `y` [rows] are classes, or the score of `bag_scorer` if `y` are labels of bags.
 
-        So scikit-learn's model selection works without `scoring=`. Raises `LLPBenchError` if `y` holds anything else.
+        So scikit-learn's model selection works without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._demand_fitted()
         found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()
@@ -344,12 +342,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unmatched: str = "raise",
         sample_weight: Any = None,
     ) -> dict[str, float]:
-        """Return how well mean predictions meet what is known of bags, best of bags that `fit` has not learned from.
+        """Return how well mean predictions agree with known counts of bags. Use bags that were not in `fit`.
 
-        Every coarse-grained criterion by name: L1 distance and KL divergence (smaller is better), mPIoU and log
-        likelihood (larger is better). No label is needed. Without `proportions` and `counts`, those given to `fit` are
-        used, which may be of more bags. Noisy counts as in `disaggregate`; `unmatched` as in `fit`: with "drop"
-        `counts` may be of more bags than X. `sample_weight` as in `fit`.
+        The result has all coarse-grained criteria by name: L1 distance and KL divergence (smaller is better), mPIoU and
+        log likelihood (larger is better). No label is needed. Without `proportions` and `counts`, those given to `fit`
+        are used. With `unmatched="drop"` they may be of more bags than X. Noisy counts are treated as in
+        `disaggregate`, and `sample_weight` is that of `fit`.
         """
         rows, weights = self._rows(X), read_weights(sample_weight, X)
         if proportions is not None or counts is not None:
@@ -375,7 +373,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return coarse_criteria(self._predicted(whole.rows), whole)
 
     def _named_bags(self) -> set[Hashable]:
-        """The bags of `fit`, and others whose counts it was given."""
+        """Labels of the bags of `fit`, and of other bags in its counts."""
         if self._table is None:
             return set(self.bags_.tolist())
         return {*self.bags_.tolist(), *bags_of(self._table)}
@@ -420,7 +418,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return proba if self._calibration is None else self._calibration(proba)
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
-        """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
+        """Raise `LLPBenchError` if a method (probably a plugin) does not predict probabilities."""
         same = None if isinstance(predictor, NetworkPredictor) else distinct_rows(rows)
         with own_code(self._method):
             if isinstance(predictor, NetworkPredictor):
@@ -443,7 +441,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return limit_threads(int(number)) if number > 0 else nullcontext()
 
     def _known_bags(self) -> KnownBags:
-        """What the bags of `fit` say of their rows."""
+        """Return the effects of the bags of `fit` on predictions of their rows."""
         if self._of_known_bags is None:
             known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
             held_out = self._held_out
@@ -457,7 +455,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._of_known_bags
 
     def _held_out_predictions(self, known: BaggedRows, cardinalities: tuple[int, ...]) -> FloatArray | None:
-        """[rows, classes] of bags of known counts, each by models that were fitted without it; None of few bags."""
+        """Return held-out predictions [rows, classes] of bags with known counts; None if there are too few bags."""
 
         def learn(part: BaggedRows, rows: Rows) -> FloatArray:
             return self._probabilities(self._fitted(part, cardinalities, ensemble=1), rows, part.counts.shape[1])
@@ -473,15 +471,15 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unmatched: str = "raise",
         weights: FloatArray | None = None,
     ) -> tuple[BagLabels, FloatArray]:
-        """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
+        """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
         labels = read_bag_labels(bags, features, weights)
         table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
         known = self.classes_.tolist()
         if table.columns and len(table.columns) > 1:
             known = None
-        elif table.values.shape[1] > 1:  # an array or lists, as fit was given: what names the columns is their order
+        elif table.values.shape[1] > 1:  # an array or lists, as in fit: columns have no names, only an order
             known = [known[place] for place in self._order]
-        elif len(known) == 2:  # the one that is counted comes last: it is named, or else the one of `fit`
+        elif len(known) == 2:  # the counted class is last: the named one, or that of `fit`
             only = table.columns[0] if table.columns else None
             positive = known.index(only) if only in known else self._positive
             known = [known[1 - positive], known[positive]]
@@ -495,7 +493,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _whole_bags(
         self, features: Any, bags: Any, proportions: Any, counts: Any
     ) -> tuple[FloatArray, BaggedRows, IntArray]:
-        """Predictions of all rows, the bags whose counts are known, and the rows [rows of these] they hold."""
+        """Return predictions of all rows, the bags with known counts, and positions of their rows."""
         whole = self._read_whole(features, bags, proportions, counts)[1]
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
         return self._predicted(whole.rows), whole.where_known(), chosen
@@ -519,7 +517,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights: FloatArray | None = None,
         groups: IntArray | None = None,
     ) -> tuple[BagLabels, BaggedRows, Repeats | None]:
-        """The bags of rows by name, and with their counts; rows with weights are repeated (`groups` first)."""
+        """Return the bags of rows by name, and with counts; rows with weights are repeated (`groups` first)."""
         rows = self._rows(features)
         if proportions is None and counts is None:
             labels = read_bag_labels(bags, features, weights)
@@ -552,14 +550,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
-    """Of labels of bags, whether each of their keys is a text."""
+    """Return, for each key of the labels of bags, whether it is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
 
 
 def _bagged(
     rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
 ) -> tuple[BaggedRows, Repeats | None]:
-    """Return rows in bags, those with weights repeated (`groups` first), and how they are."""
+    """Return rows in bags, and the repetitions of rows with weights (`groups` first)."""
     if labels.weights is None:
         return BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), counts), None
     columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
@@ -575,7 +573,7 @@ def _demand_bags(labels: BagLabels) -> None:
 
 
 def as_objects(names: Sequence[Hashable]) -> Any:
-    """[names] objects, also where they are tuples"""
+    """Return an array [names] of objects, also for tuples."""
     array = np.empty(len(names), dtype=object)
     array[:] = names
     return array

@@ -1,4 +1,4 @@
-"""Fit any method on your own bags: direct methods as they are, networks by held-out bags, without labels."""
+"""Fit of any method to your own bags, without labels. Networks choose their epoch by held-out bags."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from llpbench.training.specification import make_cell
 _PRETRAININGS = ("none", *get_args(Tasks))
 DEFAULT_ENCODER = "mlp"
 AUTO = "bag-gp-gbdt"
-"""what `method="auto"` is: first of the published leaderboards, in seconds"""
+"""Method of `method="auto"`."""
 YARDSTICK = "bag-share"
-"""stands in every comparison and is never advised: it knows no feature, and gives all rows the mean share"""
+"""Baseline of every comparison, never recommended. It uses no feature and predicts the mean share for all rows."""
 _FEWEST_HELD_OUT = 5
-"""bags, where there are twice as many"""
+"""Smallest number of held-out bags, if there are twice as many."""
 LARGEST_IN_STEP = 2048
-"""rows of a bag that a network is shown at once"""
+"""Largest number of rows of a bag in a training step of a network."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeanPredictor:
-    """The mean of the probabilities of some members."""
+    """Predictor with the mean probabilities of some members."""
 
     members: list[Predictor]
 
@@ -57,7 +57,7 @@ class MeanPredictor:
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """How a network is trained; direct methods have no use for it, but what it names must be there."""
+    """Settings of the training of a network. They are checked for direct methods, too."""
 
     encoder: str
     encoder_params: Mapping[str, Any]
@@ -71,7 +71,7 @@ class NetworkTraining:
 
 
 def method_on_bags(name: str) -> Any:
-    """A registered method that learns from bags. Raises `LLPBenchError` for one that needs labels."""
+    """Return a registered method that learns from bags. Raises `LLPBenchError` for a method that needs labels."""
     declared = METHODS.get(name)
     if declared.supervision != "bags":
         raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
@@ -79,9 +79,9 @@ def method_on_bags(name: str) -> Any:
 
 
 def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
-    """How numbers are scaled (`cell.NUMBERS`); None: as the encoder declares, z-scores where there is none.
+    """Return the scaling of numbers (`cell.NUMBERS`). None is that of the encoder, or z-scores without encoder.
 
-    Raises `LLPBenchError` for an unknown scale, and for a method that has a network of its own, which takes z-scores.
+    Raises `LLPBenchError` for an unknown scaling, and for methods with their own network, which need z-scores.
     """
     if numbers is not None and numbers not in NUMBERS:
         raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {numbers!r}.")
@@ -103,8 +103,11 @@ def fit_members(
     seed: int,
     training: NetworkTraining,
 ) -> Predictor:
-    """A registered method fitted to bags, `ensemble` times. Raises `LLPBenchError` for one that needs labels, and for
-    settings that cannot be, whether the method uses them or not."""
+    """Fit a registered method to bags, `ensemble` times.
+
+    Raises `LLPBenchError` for a method that needs labels, and for invalid settings, even if the method does not use
+    them.
+    """
     declared = method_on_bags(method)
     protocol = training.protocol
     for name, value, least in (
@@ -137,7 +140,7 @@ def fit_members(
 
 @contextmanager
 def own_code(method: str) -> Iterator[None]:
-    """Run code of a method: whatever it raises becomes one line (`LLPBenchError`), and global state is restored."""
+    """Run code of a method. Its errors become one line (`LLPBenchError`), and global state is restored."""
     try:
         with contained(f"method {method}"):
             yield
@@ -149,12 +152,12 @@ def own_code(method: str) -> Iterator[None]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a single number, of Python or of numpy."""
+    """Return whether a value is a single number, of Python or of numpy."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _demand_names(training: NetworkTraining) -> None:
-    """Raises `LLPBenchError` for what says nothing of any network, also where a direct method has no use for it."""
+    """Raise `LLPBenchError` for invalid settings of networks, also if a direct method does not use them."""
     demand_device_name(training.device)
     sizes: Any = getattr(ENCODERS.get(training.encoder), "Params", None)
     if isinstance(sizes, type) and is_dataclass(sizes):
@@ -166,25 +169,25 @@ def _demand_names(training: NetworkTraining) -> None:
 
 @dataclass(frozen=True, eq=False)
 class NetworkPredictor:
-    """The mean of the probabilities of some networks, as their weights."""
+    """Predictor with the mean probabilities of some networks, stored as weights."""
 
     spec: dict[str, Any]
     """the method, its encoder, and the hyperparameters of both"""
     schema: dict[str, Any]
     weights: list[dict[str, FloatArray]]
-    """of each member: parameters and buffers by name"""
+    """parameters and buffers by name, for each member"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """[rows, classes]"""
         return self.on(rows, "auto")
 
     def on(self, rows: Rows, where: str) -> FloatArray:
-        """[rows, classes], predicted on a device: which one is the matter of who predicts, not of the model."""
+        """Return predictions [rows, classes], computed on a device."""
         cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device(where)
         method: Method = _method(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
-            with torch.random.fork_rng(devices=[]):  # of weights that are replaced at once
+            with torch.random.fork_rng(devices=[]):  # initial weights, replaced below
                 network = copies.build(method, make_encoder(cell, schema, method.params.dropout), schema)
             network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
             found += _proba(network.to(device), method, rows, schema, device)
@@ -192,7 +195,7 @@ class NetworkPredictor:
 
 
 def _proba(network: Network, method: Method, rows: Rows, schema: Schema, device: torch.device) -> FloatArray:
-    """[rows, classes], a chunk at a time; rows that see each other as many as in training."""
+    """Return predictions [rows, classes], in chunks as large as in training if rows attend to each other."""
     together = schema.rows_per_step if method.takes_encoder and network.encoder.row_interaction else PREDICT_ROWS
     prior = torch.tensor(schema.prior, dtype=torch.float32, device=device)
     parts = [np.zeros((0, schema.classes))]
@@ -215,7 +218,7 @@ def _fit_networks(
     seed: int,
     training: NetworkTraining,
 ) -> NetworkPredictor:
-    """Trained together, each stopped where the proportions of bags that are held out are met best (KL)."""
+    """Train networks together. Each keeps the epoch that predicts proportions of held-out bags best (KL)."""
     held = _held_out(bags, training.validation, seed)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
     every = np.arange(len(validation.sizes))
@@ -254,7 +257,7 @@ def _fit_networks(
 
 
 def _pretrained(cell: Cell, seed: int, task: Task, machine: Machine) -> Mapping[str, torch.Tensor]:
-    """An encoder's weights, for all members of an ensemble."""
+    """Return pretrained weights of an encoder, for all members of an ensemble."""
     try:
         return Pretrainer(cell, {seed: task}, None, machine)([seed])[seed].weights
     except RuntimeError as error:
@@ -278,7 +281,7 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
 
 
 def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
-    """[bags] bool: some of the known ones, at random."""
+    """Return a random part of the known bags [bags]."""
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
@@ -286,7 +289,7 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
             "Choose a direct method, such as bag-gp-gbdt."
         )
     number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
-    # bags are padded to be judged: the largest are not held out beside thousands of small ones
+    # held-out bags are padded, so very large bags are not held out beside thousands of small ones
     largest = max(MOST_PADDED // (number * bags.counts.shape[1]), np.sort(bags.sizes[known])[number - 1])
     held = np.zeros(len(bags.sizes), dtype=bool)
     small = known[bags.sizes[known] <= largest]
@@ -295,10 +298,9 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
 
 
 def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
-    """Bags of more than `LARGEST_IN_STEP` rows as random parts of that size at most, with the whole's proportions.
+    """Split bags of more than `LARGEST_IN_STEP` rows into random parts, with the proportions of the whole bag.
 
-    A step holds whole bags and what is needed to differentiate by each of their rows; that a part's own proportions are
-    a little different is chance of 1 in 100 and less.
+    This limits the memory of a step. The proportions of a part differ from those of the bag by about 0.01 or less.
     """
     parts = -(-bags.sizes // LARGEST_IN_STEP)
     if (parts == 1).all():

@@ -1,9 +1,11 @@
 """Estimates of groups in bags: expected counts and shares, intervals, and bounds that hold without a model.
 
-Each estimate is a line of a table: a group in all bags or in one, and a class. Estimates are sums of rows'
-probabilities that add up to the counts of bags (`bag_effects.added_up`), intervals are from draws of
-`group_intervals.py`, and bounds are those of Duncan and Davis (1953): of N rows of a class in a bag of n rows, a group
-of m rows has at least N - (n - m) and at most m of them.
+Each line of the result is one group and one class, in one bag or in all bags.
+
+- Estimates are sums of probabilities of rows. These add up to the counts of bags (`bag_effects.added_up`).
+- Intervals are quantiles of the draws of `group_intervals.py`.
+- Bounds are those of Duncan and Davis (1953). If a bag of n rows has N rows of a class, then a group of m rows has at
+  least max(0, N - (n - m)) and at most min(m, N) of them.
 """
 
 from __future__ import annotations
@@ -25,21 +27,21 @@ from llpbench.owndata.group_intervals import ClassCounts, GroupedRows, drawn_cou
 from llpbench.owndata.logit_draws import LogitDraws
 
 ALL = "all"
-"""stands for the bag of a group in all bags"""
+"""Name in the column of bags for all bags together."""
 NUMBERS = (
     *("rows", "count", "count_lower", "count_upper", "count_min", "count_max"),
     *("share", "share_lower", "share_upper", "share_min", "share_max"),
 )
-"""columns of estimates that hold numbers"""
+"""Numeric columns of the estimates."""
 _MOST_GROUPS = 2_000
 _TAIL = 0.025
-"""of draws on either side of an interval"""
+"""Share of draws below the interval, and share above it."""
 _WIDE, _OPEN = 0.8, 0.2
-"""an interval tells next to nothing if it covers this share of its bounds, and these are not narrow themselves"""
+"""An interval is uninformative if it covers more than _WIDE of its bounds, and these more than _OPEN of the group."""
 
 
 class UncertainGroups(UserWarning):
-    """Bags tell next to nothing of some groups."""
+    """Intervals of some groups are nearly as wide as their bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +51,20 @@ class Groups:
     of_row: IntArray
     """[rows]"""
     labels: pd.DataFrame
-    """[groups, columns] what names a group"""
+    """[groups, columns] labels of each group"""
 
 
 def read_groups(by: Any, features: Any) -> Groups:
     """Return the groups that `by` names: a column of `features`, a list of columns, or a label for each row.
 
-    Raises `LLPBenchError` for an unknown column, another number of labels, and names that the table needs itself.
+    Raises `LLPBenchError` for unknown columns, a wrong number of labels, and names that are columns of the estimates.
     """
     columns = _columns_of(by, features)
     columns.columns = [str(name) for name in columns.columns]
     if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
-        raise LLPBenchError(f"by must not be called {taken[0]!r}, a column of the estimates. Rename it.")
+        raise LLPBenchError(
+            f"by must not contain {taken[0]!r}, because estimates have a column of that name. Rename the column."
+        )
     names = list(columns.columns)
     of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
     first = np.unique(of_row, return_index=True)[1]
@@ -105,7 +109,7 @@ def _some(names: Sequence[Hashable]) -> str:
 
 
 def bounds(grouped: GroupedRows, counts: ClassCounts) -> tuple[FloatArray, FloatArray]:
-    """Return the fewest and the most rows of a class that each cell [cells] can have, whatever the model."""
+    """Return the smallest and the largest possible number of rows of a class, by cell [cells]."""
     size = grouped.cell_sizes.astype(np.float64)
     if not counts.exact:
         return np.zeros_like(size), size
@@ -128,12 +132,12 @@ class _Estimates:
     most: FloatArray
 
     def of_others(self) -> _Estimates:
-        """Return those of the other one of two classes."""
+        """Return the estimates of the other class, if there are two."""
         ends = self.sizes - self.upper, self.sizes - self.lower, self.sizes - self.most, self.sizes - self.least
         return _Estimates(self.sizes, self.sizes - self.count, *ends)
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns `NUMBERS`."""
+        """Return the columns of `NUMBERS` by name."""
         counts = (self.count, self.lower, self.upper, self.least, self.most)
         shares = (each / self.sizes for each in counts)
         return {NUMBERS[0]: self.sizes.astype(np.int64), **dict(zip(NUMBERS[1:], (*counts, *shares), strict=True))}
@@ -164,19 +168,21 @@ def group_estimates(
 
     Parameters
     ----------
-    groups, bags : of the rows; none is without a bag
+    groups, bags : group and bag of each row; every row has a bag
     bag_names : columns that name a bag
-    classes : in the order of the columns of `proba`
-    rows : for `draws`
-    proba : [rows, classes] that add up to the counts of bags
-    counts : of each class
-    draws : deviations of logits
+    classes : names of classes, in the order of the columns of `proba`
+    rows : features, passed to `draws`
+    proba : [rows, classes] probabilities that add up to the counts of bags
+    counts : counts by bag, for each class
+    draws : posterior draws of logits
     tau : standard deviation of the effects of bags on logits
-    seed : of the draws
+    seed : random seed of the draws
     """
     taken = [name for name in bag_names if name in groups.labels.columns or name in ("class", *NUMBERS)]
     if taken:
-        raise LLPBenchError(f"columns of bags, groups and estimates must differ, got {taken[0]!r} twice. Rename it.")
+        raise LLPBenchError(
+            f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
+        )
     grouped = GroupedRows(bags.of_row, groups.of_row, len(bags.names), len(groups.labels))
     overall, inside = [], []
     for label in range(1, 2) if len(classes) == 2 else range(len(classes)):
@@ -201,7 +207,7 @@ def group_estimates(
 
 
 def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
-    """Return estimates of repeated rows, `ratio` of them for each person, as those of people."""
+    """Convert estimates of repeated rows to estimates of people. `ratio` is the number of repeated rows per person."""
     numbers = {name: found[name] / ratio for name in NUMBERS if not name.startswith("share")}
     return found.assign(**{**numbers, "rows": numbers["rows"].round().astype(np.int64)})
 
@@ -209,14 +215,14 @@ def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
 def _lines(
     of_bag: pd.DataFrame, of_group: pd.DataFrame, classes: Sequence[Hashable], found: Sequence[_Estimates]
 ) -> pd.DataFrame:
-    """Return a line for each entry and class, the classes of an entry one after the other."""
+    """Return a table with a line for each entry and class, ordered by entry."""
     names = pd.concat([of_bag.reset_index(drop=True), of_group.reset_index(drop=True)], axis=1)
     parts = [names.assign(**{"class": label}, **each.columns()) for label, each in zip(classes, found, strict=True)]
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
 def _warn_of_wide(groups: Groups, found: Sequence[_Estimates]) -> None:
-    """Warn where intervals are hardly narrower than bounds."""
+    """Warn about groups whose intervals are nearly as wide as their bounds."""
     wide = np.zeros(len(groups.labels), dtype=bool)
     for each in found:
         room = each.most - each.least
@@ -225,8 +231,8 @@ def _warn_of_wide(groups: Groups, found: Sequence[_Estimates]) -> None:
         return
     some = [" ".join(map(str, names)) for names in groups.labels[wide].head(3).itertuples(index=False)]
     warnings.warn(
-        f"bags tell next to nothing of {plural(int(wide.sum()), 'group')} ({', '.join(some)}"
-        f"{', ...' if wide.sum() > 3 else ''}): these intervals are nearly as wide as the bounds.",
+        f"intervals of {plural(int(wide.sum()), 'group')} ({', '.join(some)}{', ...' if wide.sum() > 3 else ''}) are "
+        "nearly as wide as the bounds: the bags contain almost no information about them.",
         UncertainGroups,
         stacklevel=4,
     )

@@ -1,24 +1,28 @@
-"""Draws of how many rows of each group of a bag are of a class, given the counts of bags.
+"""Draws of the number of rows of a class in each group of a bag, given the counts of bags.
 
-A draw gives each row a latent value: its logit by the model, plus
+In a draw each row has a latent value, the sum of
 
-- a draw of the deviation of that logit (`logit_draws.py`): how far the model knows the effects of features;
-- an effect of the row's group, the same in all bags: what the model does not know of the group;
-- a multiple of the group's mean logit, against that of all rows: models of bags tend to shrink effects;
+- its logit in the model;
+- a deviation of that logit (`logit_draws.py`), because effects of features are uncertain;
+- an effect of the row's group, the same in all bags, for what features do not say about the group;
+- a multiple of the group's mean logit minus that of all rows, because models of bags tend to shrink effects;
 - an effect of the group in this bag, with the standard deviation tau of the effects of bags (`bag_effects.py`);
-- logistic noise: the chance of the row itself.
+- logistic noise, for the randomness of the row.
 
-In a bag with n rows of the class, these are the n rows with the largest latent values. So every draw meets all counts.
-This is Pareto sampling (Rosen 1997), close to independent rows given their sum.
+In a bag with n rows of the class, these are the n rows with the largest latent values. So every draw matches all
+counts. This is Pareto sampling (Rosen 1997), which is close to independent rows given their sum.
 
 The uncertainty of effects of groups is that of a regression of bags' proportions on their shares of groups (Goodman
-1953). Their prior is `_EFFECT`. A bag's evidence is limited by the chance of its rows and by tau. Since what makes bags
-differ may go with their shares of groups (the ecological fallacy, a correlation of about `_CONFOUNDED`), more bags do
-not remove that limit. A group whose share hardly differs between bags keeps its prior. The deviations of logits have
-part of that uncertainty already, and half of their variance is taken off. Draws have heavy tails (`_DEGREES`): a few
-groups are unlike all others.
+1953), with the prior `_EFFECT`:
 
-These numbers were chosen on twenty-two tables with hidden labels and judged on eight others (`benchmarks/groups.py`,
+- The information of a bag is limited by the randomness of its rows and by tau.
+- More bags do not remove this limit, because effects of bags may be correlated with shares of groups (the ecological
+  fallacy, a correlation of about `_CONFOUNDED`).
+- A group whose share hardly differs between bags keeps its prior.
+- Deviations of logits already include a part of this uncertainty, so half of their variance is subtracted.
+- Draws have heavy tails (`_DEGREES`), because a few groups are unlike all others.
+
+These numbers were chosen on 22 tables with hidden labels and tested on eight others (`benchmarks/groups.py`,
 docs/group-estimates.md).
 """
 
@@ -34,23 +38,23 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
 from llpbench.owndata.logit_draws import LogitDraws
 
 DRAWS = 200
-"""draws of the counts of groups"""
+"""Number of draws of the counts of groups."""
 _AT_ONCE = 20
-"""draws that are held in memory for all rows"""
+"""Number of draws in memory for all rows."""
 _FIRST = 40
-"""draws that tell the variance of deviations in groups"""
+"""Number of draws for the variance of deviations in groups."""
 _EFFECT = 1.0
-"""prior standard deviation of what the model does not know of a group, on logits"""
+"""Prior standard deviation of effects of groups, on logits."""
 _CONFOUNDED = 0.5
-"""correlation of the effects of bags with their shares of a group that is taken to be possible"""
+"""Assumed correlation of the effects of bags with their shares of a group."""
 _DEGREES = 4
-"""degrees of freedom of the effects of groups"""
+"""Degrees of freedom of the effects of groups."""
 _SHRUNK = 0.4
-"""standard deviation of the factor by which effects of groups may be larger or smaller than the model's"""
+"""Standard deviation of the factor between true effects of groups and those of the model."""
 _TWICE = 0.5
-"""share of the variance of logits' deviations that a regression on groups would count again"""
+"""Share of the variance of logits' deviations that effects of groups already include."""
 UNKNOWN_TAU = 0.5
-"""standard deviation of effects of bags where bags are too few to learn it"""
+"""Standard deviation of effects of bags if there are too few bags to estimate it."""
 _LEAST_TAU = 0.05
 _LEAST = 1e-6
 """smallest probability of a row"""
@@ -58,7 +62,7 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
-    """Rows of groups in bags, and the cells, a group in a bag, that have rows."""
+    """Rows of groups in bags. A cell is a group in a bag that has rows."""
 
     bag_of_row: IntArray
     """[rows]"""
@@ -125,29 +129,29 @@ class GroupedRows:
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts:
-    """How many rows of each bag are of one class."""
+    """Number of rows of one class in each bag."""
 
     numbers: FloatArray
-    """[bags] NaN: not known"""
+    """[bags]; NaN if not known"""
     noise: float = 0.0
-    """standard deviation of the noise that was added to them"""
+    """standard deviation of the noise of the numbers"""
     of_rows: bool = True
-    """whether they count these very rows; else the rows are a sample, or others with these shares"""
+    """True if these rows were counted; False if the rows are a sample, or other rows with these shares"""
 
     @property
     def exact(self) -> bool:
-        """Whether they are the counts of these rows."""
+        """Whether the numbers are exact counts of these rows."""
         return self.of_rows and not self.noise
 
     def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return whole numbers [bags] between 0 and `sizes`, NaN where nothing is known."""
+        """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
         known = np.isfinite(self.numbers)
         share = np.clip(np.where(known, self.numbers, 0.0) / sizes, 0.0, 1.0)
         if not self.of_rows:
             found = rng.binomial(sizes, share).astype(np.float64)
         else:
             found = share * sizes + self.noise * rng.standard_normal(len(sizes))
-            found = np.floor(found + 1e-9 + (1 - 2e-9) * rng.random(len(sizes)))  # a fraction is a chance
+            found = np.floor(found + 1e-9 + (1 - 2e-9) * rng.random(len(sizes)))  # stochastic rounding
         return np.where(known, found.clip(0, sizes), np.nan)
 
 
@@ -163,8 +167,8 @@ def drawn_counts(
 ) -> FloatArray:
     """Return draws [cells, draws] of the number of rows of class `label`.
 
-    `proba` [rows] are its probabilities, which add up to the counts of bags; `tau` is the standard deviation of the
-    effects of bags, NaN if it is not known.
+    `proba` [rows] are probabilities of the class, which add up to the counts of bags. `tau` is the standard deviation
+    of the effects of bags, NaN if it is not known.
     """
     tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
     logits = logit(proba.clip(_LEAST, 1 - _LEAST))
@@ -183,7 +187,7 @@ def drawn_counts(
 
 
 def _still_unknown(root: FloatArray, deviations: FloatArray) -> FloatArray:
-    """Return the factor [groups] for effects of groups; deviations [draws, groups] already hold a part of them."""
+    """Return the factor [groups] of effects of groups; deviations [draws, groups] already include a part of them."""
     twice = (deviations**2).mean(axis=0) / np.maximum((root**2).sum(axis=1), 1e-12)
     return np.asarray(np.sqrt(1 - _TWICE * twice.clip(0, 1)))
 
@@ -195,12 +199,12 @@ def _effects(
     of_group = root @ rng.standard_normal(grouped.groups) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
     of_group = of_group + _SHRUNK * rng.standard_normal() * means
     of_cell = of_group[grouped.group_of_cell] + tau * rng.standard_normal(len(grouped.cell_sizes))
-    of_bag = tau * rng.standard_normal(grouped.bags)  # matters only where the count is not known
+    of_bag = tau * rng.standard_normal(grouped.bags)  # only needed if the count is not known
     return np.asarray(of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row])
 
 
 def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> BoolArray:
-    """Return the rows [rows] of the class: the largest of each bag, or above 0 where its number is not known."""
+    """Return the rows of the class [rows]: the largest values of each bag, or those above 0 if its count is unknown."""
     bags, order = grouped.bag_of_row, grouped.order
     within = np.lexsort((-latent[order], bags[order]))
     sorted_rows = order[within]
@@ -212,7 +216,7 @@ def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> Bo
 
 
 def _root_of_group_effects(grouped: GroupedRows, proba: FloatArray, known: BoolArray, tau: float) -> FloatArray:
-    """Return R [groups, groups], with R R' the covariance of what the model does not know of groups, on logits."""
+    """Return R [groups, groups], where R R' is the covariance of effects of groups, on logits."""
     sizes = grouped.bag_sizes
     shares = np.zeros((grouped.bags, grouped.groups))
     shares[grouped.bag_of_cell, grouped.group_of_cell] = grouped.cell_sizes / sizes[grouped.bag_of_cell]
@@ -223,4 +227,4 @@ def _root_of_group_effects(grouped: GroupedRows, proba: FloatArray, known: BoolA
     precision = np.eye(grouped.groups) / _EFFECT**2 + (centred * weight[:, None]).T @ centred
     values, vectors = np.linalg.eigh(precision)
     root = vectors / np.sqrt(values)
-    return np.asarray(root - grouped.group_shares @ root)  # what all groups have in common, counts tell
+    return np.asarray(root - grouped.group_shares @ root)  # counts determine the common part of all groups

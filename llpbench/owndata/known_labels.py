@@ -1,4 +1,4 @@
-"""Rows with known labels: each is a bag of one row, and is taken out of its bag and of the counts of this bag."""
+"""Rows with known labels. Each becomes a bag of one row, and is removed from its old bag and from that bag's counts."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
@@ -18,13 +18,13 @@ from llpbench.data.bag_tables import require_same_order, rows_of_bags
 from llpbench.data.frames import as_text, without_decimals
 
 _ROUNDED = 0.005
-"""of the rows of a bag: counts from proportions may be too small by so many"""
+"""Largest rounding error of a count that was computed from a proportion, as a share of the bag's rows."""
 
 
 def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
-    """Return the place in `classes` of each row's label [rows], -1 where it is missing.
+    """Return the position in `classes` of each row's label [rows], -1 where the label is missing.
 
-    Raises `LLPBenchError` for another number of labels, and for a label that is no class.
+    Raises `LLPBenchError` for a wrong number of labels, and for a label that is not in `classes`.
     """
     if isinstance(labels, pd.Series) and isinstance(X, pd.DataFrame):
         require_same_order("labels", labels.index, X.index)
@@ -60,17 +60,17 @@ def with_labels(
 
     Parameters
     ----------
-    train : rows, some of them repeated
-    label : [rows of X] place of the class, -1 where it is not known
-    places : [rows] the row of X that each row is; one that is repeated is one bag
+    train : training rows; some may be repeated
+    label : [rows of X] position of the class, -1 where it is not known
+    places : [rows] position in X of each training row; repetitions of a labelled row form one bag
     names : names of bags
     classes : names of classes
-    of_rows : whether counts are of these very rows; else the rows without labels keep the shares of their bag
+    of_rows : True if counts are of these rows; otherwise rows without labels keep the shares of their bag
 
     Raises `LLPBenchError` if noise was added to counts, or if a bag has more labels of a class than its counts.
     """
     if train.noise:
-        raise LLPBenchError("labels= needs counts without noise, got noise=. Leave one of them out.")
+        raise LLPBenchError("labels= and noise= do not go together. Leave one of them out.")
     labelled = label[places] >= 0
     if not labelled.any():
         return train
@@ -83,8 +83,9 @@ def with_labels(
     if (left < -slack - 1e-6 * train.sizes[:, None]).any():
         bag, place = map(int, np.argwhere(left < -slack - 1e-6 * train.sizes[:, None])[0])
         raise LLPBenchError(
-            f"bag {names[bag]!r} has {train.counts[bag, place]:,.10g} rows of class {classes[place]!r} by its counts, "
-            f"but labels= has {plural(int(taken[bag, place]), 'row')} of it. Correct the labels or the counts."
+            f"labels= must not have more rows of a class than the counts: bag {names[bag]!r} counts "
+            f"{train.counts[bag, place]:,.10g} of class {classes[place]!r}, labels= has "
+            f"{plural(int(taken[bag, place]), 'row')}. Correct the labels or the counts."
         )
     left = left.clip(min=0)
     whole = left.sum(axis=1)

@@ -1,7 +1,7 @@
 """`LLPClassifier` from rows in files larger than memory: `bag-gp`, fitted in passes over the rows.
 
-Passes over the files: one for bags and columns, another one if a column has extreme values, one for the sample of bags
-(two if bags are confounded), and one that writes bins of all rows to temporary files. All others read these.
+There are passes over the files for bags and columns, for extreme values (if there are any), for the sample of bags (two
+if bags are confounded), and for writing bins of all rows to temporary files. All other passes read these.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.training.cell_runs import limit_threads
 
 METHOD = "bag-gp"
-"""the method that is fitted in passes"""
+"""The only method that is fitted in passes."""
 _EVERY = 10.0
-"""seconds between lines of progress"""
+"""Seconds between lines of progress."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class LargeRows:
-    """Rows in batches, and the roles of their columns."""
+    """Rows in batches, with the roles of their columns."""
 
     batches: RowBatches
     keys: Sequence[str]
@@ -76,19 +76,19 @@ class LargeRows:
     """whether `keys` are features, too"""
 
     def features(self, batch: RowBatch) -> pd.DataFrame:
-        """Return the features of some rows; columns of texts that a person named are categories."""
+        """Return the features of some rows. Columns that the user declared as text are categories."""
         out = {*self.left_out, *(() if self.keep_key else self.keys)}
         return batch.frame.drop(columns=[name for name in out if name in batch.frame.columns])
 
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """What the first pass has found."""
+    """Results of the first pass."""
 
     columns: FeatureColumns
     codes: BagCodes
     bag_of_code: IntArray
-    """[numbers of `codes`, then one for missing labels] place among `names`, -1 if left out"""
+    """position in `names` of each number of `codes`, then of missing labels; -1 if left out"""
     table: BagTable
     names: list[Hashable]
     named: list[Hashable]
@@ -168,7 +168,7 @@ class _Reader:
         self._codes = BagCodes(rows.keys)
 
     def _batches(self, what: str) -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray]]:
-        """Yield batches, their features and the numbers of their bags, and say how far a pass is."""
+        """Yield batches, their features and the numbers of their bags, and report progress."""
         start = told = time.perf_counter()
         total = 0
         for batch in self._rows.batches:
@@ -193,7 +193,7 @@ class _Reader:
         deviation: float,
         seed: int,
     ) -> _Counted:
-        """Return what bags and columns are, after one pass or two."""
+        """Return bags and columns, after one or two passes."""
         head = next(iter(self._batches_of_head()))
         table = read_table([*self._codes.labels])
         named, listed = table.classes(classes), set(table.names)
@@ -271,7 +271,7 @@ class _Reader:
             )
 
     def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
-        """Return the labels of the bags in ascending order, and the place of each number of a bag among them."""
+        """Return the labels of the bags in ascending order, and the position of each bag number among them."""
         number = self._codes.labels
         names: list[Hashable] = sorted(number, key=lambda label: label)  # type: ignore[arg-type,return-value]
         columns: list[Hashable] = [*self._rows.keys]
@@ -283,7 +283,7 @@ class _Reader:
         return CountedLabels(np.arange(len(kept)), kept, columns, rows=sizes), bag_of_code
 
     def read(self, counted: _Counted, bags: BoolArray, what: str) -> Iterator[tuple[Rows, IntArray]]:
-        """Yield the rows of some bags [bags], and the places of their bags among these [rows]."""
+        """Yield the rows of some bags [bags], and the positions of their bags among these [rows]."""
         place = np.append(np.where(bags, np.cumsum(bags) - 1, -1), -1)
         for batch, frame, codes in self._batches(what):
             bag = place[counted.bag_of_code[codes]]
@@ -295,7 +295,7 @@ class _Reader:
 
 
 class _Fit:
-    """The fit of a model to what the first pass has found."""
+    """The fit of a model to the results of the first pass."""
 
     def __init__(self, model: LLPClassifier, reader: _Reader, counted: _Counted) -> None:
         self._model, self._reader, self._counted, self._say = model, reader, counted, reader._say
@@ -304,7 +304,7 @@ class _Fit:
         self._train = _without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
 
     def content(self) -> dict[str, Any]:
-        """Return what `LLPClassifier.save` writes of a model."""
+        """Return the values that `LLPClassifier.save` writes."""
         model, counted, number = self._model, self._counted, len(self._counted.order)
         if needs_no_sample(self._train.sizes):
             self._say(f"{plural(int(self._train.sizes.sum()), 'row')} of known bags are few enough to fit them at once")
@@ -390,9 +390,9 @@ class _Fit:
     def _learned(
         self, predictor: ProcessPredictor, sample: BaggedRows, store: BagStore | None
     ) -> tuple[Any, KnownBags]:
-        """Return the calibration of rare positives, if needed, and what known bags tell of their rows.
+        """Return the calibration of rare positives (None if not needed) and the effects of known bags.
 
-        Both are learned from bags of the sample that are held out; effects of bags from all, if there is a store.
+        Both are learned from held-out bags of the sample. With a store, effects are estimated for all bags.
         """
         self._say("effects of bags: learned from bags that are held out of the sample")
         held_out = None

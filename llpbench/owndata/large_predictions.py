@@ -28,9 +28,9 @@ from llpbench.owndata.row_files import column_of, demand_room
 from llpbench.owndata.unknown_bags import UnknownBags
 
 _EVERY = 10.0
-"""seconds between lines of progress"""
+"""Seconds between lines of progress."""
 _MOST_WAITING = 8
-"""batches that wait for the first value of a column, which tells its type"""
+"""Number of batches to wait for the first value of a column, which determines its type."""
 
 
 def predict_large(
@@ -38,12 +38,12 @@ def predict_large(
 ) -> int:
     """Write predictions as `llpbench predict` does, and return their number. `keys` are columns that name known bags.
 
-    Raises `LLPBenchError` for networks, whose predictions may depend on other rows, and for what cannot be read or
-    written. Warns of unknown bags and categories as `predict_proba` does.
+    Raises `LLPBenchError` for networks, whose predictions may depend on other rows, and for files that cannot be read
+    or written. Warns of unknown bags and categories like `predict_proba`.
     """
     if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
         raise LLPBenchError(f"--out-of-core needs a direct method such as bag-gp, got a model of {model.method!r}.")
-    model.set_params(n_jobs=-1)  # batches are predicted side by side
+    model.set_params(n_jobs=-1)  # batches are predicted in parallel
     codes = BagCodes(keys)
     start = told = time.perf_counter()
     total = number = 0
@@ -62,7 +62,7 @@ def predict_large(
 
 
 def _side_by_side(batches: RowBatches, predicted: Callable[[list[RowBatch]], pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Yield predictions in the order of batches, which as many threads compute as torch uses."""
+    """Yield predictions in the order of batches. As many threads compute them as torch uses."""
     threads = torch.get_num_threads()
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[pd.DataFrame]] = deque()
@@ -75,7 +75,7 @@ def _side_by_side(batches: RowBatches, predicted: Callable[[list[RowBatch]], pd.
 
 
 def _aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:
-    """Yield batches that are full, but for the last: a method may compute rows in blocks, and rounds as in memory."""
+    """Yield full batches, except the last one, so that methods that compute in blocks round as in memory."""
     waiting: list[RowBatch] = []
     room = batches.rows
     for batch in batches:
@@ -92,12 +92,12 @@ def _aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:
 
 
 def _predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
-    """Return the columns that are not features, and predictions, of rows in pieces, which may be of several parts."""
+    """Return predictions of rows in pieces (of several parts), with the columns that are not features."""
     frame = pieces[0].frame if len(pieces) == 1 else pd.concat([each.frame for each in pieces], ignore_index=True)
     try:
         return _predicted_together(model, RowBatch(frame, pieces[0].part, pieces[0].first), keys, codes)
     except LLPBenchError:
-        for piece in pieces:  # which one is it
+        for piece in pieces:  # find the part with this column
             with piece.blamed():
                 _predicted_together(model, piece, keys, codes)
         raise
@@ -119,7 +119,7 @@ def _predicted_together(model: LLPClassifier, batch: RowBatch, keys: Sequence[st
 
 
 def _warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
-    """Warn of each column once, and of unknown bags only if no batch has a known one."""
+    """Warn once for each column, and of unknown bags only if no batch has a known bag."""
     unknown = [each for each in caught if each.category is UnknownBags]
     first: dict[tuple[Any, str], warnings.WarningMessage] = {}
     for each in caught:
@@ -132,7 +132,7 @@ def _warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
 
 @contextmanager
 def _written(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Write frames below one another to a .csv or .parquet file, which replaces an older one when all are written."""
+    """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete."""
     demand_room(path)
     place = Path(os.path.realpath(path))
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}.tmp")
@@ -150,14 +150,14 @@ def _written(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 class _CSVParts:
-    """A CSV file in parts, each as `frame_as_csv` writes it."""
+    """A CSV file that is written in parts."""
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
         self._begun = False
 
     def write(self, frame: pd.DataFrame) -> None:
-        """Write rows, the first ones below the header."""
+        """Write rows. The first call also writes the header."""
         if not self._begun:
             self._file.write(frame_as_csv(frame.iloc[:0]))
             self._begun = True
@@ -170,7 +170,7 @@ class _CSVParts:
 
 
 class _ParquetParts:
-    """A parquet file in parts, whose columns have the types of the first part that has values."""
+    """A parquet file that is written in parts. A column has the type of its first part with values."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -198,7 +198,7 @@ class _ParquetParts:
                 raise DataError(f"predictions cannot be written as parquet: {one_line(error)}. Write .csv.") from error
 
     def close(self) -> None:
-        """Close the file; columns without any value keep none."""
+        """Close the file. Columns without values have no type."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -1,10 +1,9 @@
-"""Draws of how far the logits of rows may be from the model's: from a posterior, or from refits on resampled bags.
+"""Draws of deviations of rows' logits from the model: from a posterior, or from refits on resampled bags.
 
-A draw is a deviation from the logit of one class against all others. Its mean over draws is zero.
+A draw is a deviation of the logit of one class against all others. Deviations have mean zero.
 
-- A process on bags (`bag-gp`, and the member of `auto` that has one) has a posterior of the weights of its components:
-  normal, by Laplace's approximation, at the fitted scales (docs/direct-methods.md). Draws of the weights are exact
-  draws of that posterior.
+- A process on bags (`bag-gp`, also as a member of `auto`) has a normal posterior of the weights of its components, by
+  Laplace's approximation at the fitted scales (docs/direct-methods.md). Weights are drawn from this posterior.
 - Any other method is fitted again to bags that are drawn with replacement. A draw is a random combination of the
   deviations of these refits from their mean, with the covariance of the refits.
 """
@@ -31,18 +30,18 @@ from llpbench.owndata.doubts import Union
 from llpbench.owndata.fitting import MeanPredictor
 
 _LEAST = 1e-6
-"""smallest probability of a refit: beyond, its logit says nothing more"""
+"""Smallest probability of a refit; smaller ones are clipped."""
 _MOST_SAMPLES = 5
-"""samples drawn for each refit, at most"""
+"""Largest number of samples for each refit."""
 _FEATURES_AT_ONCE = 65_536
-"""rows whose joint features are held in memory"""
+"""Number of rows whose joint features are in memory."""
 _NORMAL = 1.959964
-"""standard errors on either side of an interval of 95 %"""
+"""Half the width of a 95 % interval, in standard errors."""
 _ROW_DRAWS = 400
-"""draws of the standard error of a row, which is then itself within 4 %"""
+"""Number of draws for the standard error of a row, which then has an error of 4 %."""
 _DRAWS_AT_ONCE = 50
 _OFFSET_VARIANCE = 4.0
-"""prior variance of the offset of a process (`bag_logits`)"""
+"""Prior variance of the offset of a process (`bag_logits`)."""
 
 
 class LogitDraws(Protocol):
@@ -60,7 +59,7 @@ class ProcessDraws:
     process: LogitProcess
 
     def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return deviations [rows, number]; of two classes those of the first mirror those of the second."""
+        """Return deviations [rows, number]. With two classes those of the first are minus those of the second."""
         binary = len(self.process.offsets) == 1
         weights = self._weights(0 if binary else label, number, rng)
         if binary and label == 0:
@@ -82,10 +81,10 @@ class ProcessDraws:
         return found
 
     def _weights(self, output: int, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return draws [offset + features, number] of the weights, less their mean.
+        """Return draws [offset + features, number] of the weights, minus their mean.
 
-        The algebra is in bags or in features, whichever are fewer: in bags by Matheron's rule, where a draw of the
-        prior moves by what bags would say of it.
+        The algebra is in bags or in features, whichever are fewer. In bags it is Matheron's rule, which corrects a draw
+        of the prior by its difference to the observed bags.
         """
         observed = self.process.observed[output]
         widths = [len(part) for part in self.process.coefficients[output]]
@@ -127,7 +126,7 @@ class RefitDraws:
     """Random combinations of the deviations of refits."""
 
     members: Sequence[Predictor]
-    """the refits"""
+    """fitted refits"""
 
     def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
         """Return deviations [rows, number]."""
@@ -135,7 +134,7 @@ class RefitDraws:
         return np.asarray(away.T @ rng.standard_normal((len(away), number)) / np.sqrt(len(away) - 1))
 
     def _deviations(self, rows: Rows) -> FloatArray:
-        """Return [refits, rows, classes] of the rows asked for last."""
+        """Return predictions [refits, rows, classes]; those of the last rows are cached."""
         if self._last and self._last[0][0] is rows:
             return self._last[0][1]
         logits = np.stack(
@@ -151,7 +150,7 @@ class RefitDraws:
 
 @dataclass(frozen=True, eq=False)
 class DistinctDraws:
-    """The draws of other ones, computed once for rows that are the same."""
+    """Draws of another source, computed once for equal rows."""
 
     draws: LogitDraws
 
@@ -184,7 +183,7 @@ def process_of(predictor: Predictor) -> LogitProcess | None:
 def refit_draws(train: BaggedRows, learn: Callable[[BaggedRows], Predictor], number: int, seed: int) -> RefitDraws:
     """Return draws from a method fitted `number` times to as many bags as in `train`, drawn with replacement.
 
-    Samples with one class only teach nothing and are drawn again. Raises `LLPBenchError` if there are too many.
+    Samples with a single class are drawn again. Raises `LLPBenchError` if there are too many of them.
     """
     members: list[Predictor] = []
     for copy in range(_MOST_SAMPLES * number):
@@ -193,7 +192,10 @@ def refit_draws(train: BaggedRows, learn: Callable[[BaggedRows], Predictor], num
             members.append(learn(sample))
         if len(members) == number:
             return RefitDraws(members)
-    raise LLPBenchError("most samples of bags have one class only. Use method='bag-gp', which needs no samples.")
+    raise LLPBenchError(
+        "intervals need bags of at least two classes: most samples of bags, drawn with replacement, have only one. Use "
+        "method='bag-gp', which draws no such samples."
+    )
 
 
 def _resampled(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
@@ -207,14 +209,14 @@ def _resampled(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
 
 @dataclass(frozen=True, eq=False)
 class RowIntervals:
-    """How sure a model is of the probabilities of rows: what `LLPClassifier.predict_interval` returns."""
+    """Intervals of the probabilities of rows, the result of `LLPClassifier.predict_interval`."""
 
     probability: FloatArray
     """[rows, classes]"""
     lower: FloatArray
-    """[rows, classes] lower end of the interval of 95 %"""
+    """[rows, classes] lower end of the 95 % interval"""
     upper: FloatArray
-    """[rows, classes] upper end of the interval of 95 %"""
+    """[rows, classes] upper end of the 95 % interval"""
     standard_error: FloatArray
     """[rows, classes] standard error of the logit of a class against the others"""
 

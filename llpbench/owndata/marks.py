@@ -1,4 +1,4 @@
-"""Marks of missing values, and several of them in one text. Loads no library: the command line needs it for --help."""
+"""Marks of missing values, and texts with several of them. Imports no library, because `--help` uses it."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ GAPS = frozenset(
         "#num!",
     ]
 ) | {"not available"}
-"""what stands for a missing value among numbers, in lower case"""
+"""Marks of missing values among numbers, in lower case."""
 
 
 def csv_line(texts: Iterable[str]) -> str:
-    """Texts as one line of CSV, quoted where they hold a comma."""
+    """Return texts as one line of CSV, quoted if they contain a comma."""
     return ",".join(f'"{text.replace(chr(34), chr(34) * 2)}"' if {*text} & {",", '"'} else text for text in texts)
 
 
 def csv_parts(text: str, between: str = ",") -> list[str]:
-    """The parts of one line of CSV, without outer spaces."""
+    """Return the parts of one line of CSV, without outer spaces."""
     rows = list(csv.reader([text], delimiter=between, skipinitialspace=True)) if text.strip() else []
     return [part.strip() for part in (rows[0] if rows else []) if part.strip()]

@@ -15,14 +15,14 @@ from llpbench.data.frames import as_text
 from llpbench.owndata.marks import GAPS, csv_line
 
 _NEARLY_ALL = 0.9
-"""share of cells that are numbers or gaps, from which a column is taken for numbers"""
+"""Share of numbers or gaps from which a column counts as numbers."""
 _FEWEST = 3
-"""different numbers in such a column"""
+"""Smallest number of different numbers in such a column."""
 _MANY = 10
-"""different numbers beside which a few marks may fill half of the cells"""
+"""Smallest number of different numbers with which a few marks may fill half of the cells."""
 _SAMPLE = 1_000
 _MOST_MARKS = 5
-"""different texts beside numbers that may all be marks"""
+"""Largest number of different texts that may all be marks."""
 _CURRENCY = r"(?:US\$|R\$|C\$|A\$|[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|kr\.?|zł)"
 _MULTIPLIERS = {
     **dict.fromkeys(["K", "k", "thousand", "Tsd.", "Tsd"], 1e3),
@@ -30,10 +30,10 @@ _MULTIPLIERS = {
     **dict.fromkeys(["B", "bn", "billion", "Mrd.", "Mrd"], 1e9),
 }
 _FOOTNOTE = r"(?<=\d)\s*(?:[*\u2020\u2021\u00a7\u00b9\u00b2\u00b3]+|\([a-z]\)|\[\w\])$"
-"""a mark behind a number that refers to a remark: 41132*, 41132(r), 41132[1]"""
+"""Mark of a footnote behind a number: 41132*, 41132(r), 41132[1]."""
 _DIGITS = {start + digit: str(digit) for start in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
 _WIDE = {**_DIGITS, 0xFF0C: ",", 0xFF0E: ".", 0xFF05: "%", 0x066C: ",", 0x066B: "."}
-"""full-width and Arabic digits and marks"""
+"""Full-width and Arabic digits and marks."""
 _UNIT = r"^[-+]?[\d.,\s]*\d\s*([^\d\s.,;:+*()\[\]/-][^\d]{0,9})$"
 _POINT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _COMMA_GROUPS = r"[-+]?[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?:\.\d*)?"
@@ -46,20 +46,20 @@ _CERTAIN_COMMA = r"[-+]?(?:\d+,(?!\d{3}$)\d+|0+,\d+|\d{4,},\d+|,\d+|\d{1,3}(?:\.
 
 @dataclass(frozen=True, eq=False)
 class NumberText:
-    """A column of texts, read as numbers."""
+    """Result of reading a column of texts as numbers."""
 
     values: pd.Series
-    """float, NaN where missing, a gap or no number"""
+    """floats; NaN for missing values, gaps and other texts"""
     decimal: str
-    """the mark before decimals, as given or assumed"""
+    """decimal mark, as given or assumed"""
     percent: bool
-    """whether the numbers are percents; 41.1% is 41.1"""
+    """whether the numbers are percentages; 41.1% is 41.1"""
     gaps: dict[str, int]
-    """cells by the mark that stands for a missing value"""
+    """number of cells, by mark of a missing value"""
     broken: pd.Series
-    """the texts that are neither numbers nor marks"""
+    """texts that are neither numbers nor marks"""
     example: tuple[str, float] | None
-    """a spelling that Python does not read, and its number"""
+    """a text that Python does not read as a number, and its value"""
     is_code: bool
     """whether numbers have leading zeros, as codes do"""
 
@@ -74,8 +74,8 @@ def read_number_text(
 ) -> NumberText:
     """Read a column of texts as numbers.
 
-    `decimal`: the mark before decimals; None: as the column shows, `usual` where it does not. `missing`: texts that
-    stand for a missing value, beside those everybody uses (`GAPS`, unless `known_gaps` is False).
+    `decimal` is the decimal mark; None detects it, with the default `usual`. `missing` are further marks of missing
+    values, in addition to `GAPS` (unless `known_gaps` is False).
     """
     texts = as_text(series).str.strip()
     codes, uniques = pd.factorize(texts)
@@ -124,10 +124,10 @@ def read_number_text(
 
 
 def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterable[str] = ()) -> pd.Series:
-    """A column of numbers written as text (`41,132`, `$41,132`, `(1,234)`, `41.1%`, `-`) as floats, NaN where missing.
+    """Convert numbers written as text (`41,132`, `$41,132`, `(1,234)`, `41.1%`, `-`) to floats, NaN if missing.
 
-    `decimal`: "." or ","; None: as the column shows. `missing`: further texts that stand for a missing value.
-    41.1% is 41.1. Raises `DataError` for what is no number.
+    `decimal` is "." or ","; None detects it. `missing` are further marks of missing values. 41.1% is 41.1. Raises
+    `DataError` for other texts.
 
     Examples
     --------
@@ -147,13 +147,13 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
 
 
 class NumbersAsText(UserWarning):
-    """A column of numbers is taken as a category, since they are written as text."""
+    """A column of numbers written as text is used as a category."""
 
 
 def numbers_as_text_warning(frame: pd.DataFrame) -> str:
-    """One line that names columns of numbers written as text, and how to read them; "" if there are none.
+    """Return a message that names columns of numbers written as text; "" if there are none.
 
-    Columns of dtype category are what somebody has made categories.
+    Columns of dtype category are not reported.
     """
     told, names, marks, unclean = [], [], dict[str, None](), []
     for place, name in enumerate(map(str, frame.columns)):
@@ -189,16 +189,16 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
 
 
 def reading_of(name: str, found: NumberText) -> str:
-    """How a column was read, in words: "column 'income': '41,132' is 41132, '-' is missing in 10 rows"."""
+    """Return how a column was read: "column 'income': '41,132' is 41132, '-' is missing in 10 rows"."""
     told = [f"{found.example[0]!r} is {found.example[1]:.10g}"] if found.example else []
     told += [f"{mark!r} is missing in {plural(number, 'row')}" for mark, number in found.gaps.items()]
     return f"column {name!r}: {', '.join(told) or 'read as numbers'}"
 
 
 def likely_numbers(series: pd.Series) -> NumberText | str | None:
-    """A column read as numbers, if nearly all of it is, or one of its texts, if they are numbers with a unit.
+    """Return a column read as numbers, if nearly all values are numbers; one of its texts, if they have a unit.
 
-    None where the column has a type that says what it is.
+    Returns None if the type of the column is clear.
     """
     if isinstance(series.dtype, pd.CategoricalDtype) or pd.api.types.infer_dtype(series, skipna=True) not in (
         "string",

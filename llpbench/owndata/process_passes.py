@@ -1,8 +1,8 @@
-"""`bag-gp` on more rows than memory holds: the fit of `bag_process` and `bag_logits`, with passes over a `BagStore`.
+"""`bag-gp` on more rows than fit into memory: the fit of `bag_process` and `bag_logits`, with passes over a `BagStore`.
 
 Bins, kernel scales, pairs and hyperparameters come from a sample of bags in memory, as in `fit_process` with more than
-a million rows. Each Gauss-Newton step of the logits is one pass, and there are at most four for each class (two classes
-need one of them). On the scale of shares there is a single pass.
+a million rows. Each Gauss-Newton step of the logits is one pass, and there are at most four for each class (for one of
+two classes). On the scale of shares there is a single pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from llpbench.core.text import plural
 from llpbench.owndata.bag_store import BagStore
 
 Sampler = Callable[[BoolArray], BaggedRows]
-"""reads the rows of some bags, given as a mask [bags]"""
+"""Function that reads the rows of some bags, given as a mask [bags]."""
 Say = Callable[[str], None]
 Found = TypeVar("Found")
 
@@ -50,13 +50,13 @@ def fit_to_sample(
 ) -> FittedProcess:
     """Return the process of `fit_wary` on shares, with the coefficients of its sample.
 
-    `train` has counts and sizes of all bags, and no rows.
+    `train` has counts and sizes of all bags, but no rows.
     """
     if len(train.sizes) > bag_process._MANY_BAGS:
         settings = replace(settings, most_pairs=settings.most_pairs // 4)
     found = _drawn(train, settings, rng, sample, say)
     if found.confounded:
-        say("bags have causes of their own: fitted again with other priors, to another sample")
+        say("bags are confounded: fitting again with other priors and another sample")
         again = _drawn(train, replace(settings, wary=True), rng, sample, say)
         found = replace(again, unexplained=found.unexplained)
     return replace(found, prior=train.prior)
@@ -112,7 +112,7 @@ def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows,
 
 
 class _TellingPasses:
-    """A store that says when a pass begins."""
+    """A store that reports the begin of each pass."""
 
     def __init__(self, store: BagStore, name: str, say: Say) -> None:
         self._store, self._name, self._say, self._passes = store, name, say, 0

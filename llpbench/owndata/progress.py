@@ -1,6 +1,6 @@
 """Progress of a comparison of methods: a bar in a terminal or notebook, elsewhere a line for each fold.
 
-It goes to standard error, as that of `llpbench run` does.
+It goes to standard error, as in `llpbench run`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from llpbench.core.text import duration
 
 
 class ComparisonProgress:
-    """Shows the folds of a comparison. A context manager, so that a bar is always taken down."""
+    """Display of the folds of a comparison. A context manager, so that a bar is always removed."""
 
     def __init__(self, progress: bool | Callable[[str], None], folds: int) -> None:
-        """`progress`: False for nothing, or what takes the lines instead of standard error."""
+        """Start the display. `progress` is False for none, or a function for lines instead of standard error."""
         console = Console(stderr=True, highlight=False)
         alive = console.is_jupyter or (console.is_terminal and not os.environ.get("NO_COLOR"))
         self._tell = progress if callable(progress) else lambda text: console.print(text, markup=False, soft_wrap=True)
@@ -45,45 +45,46 @@ class ComparisonProgress:
             self._bar.stop()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         if not self.silent:
             self._tell(text)
 
     def fitting(self, name: str, left: float | None, share: float) -> None:
-        """What is fitted now, `share` of a fold's fits are done; seconds that are left, None if not known."""
+        """Show the current fit, the finished `share` of the fold's fits, and seconds left (None if not known)."""
         if self._bar is not None:
             text = f"fold {min(self._done + 1, self._folds)} of {self._folds}: {name}{_left(left)}"
             self._bar.update(self._task, total=self._folds, completed=self._done + share, description=text)
 
     def fold(self, left: float | None) -> None:
-        """One more is done."""
+        """Count a finished fold."""
         self._done += 1
         if self._bar is None:
             self.say(f"fold {self._done} of {self._folds}{_left(left)}")
 
 
 class RemainingFits:
-    """How long the fits of a comparison that are left will take: as those of folds did, before that as trials let
-    expect.
+    """Estimate of the remaining time of a comparison: from finished folds, before that from trials.
 
-    A trial learns from fewer rows. A fit takes at least as long as it and at most as much longer as it has more rows,
-    where what it does is linear in these; the geometric mean of both stands for what is not yet known.
+    A trial is a fit to fewer rows. A full fit takes at least as long, and if its time is linear in rows, longer by the
+    ratio of rows. Before the first fold the estimate is the geometric mean of both.
     """
 
     def __init__(self, fits: Mapping[str, int], trials: Mapping[str, float], ratio: float) -> None:
-        """By method how many fits there are, and the seconds of its trial, if it has one. `ratio`: rows of a fit to
-        those of a trial."""
+        """Set, by method, the number of fits and the seconds of its trial, if there was one.
+
+        `ratio` is the number of rows of a fit divided by that of a trial.
+        """
         self._left = dict(fits)
         self._trials, self._ratio = trials, max(ratio, 1.0)
         self._took: dict[str, list[float]] = {name: [] for name in fits}
 
     def took(self, name: str, seconds: float) -> None:
-        """One more fit is done."""
+        """Count a finished fit."""
         self._left[name] -= 1
         self._took[name].append(seconds)
 
     def drop(self, name: str) -> None:
-        """Expect no further fit of a method that has failed."""
+        """Remove the remaining fits of a method that has failed."""
         self._left[name] = 0
 
     @property
@@ -95,9 +96,9 @@ class RemainingFits:
 
     @property
     def text(self) -> str:
-        """`about 2 min (1 min to 4 min)`, before the first fit."""
+        """Estimate before the first fit, such as `about 2 min (1 min to 4 min)`."""
         if self.seconds is None:
-            return "how long it takes the first fold will tell"
+            return "time unknown until the first fold is done"
         low = sum(number * self._trials[name] for name, number in self._left.items())
         return f"about {duration(self.seconds)} ({duration(low)} to {duration(self._ratio * low)})"
 

@@ -1,10 +1,10 @@
 """Rare positives: probabilities that are calibrated to held-out bags.
 
-Random bags tell a weight of a feature (per standard deviation, on logits) with a standard error of about
-1 / sqrt(B p (1 - p)), B bags and p the share of positives, whatever the size of bags: 48 bags at 1.3 % leave 1.3. A
-method's own caution does not see that. So where positives are rare, the logits z of rows become s z + a: s, from nearly
-0 to 1, is the posterior mean given the counts of held-out bags, all values alike likely beforehand, and a makes the
-mean probability the share that was counted.
+With B random bags and a share p of positives, the weight of a feature (per standard deviation, on logits) has a
+standard error of about 1 / sqrt(B p (1 - p)), whatever the size of bags. With 48 bags and p = 1.3 % it is 1.3. Methods
+do not allow for this. So if positives are rare, the logits z of rows become s z + a. Here s, from nearly 0 to 1, is the
+posterior mean given the counts of held-out bags (with a uniform prior), and a makes the mean probability equal to the
+counted share.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from llpbench.core.text import plural
 from llpbench.owndata.bag_effects import counts_evidence, level, total_shares
 
 RARE = 0.05
-"""share of all classes but the largest, below which predictions are calibrated"""
+"""Predictions are calibrated if all classes but the largest together have a smaller share than this."""
 _ENOUGH = 20.0
-"""B p (1 - p) from which bags tell more than any calibration: a standard error of 0.2"""
+"""B p (1 - p) from which no calibration is needed: a standard error of 0.2."""
 FEW = 2.0
-"""B p (1 - p) below which a line warns: a standard error of 0.7"""
+"""B p (1 - p) below which a warning is shown: a standard error of 0.7."""
 SUPPORTED = 2.0
-"""log evidence of held-out bags, in nats, below which they do not show that features tell anything"""
+"""Log evidence of held-out bags, in nats, from which they show that features help."""
 _SPREADS = (0.03, 0.1, 0.3, 0.5, 0.7, 1.0)
-"""of logits; the first one is of predictions that hardly tell rows"""
+"""Possible factors of logits. With the first one predictions of rows hardly differ."""
 _TAUS = (0.01, 0.16, 0.64, 2.56)
-"""standard deviations of effects of bags on logits"""
+"""Possible standard deviations of effects of bags on logits."""
 
 
 class FewPositives(UserWarning):
-    """Rows of a class are too rare for bags to tell what they have in common."""
+    """A class is so rare that bags contain little information about it."""
 
 
 @dataclass(frozen=True, eq=False)
 class BagCalibration:
-    """Predictions that agree with held-out bags as far as these can tell."""
+    """Calibration of predictions to held-out bags."""
 
     spread: float
-    """s, which logits are multiplied by"""
+    """s, the factor of logits"""
     offset: FloatArray
     """[classes] a"""
     evidence: float
-    """of held-out bags for the predictions, against the same probability for all rows: log Bayes factor in nats"""
+    """log Bayes factor in nats of the predictions against a constant prediction, on held-out bags"""
 
     def __call__(self, proba: FloatArray) -> FloatArray:
         """[rows, classes]"""
@@ -56,7 +56,7 @@ class BagCalibration:
 
 
 def information(known: BaggedRows) -> float:
-    """B p (1 - p) of bags of known counts, p the share of all classes but the largest."""
+    """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
     share = 1 - float(total_shares(known).max())
     return len(known.sizes) * share * (1 - share)
 
@@ -67,12 +67,12 @@ def is_rare(known: BaggedRows) -> bool:
 
 
 def has_rare_class(known: BaggedRows) -> bool:
-    """Return whether a class is so rare that a method's caution bends its share: nobody counted is 2 % of all."""
+    """Return whether a class is so rare that a method's prior changes its share noticeably."""
     return bool(total_shares(known).min() < RARE)
 
 
 def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
-    """From predictions of the rows of `known` by the model, and held-out ones; None of the latter: a alone is found."""
+    """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
     if held_out is None:
         return BagCalibration(1.0, level(log_of(fitted), known), 0.0)
     counts, logits = BagCounts(known), log_of(held_out)
@@ -88,9 +88,9 @@ def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | No
 
 
 def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: BagCalibration | None) -> str:
-    """One line where positives are few, or where held-out bags do not show that features tell anything; else "".
+    """Return a message if positives are few or held-out bags do not show that features help; else "".
 
-    None: nothing was calibrated, and counts alone are told of.
+    Without a calibration (None) the message is about counts only.
     """
     few = information(known) < FEW
     supported = found is None or found.evidence >= SUPPORTED
@@ -104,7 +104,7 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
         f"{' or another' if len(rare) > 3 else ''}, in {plural(len(known.sizes), 'bag')}"
     )
     if few:
-        told += ": so few tell little of what such rows have in common"
+        told += ", which is too little to learn much about them"
     if found is not None:
         told += (
             f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "

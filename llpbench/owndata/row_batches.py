@@ -24,17 +24,17 @@ from llpbench.owndata.row_files import FileNote, convert, encoding_of, read_piec
 from llpbench.owndata.table_sources import HEAD, TableSource, sources
 
 BATCH_ROWS = 131_072
-"""largest number of rows in a batch"""
+"""Largest number of rows in a batch."""
 _LONGEST = 1 << 26
-"""characters without an end of line outside of quotes, from which a quote is taken for a stray one"""
+"""Number of characters without an end of line outside quotes from which a quote counts as a stray one."""
 _BYTES_OF_A_VALUE = 8
 _UNPACKED = 4.0
-"""size of an unpacked text table, in sizes of the packed one"""
+"""Assumed size of an unpacked text table, relative to the packed one."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowBatch:
-    """Some rows of a part."""
+    """Consecutive rows of a part."""
 
     frame: pd.DataFrame
     part: Path
@@ -43,7 +43,7 @@ class RowBatch:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Name the part in errors about these rows."""
+        """Add the name of the part to errors about these rows."""
         try:
             yield
         except LLPBenchError as error:
@@ -68,7 +68,7 @@ class RowBatches:
     ) -> None:
         """Take the arguments of `read_rows`, and the largest number of `rows` in a batch (None: `BATCH_ROWS`).
 
-        Raises `DataError` for standard input, spreadsheets and .zip files, which can only be read as a whole.
+        Raises `DataError` for standard input, spreadsheets and .zip files, which cannot be read in batches.
         """
         if str(path) == "-":
             raise DataError("standard input can be read only once, got - with --out-of-core. Give a file.")
@@ -87,7 +87,7 @@ class RowBatches:
         self._noted = False
 
     def head(self) -> pd.DataFrame:
-        """Return the first batch, with `attrs` as of `read_rows`. Raises `DataError` if there are no rows."""
+        """Return the first batch, with the `attrs` of `read_rows`. Raises `DataError` if there are no rows."""
         for batch in self:
             if len(batch.frame):
                 batch.frame.attrs["decimals"] = dict(self.decimals)
@@ -95,7 +95,7 @@ class RowBatches:
         raise DataError(f"file {str(self.path)!r} has no rows.")
 
     def __iter__(self) -> Iterator[RowBatch]:
-        """Yield all rows. Raises `DataError` with the name of the part for what cannot be read or is not alike."""
+        """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
         for source in self._sources:
             first = 0
             for frame in self._pieces(source):
@@ -106,7 +106,7 @@ class RowBatches:
                 self._noted = True
 
     def _pieces(self, source: TableSource) -> Iterator[pd.DataFrame]:
-        """Yield the rows of a part, with their types, in frames of about as many rows as a batch."""
+        """Yield the rows of a part, with their types, in frames of about the size of a batch."""
         pieces = (
             _parquet_pieces(source, self._form, self.rows) if source.kind == "parquet" else self._text_pieces(source)
         )
@@ -119,7 +119,7 @@ class RowBatches:
                     if piece is None:
                         return
                     frame = read_piece(piece, self._types, self._keys, self._features, form)
-                except (OSError, ValueError, EOFError) as error:  # of arrow, codecs and what unpacks
+                except (OSError, ValueError, EOFError) as error:  # from arrow, codecs or decompression
                     told = f"file {str(source.path)!r} cannot be read as {source.kind}: {one_line(error)}"
                     raise DataError(told) from error
                 said = replace(form, decimal=self._form.decimal or ("," if form.decimal == "," else None))
@@ -130,7 +130,7 @@ class RowBatches:
             yield frame
 
     def _text_pieces(self, source: TableSource) -> Iterator[tuple[TableSource, FileFormat]]:
-        """Yield whole lines of a text table, in UTF-8, each time below the header."""
+        """Yield pieces of whole lines of a text table, in UTF-8, each below the header."""
         head = source.head()
         encoding = self._form.encoding or encoding_of(head, source)
         shown = head.decode(encoding, errors="replace")
@@ -145,7 +145,7 @@ class RowBatches:
         place = next((n for n, line in enumerate(lines) if n not in dialect.skipped and line.strip()), 0)
         below = lines[place + 1 :]
         size = max(self.rows * sum(map(len, below)) // max(len(below), 1), 1024)
-        # the first piece has what stands before the header, too; all others begin with the header
+        # the first piece also has the lines before the header; all others begin with the header
         form, header = replace(self._form, encoding="utf-8", separator=dialect.separator), ""
         with source.open() as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as file:
             text, more = file.read(size + sum(map(len, lines[: place + 1]))), file.read(size)
@@ -161,7 +161,7 @@ class RowBatches:
                 text, more = text[end:] + more, file.read(size) if more else ""
 
     def _require_alike(self, frame: pd.DataFrame, part: Path) -> None:
-        """Raise `DataError` unless a piece has the columns of the first one, in its kinds."""
+        """Raise `DataError` unless a piece has the columns and kinds of the first one."""
         names = list(frame.columns)
         self._columns = self._columns or names
         if lacking := {*names} ^ {*self._columns}:
@@ -197,7 +197,7 @@ def _parquet_pieces(
 
 
 def _end_of_rows(text: str) -> int:
-    """Return where the last whole row ends: behind a line with an even number of quotes up to there; 0 if none."""
+    """Return the end of the last whole row: a line with an even number of quotes before its end; 0 if there is none."""
     end = text.rfind("\n") + 1
     quotes = text.count('"', 0, end)
     while end and quotes % 2:
@@ -208,7 +208,7 @@ def _end_of_rows(text: str) -> int:
 
 
 def unpacked_bytes(path: Path) -> float:
-    """Return about how many bytes the values of a table have in memory, without reading them; 0 if it is no file."""
+    """Return the approximate size of a table in memory in bytes, without reading it; 0 if it is not a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -219,7 +219,7 @@ def unpacked_bytes(path: Path) -> float:
         if source.kind == "parquet":
             try:
                 found = pq.read_metadata(source.path)
-            except (pa.ArrowException, OSError):  # the fit says so
+            except (pa.ArrowException, OSError):  # the fit reports it
                 continue
             total += found.num_rows * found.num_columns * _BYTES_OF_A_VALUE
         else:

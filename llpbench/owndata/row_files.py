@@ -29,14 +29,14 @@ from llpbench.owndata.number_text import read_number_text, reading_of
 from llpbench.owndata.table_sources import HEAD, TableSource, sources
 
 _FEWEST_BYTES = 16
-"""in which zeros show UTF-16"""
+"""Number of bytes in which zeros indicate UTF-16."""
 _MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
     b"\xff\xfe\x00\x00": "utf-32",
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
 }
-"""encodings by how files begin"""
+"""Encodings by the first bytes of a file."""
 
 
 class FileNote(UserWarning):
@@ -48,11 +48,11 @@ class _Wanted:
     """Types of the columns of a file."""
 
     texts: frozenset[str]
-    """as they stand there; those everybody marks gaps by are missing"""
+    """columns of unchanged texts; common marks of gaps are missing values"""
     keys: frozenset[str]
-    """as they stand there; an empty cell alone is missing"""
+    """columns of unchanged texts; only empty cells are missing values"""
     features: frozenset[str] | None
-    """where given, all columns but these are read as keys"""
+    """if given, all other columns are read as keys"""
 
     def is_key(self, name: str) -> bool:
         own = {name, plain(name)}
@@ -70,17 +70,17 @@ def read_rows(
     form: FileFormat = AS_IT_SHOWS,
     decimals: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The table of a path: a file (CSV, Excel, parquet; packed or not), the parts in a folder or of a pattern, or `-`.
+    """Return the table of a path: a file (CSV, Excel, parquet; packed or not), a folder, a pattern, or `-`.
 
-    `types`: columns that are text or numbers whatever they look like. `keys`: columns of names, in a CSV read as they
-    stand there (01001 is not 1001, NA is Namibia), where an empty cell alone is missing. With `features`, all columns
-    but these are read so. `form`: how a CSV is written, where it does not show.
+    `types` are columns that the user declares as text or numbers. `keys` are columns of names. In a CSV their texts
+    stay unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
+    columns are keys. `form` is the format of a CSV as far as the user has set it.
 
-    `decimals`: how an earlier file was read, whose numbers these continue. The frame has `attrs["decimals"]`: of each
-    column of texts that was read as numbers the mark before decimals, with "%" behind it for percents.
+    `decimals` says how numbers were read in an earlier file. The frame has `attrs["decimals"]`: the decimal mark of
+    each column of texts that was read as numbers, followed by "%" for percentages.
 
-    Raises `DataError` for a file that is not there or not what its name says, and for columns that cannot be so. Warns
-    of what was assumed (`FileNote`).
+    Raises `DataError` for a missing or invalid file, and for columns that do not have their declared type. Warns of
+    assumptions (`FileNote`).
     """
     types = types or {}
     wanted = _wanted(types, keys, features)
@@ -99,7 +99,7 @@ def read_piece(
     features: Collection[str] | None,
     form: FileFormat,
 ) -> pd.DataFrame:
-    """Return a table, or a piece of one, as `read_rows` reads it before columns get their types.
+    """Return a table, or a piece of one, before columns get their types.
 
     A piece of a text table is a source whose content begins with the header. A piece of a parquet file is the source
     and an arrow table.
@@ -120,7 +120,7 @@ def convert(
         elif not (is_numeric_dtype(frame[column]) or is_bool_dtype(frame[column])):
             earlier = None if decimals is None else decimals.get(name, ".")
             frame[column], assumed[column] = _as_numbers(frame[column], form, path, earlier)
-    if form.decimal == ",":  # so pandas has read it
+    if form.decimal == ",":  # pandas has read numbers
         assumed = {name: "," for name in frame.columns if is_float_dtype(frame[name])} | assumed
     return assumed
 
@@ -138,7 +138,7 @@ def _both(names: Collection[str]) -> frozenset[str]:
 
 
 def _joined(found: Sequence[TableSource], first: pd.DataFrame, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
-    """The parts of a table under one another. Raises `DataError` unless they have the same columns."""
+    """Return the concatenated parts of a table. Raises `DataError` unless they have the same columns."""
     parts = [first, *(_read(source, wanted, form)[0] for source in found[1:])]
     for source, part in zip(found, parts, strict=True):
         if lacking := {*first.columns} ^ {*part.columns}:
@@ -148,14 +148,14 @@ def _joined(found: Sequence[TableSource], first: pd.DataFrame, wanted: _Wanted, 
             )
     kinds = {name: {is_numeric_dtype(part[name]) for part in parts if part[name].notna().any()} for name in first}
     if mixed := [name for name, kind in kinds.items() if len(kind) > 1 and not wanted.is_text(name)]:
-        # 7 is "7" beside texts, whatever a gap made of it in its part
+        # 7 is "7" beside texts, even if a gap in its part made it 7.0
         again = replace(wanted, texts=wanted.texts | _both(mixed))
         return _joined(found, _read(found[0], again, form)[0], again, form)
     return pd.concat([part[list(first.columns)] for part in parts], ignore_index=True)
 
 
 def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
-    """One table, and how it is written."""
+    """Return one table and its format."""
     try:
         if source.kind == "parquet":
             frame = _read_parquet(source, wanted)
@@ -163,13 +163,13 @@ def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.Da
             frame = _read_excel(source, wanted, form)
         else:
             frame, form = _read_csv(source, wanted, form)
-    except (OSError, ValueError, EOFError, LookupError) as error:  # of pandas, arrow and what unpacks
+    except (OSError, ValueError, EOFError, LookupError) as error:  # from pandas, arrow or decompression
         raise DataError(f"file {str(source.path)!r} cannot be read as {source.kind}: {one_line(error)}") from error
     return _renamed(frame, source), form
 
 
 def _renamed(frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:
-    frame.columns = [str(name) for name in frame.columns]  # as they are named on the command line
+    frame.columns = [str(name) for name in frame.columns]  # names as on the command line
     _once(list(frame.columns), source.path)
     for name, value in source.keys:
         frame[name] = value
@@ -192,7 +192,7 @@ def _arrow_frame(table: Any, wanted: _Wanted) -> pd.DataFrame:
     if frame.index.names != [None] or not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     exact = [name for name in table.column_names if wanted.is_key(name) and frame[name].dtype.kind == "f"]
-    for name in exact:  # whole numbers of 64 bits beside a null are not floats, which would merge them
+    for name in exact:  # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
         frame[name] = table.column(name).to_pandas(integer_object_nulls=True).to_numpy()
     return frame
 
@@ -246,14 +246,14 @@ def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[p
         texts = dict.fromkeys([name for name in header if wanted.is_text(name)] + keys, str)
         marks = sorted({*STR_NA_VALUES, *form.missing})
         with warnings.catch_warnings():
-            warnings.simplefilter("error", ParserWarning)  # of rows with more values than there are names
+            warnings.simplefilter("error", ParserWarning)  # for rows with more values than names
             frame = parsed(
                 decimal=dialect.decimal,
                 dtype=texts,
                 low_memory=False,
                 keep_default_na=False,
                 na_values={name: [""] if name in keys else marks for name in header},
-                index_col=False,  # else pandas shifts the columns where rows end with a comma
+                index_col=False,  # otherwise pandas shifts columns if rows end with a comma
             )
     except UnicodeDecodeError as error:
         raise DataError(_other_encoding(source, encoding)) from error
@@ -285,7 +285,7 @@ def encoding_of(head: bytes, source: TableSource) -> str:
 
 
 def _other_encoding(source: TableSource, encoding: str) -> str:
-    """Advice for a text that is not in the encoding it was read in."""
+    """Return advice for a text that is not in the encoding with which it was read."""
     with source.open() as file:
         content = file.read()
     try:
@@ -308,7 +308,7 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
 
 
 def _as_numbers(column: pd.Series, form: FileFormat, path: Path, earlier: str | None) -> tuple[pd.Series, str]:
-    """A column of texts as numbers, and the mark before decimals (% for percents). Warns how it was read."""
+    """Return a column of texts as numbers, and the decimal mark (with % for percentages). Warns how it was read."""
     usual = (earlier or "").rstrip("%") or "."
     found = read_number_text(column, decimal=form.decimal, missing=form.missing, usual=usual)
     name, broken = str(column.name), found.broken
@@ -336,8 +336,10 @@ def _once(names: Sequence[str], path: Path) -> None:
 
 
 def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
-    """Each row as often as a column says, without the column. Raises `DataError` unless it holds whole numbers from 0,
-    of at most `_MOST_REPEATED` rows in all."""
+    """Repeat each row as often as a column says, and remove the column.
+
+    Raises `DataError` unless it has whole numbers from 0, with a sum of at most `_MOST_REPEATED`.
+    """
     column = column_of(frame, name, path)
     numbers = column if is_numeric_dtype(column) else read_number_text(column).values
     times = pd.to_numeric(numbers).to_numpy(dtype=np.float64, na_value=np.nan)
@@ -353,7 +355,7 @@ def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
 
 
 def demand_room(path: Path) -> None:
-    """Raises `DataError` for a table that `write_rows` cannot write: another ending, no folder, a read-only one."""
+    """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder."""
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
     told = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
@@ -365,9 +367,10 @@ def demand_room(path: Path) -> None:
 
 
 def write_rows(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table, without its index; in a .csv texts that a spreadsheet would take for a formula get an apostrophe.
+    """Write a table without its index. In a .csv an apostrophe protects texts that spreadsheets would read as formulas.
 
-    Raises `DataError` as `demand_room`, and if the disk does not let it."""
+    Raises `DataError` like `demand_room`, and if the disk is full or read-only.
+    """
     demand_room(path)
     try:
         replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame_as_csv(frame))
@@ -376,7 +379,7 @@ def write_rows(frame: pd.DataFrame, path: Path) -> None:
 
 
 def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
-    """A column of a file's table. Raises `DataError` with the nearest names if there is none."""
+    """Return a column of a file. Raises `DataError` with the nearest names if there is none."""
     known = [str(column) for column in frame.columns]
     column = matching_column(name, known)
     if column is None:
@@ -388,8 +391,10 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
 
 
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
-    """The columns that say which bag a row is of, as texts: two files may hold them in different types. A whole number
-    is that also where gaps in its column made pandas write 7.0; raises `DataError` if a file has it both ways."""
+    """Return the columns that name the bag of a row, as texts, because two files may have different types.
+
+    7.0 is read as 7, since pandas writes whole numbers so in columns with gaps. Raises `DataError` if a file has both.
+    """
     keys = {}
     for name in names:
         column = column_of(frame, name, path)
@@ -408,7 +413,7 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
 
 
 def _require_exact(column: pd.Series, path: Path) -> None:
-    """Raises `DataError` for identifiers that a program has rounded, so that one name may stand for several bags."""
+    """Raise `DataError` for identifiers that a program has rounded, so that several bags may have the same name."""
     found: Any = None
     if column.dtype.kind == "f":
         large = column[column.abs() >= _EXACT]
@@ -424,8 +429,10 @@ def _require_exact(column: pd.Series, path: Path) -> None:
 
 
 def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
-    """[bags] the labels of bags, as `bag_keys` has those of files. Raises `LLPBenchError` unless each is of as many
-    columns as there are `names`."""
+    """Return the labels of bags [bags] as texts, like `bag_keys`.
+
+    Raises `LLPBenchError` unless each label has as many parts as there are `names`.
+    """
     keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
     if len(keys[0]) != len(names):
         raise LLPBenchError(
@@ -443,12 +450,12 @@ def _key_texts(keys: pd.Series) -> pd.Series:
 
 
 def _key_text(text: str) -> str:
-    """A name of a bag: whole numbers lose their decimals, midnight its hour, letters are composed."""
+    """Return a name of a bag: whole numbers without decimals, midnight without hour, composed letters."""
     return plain(without_decimals(_without_midnight(text)))
 
 
 def _without_midnight(text: str) -> str:
-    """A date for the first moment of a day, other times in one form; any other text as it is."""
+    """Return a date for midnight, other times in one form, and other texts unchanged."""
     found = _TIME.fullmatch(text)
     if found is None:
         return text
@@ -461,4 +468,4 @@ def _without_midnight(text: str) -> str:
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[-+]\d\d:?\d\d)?")
 _MOST_REPEATED = 20_000_000
 _EXACT = 2.0**53
-"""from which floats leave out whole numbers"""
+"""Smallest number from which floats skip whole numbers."""

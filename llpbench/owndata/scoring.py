@@ -9,11 +9,11 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.metrics import holdout_criteria
 
 MOST_PADDED = 2**24
-"""bags x longest x classes that are looked at together: padded, so bags of about one size"""
+"""Largest size of a padded group, bags x longest x classes. Bags of a group have similar sizes."""
 
 
 def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
-    """Every coarse-grained criterion by name, of predictions [rows, classes]: means over the bags of known counts."""
+    """Return all coarse-grained criteria of predictions [rows, classes] by name: means over bags with known counts."""
     known = np.flatnonzero(bags.known)
     order = known[np.argsort(-bags.sizes[known], kind="stable")]
     sums: dict[str, float] = {}

@@ -12,15 +12,15 @@ import pandas as pd
 from llpbench.core.errors import LLPBenchError
 
 NESTED = ("params", "encoder_params", "pretraining_params")
-"""arguments of `LLPClassifier` that are dictionaries: `params__strength` is `params={"strength": ...}`"""
+"""Arguments of `LLPClassifier` that are dictionaries: `params__strength` is `params={"strength": ...}`."""
 
 
 def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
-    """Return how well mean predictions meet the counts of bags that were given to `fit`; larger is better.
+    """Return how well mean predictions agree with the counts of held-out bags; larger is better.
 
-    The score is minus the KL divergence of `LLPClassifier.score_bags`. Use it as `scoring=` of scikit-learn's model
-    selection, with bags in the place of labels, and counts of all bags and `unmatched="drop"` as arguments of `fit`.
-    The last step of a pipeline may be the classifier.
+    The score is minus the KL divergence of `LLPClassifier.score_bags`. Use it as `scoring=` in scikit-learn's model
+    selection. Pass bags as labels, and counts of all bags and `unmatched="drop"` to `fit`. The classifier may be the
+    last step of a pipeline.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
 
 
 def without_nested(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with those like `params__strength` joined to the dictionaries that `current` has."""
+    """Return arguments in which those like `params__strength` are merged into the dictionaries of `current`."""
     plain = {name: value for name, value in given.items() if name.partition("__")[0] not in NESTED or "__" not in name}
     for name, value in given.items():
         argument, nested, part = name.partition("__")
@@ -59,7 +59,7 @@ def without_nested(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
 
 def by_bag(proportions: Any, counts: Any) -> dict[str, Any] | None:
-    """Return what was given to `fit` if it names its bags, so that it says which are held out; else None."""
+    """Return the counts or proportions of `fit` if they name their bags; else None."""
     given = {"proportions": proportions, "counts": counts}
     found = counts if proportions is None else proportions
     return given if isinstance(found, Mapping | pd.Series | pd.DataFrame) else None

@@ -1,4 +1,4 @@
-"""Tables whose shape asks for more than anybody wants: refused, or told before the fit."""
+"""Checks of the shape of a table before a fit: errors and warnings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MANY_COLUMNS, _MANY_CATEGORIES = 1_000, 20_000
 
 
 class LargeFit(UserWarning):
-    """A fit may take hours or gigabytes."""
+    """A fit may take hours or many gigabytes."""
 
 
 def require_classes(classes: int, rows: int) -> None:
-    """Raise `LLPBenchError` for nearly as many classes as rows: then a column that names rows was taken for classes."""
+    """Raise `LLPBenchError` for nearly as many classes as rows, because this column probably identifies rows."""
     if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
         raise LLPBenchError(
             f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
@@ -24,7 +24,7 @@ def require_classes(classes: int, rows: int) -> None:
 
 
 def size_warning(rows: int, columns: int, cardinalities: Sequence[int]) -> str:
-    """One line on a table that is far wider than those that methods were made for; "" if it is not."""
+    """Return a warning about a very wide table; "" for other tables."""
     categories = sum(cardinalities)
     if columns <= _MANY_COLUMNS and categories <= _MANY_CATEGORIES:
         return ""

@@ -1,16 +1,17 @@
-"""A fitted model in a folder, without pickle: what is read back runs no code that a file brings.
+"""Fitted models in folders, without pickle: reading a model runs no code from its files.
 
-`model.json` is the tree of everything, `arrays.npz` its arrays, boosters in XGBoost's own format (UBJ) among them;
-`manifest.json` says what wrote both, with their SHA-256. A newer model goes into files beside those of the older one
-(`model-2.json`, `arrays-2.npz`, and back), and takes effect when the manifest is replaced: whatever ends a save, the
-folder holds one of the two, whole. Objects are stored by their class's name and their fields, and
-only classes of the rooms in `_ROOMS` and of the file that registers the method are rebuilt, without calling anything
-of theirs; the code is that of what is installed or was loaded as a plugin, and the manifest has the method's hash. A
-function that a method's `fit` returned cannot be stored. Rows and bags of the training set are in no such room: a model
-that holds them cannot be saved.
+- `model.json` has the tree of all values, and `arrays.npz` the arrays. Boosters are in XGBoost's format (UBJ).
+- `manifest.json` names the version that wrote both files, their SHA-256, and the hash of the method.
 
-Boosters are tried in a process of their own first (`boosters.py`). That a model from somebody else predicts anything
-sensible, in little time and memory, nothing here can tell.
+A newer model is written to files beside the older ones (`model-2.json`, `arrays-2.npz`, and back). Then the manifest is
+replaced. So an interrupted save leaves one complete model.
+
+Objects are stored as the name of their class and their fields. Only classes of the packages in `_ROOMS` and of the file
+that registers the method are rebuilt, without calling their code. Functions cannot be stored. Training rows and bags
+are of other packages, so a model that has them cannot be saved.
+
+Boosters are first checked in a separate process (`boosters.py`). Nothing can check that the model of another person
+predicts sensible values in reasonable time and memory.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from llpbench.core.version import __version__
 from llpbench.owndata.boosters import keep_sound, require_sound
 
 FORMAT = 3
-"""raised when what was written before can no longer be read"""
+"""Version of the format; increased when older models can no longer be read."""
 MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
 _SLOTS = ((TREE, ARRAYS), ("model-2.json", "arrays-2.npz"))
-"""names of the files of a model: those that the manifest does not name are free for the next one"""
+"""Names of the files of a model. The next model uses those that the manifest does not name."""
 _BEGINNING = b'{\n "dict": {\n'
-"""of a tree"""
+"""Largest depth of a tree."""
 _KIND = "llpbench model"
 _ROOMS = (
     "llpbench.blocks.",
@@ -53,29 +54,29 @@ _ROOMS = (
     "llpbench.data.tasks",
     "llpbench.core.numbers",
 )
-"""whose classes may be stored"""
+"""Packages whose classes may be stored."""
 _ALSO = (Schema, DirectParams)
-"""of other rooms, which predictors like to keep"""
+"""Classes of other packages that predictors often contain."""
 _OWN = "the method's file"
-"""stands for the module that registers the method: a plugin is called by its file, which may be renamed"""
+"""Name of the module that registers the method, since the file of a plugin may be renamed."""
 _WHAT_TO_DO = {
     "bags": "Call bags by texts or numbers.",
     "classes": "Call classes by texts or numbers.",
     "predictor": "Choose another method, such as auto. Predictions of this one need the Python session of its fit.",
 }
-"""by the part of a model that cannot be stored"""
+"""Advice by the part of a model that cannot be stored."""
 _FOR_AUTHORS = (
     "Choose another method; or let its fit return an object of a class at the top of the method's own file, which "
     "keeps nothing but arrays, numbers, texts, lists, dicts and such objects."
 )
-"""of methods of plugins"""
+"""Advice for methods of plugins."""
 
 
 def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
-    """Write a model; an earlier one there is replaced at once, when the new one is whole.
+    """Write a model. An earlier model in the folder is replaced when the new one is complete.
 
-    Raises `LLPBenchError` for what cannot be stored, for a folder of something else and for a disk that does not let
-    it; then an earlier model stays.
+    Raises `LLPBenchError` for values that cannot be stored, for a folder with other files, and if the disk is full or
+    read-only. An earlier model then remains.
     """
     writer = _Writer(METHODS.get(method).__module__)
     told_of = {}
@@ -113,7 +114,7 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
 
 
 def _slot(folder: Path) -> tuple[str, ...] | None:
-    """The names of the files of the model in a folder; None where there is no model, or a damaged one."""
+    """Return the names of the files of the model in a folder; None without a model, or if it is damaged."""
     try:
         named = tuple(json.loads((folder / MANIFEST).read_bytes())["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -122,14 +123,14 @@ def _slot(folder: Path) -> tuple[str, ...] | None:
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove files that no manifest names."""
+    """Remove files that the manifest does not name."""
     for name in names:
         with contextlib.suppress(OSError):  # the next model replaces them
             (folder / name).unlink(missing_ok=True)
 
 
 def demand_free(folder: Path) -> None:
-    """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read or made."""
+    """Raise `LLPBenchError` for a folder with other files than a model, or that cannot be read or created."""
     try:
         if folder.exists() and not (folder.is_dir() and ((folder / MANIFEST).is_file() or _is_beginning(folder))):
             raise LLPBenchError(f"{str(folder)!r} exists and is not a model. Choose another folder.")
@@ -140,7 +141,7 @@ def demand_free(folder: Path) -> None:
 
 
 def _is_beginning(folder: Path) -> bool:
-    """Whether a folder is empty, or holds no more than what a save leaves that was killed before its end."""
+    """Return whether a folder is empty, or has only files of an interrupted save."""
     left = {name for name in os.listdir(folder) if not _is_half_written(name)}
     if TREE in left:  # other programs have files of this name, too
         with open(folder / TREE, "rb") as file:
@@ -149,19 +150,19 @@ def _is_beginning(folder: Path) -> bool:
 
 
 def _is_half_written(name: str) -> bool:
-    """Whether a file is what `replace_file` leaves of a part of a model when it is killed."""
+    """Return whether a file is a part of a model that `replace_file` left when it was killed."""
     return name.startswith((".model", ".arrays", f".{MANIFEST}")) and name.endswith(".tmp")
 
 
 def read_model(folder: Path) -> dict[str, Any]:
-    """Read what `write_model` wrote. Raises `LLPBenchError` for no model, a damaged or changed one, or other code."""
+    """Read a model of `write_model`. Raises `LLPBenchError` if it is missing, damaged, changed, or of other code."""
     manifest = _manifest(folder)
     try:
         return _read(folder, manifest)
     except LLPBenchError:
         if _manifest(folder) == manifest:
             raise
-    return read_model(folder)  # it was replaced meanwhile
+    return read_model(folder)  # another process has replaced it
 
 
 def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         found = _value(read, arrays, declared.__module__)
         if not isinstance(found, dict):
             raise TypeError("it is no table of parts")
-    except Exception as error:  # a forged file can bring whatever it likes
+    except Exception as error:  # a forged file can have any content
         raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
     return found
 
@@ -230,11 +231,11 @@ def _bytes(file: Path) -> bytes:
 
 
 class _UnstorableError(Exception):
-    """Text about a value that cannot be stored."""
+    """Description of a value that cannot be stored."""
 
 
 class _Writer:
-    """Values as JSON, with arrays apart."""
+    """Writer of values as JSON, with separate arrays."""
 
     def __init__(self, module: str) -> None:
         """`module`: the one that registers the method."""
@@ -242,7 +243,7 @@ class _Writer:
         self._module = module
 
     def tree(self, value: Any) -> Any:
-        """Tree from which `_value` makes `value` again."""
+        """Return the tree from which `_value` restores `value`."""
         import xgboost
 
         if value is None or type(value) in (bool, int, float, str):
@@ -271,8 +272,10 @@ class _Writer:
 
 
 def _value(tree: Any, arrays: list[Any], own: str) -> Any:
-    """A value of the tree that `_Writer.tree` has made; `own`: the module that registers the method. Raises for
-    anything else."""
+    """Restore a value from a tree of `_Writer.tree`. `own` is the module that registers the method.
+
+    Raises an error for any other tree.
+    """
     import xgboost
 
     if not isinstance(tree, dict):
@@ -297,7 +300,7 @@ def _value(tree: Any, arrays: list[Any], own: str) -> Any:
 
 
 def _boosters(tree: Any) -> Iterator[int]:
-    """The numbers of the arrays that hold boosters."""
+    """Return the positions of arrays that are boosters."""
     if isinstance(tree, dict):
         if isinstance(place := tree.get("booster"), int):
             yield place
@@ -319,7 +322,7 @@ def _made(kind: Any, state: dict[str, Any]) -> Any:
 
 
 def _named(module: str, name: str, own: str) -> Any:
-    """A class that may be stored."""
+    """Return a class that may be stored, by its name."""
     if not (module.startswith(_ROOMS) or module == own or (module, name) in _also()):
         raise ValueError(f"nothing of {module} is stored")
     found: Any = importlib.import_module(module)
@@ -331,7 +334,7 @@ def _named(module: str, name: str, own: str) -> Any:
 
 
 def _is_allowed(kind: type, own: str) -> bool:
-    """Whether `_named` finds this very class."""
+    """Return whether `_named` finds this class."""
     try:
         return _named(kind.__module__, kind.__qualname__, own) is kind
     except (ValueError, KeyError):

@@ -37,28 +37,28 @@ class TableSource:
     packed: str | None = None
     """gzip, bz2 or xz"""
     content: bytes | None = None
-    """of what is no plain file"""
+    """content, if it is not in a file of its own"""
     usual: str = ","
-    """the separator, where nothing shows it"""
+    """default separator"""
     keys: tuple[tuple[str, str], ...] = ()
-    """columns that its folders name: district=D01"""
+    """columns from names of folders, such as district=D01"""
 
     def open(self) -> IO[bytes]:
-        """The unpacked bytes."""
+        """Return the unpacked bytes."""
         raw: Any = self.path if self.content is None else io.BytesIO(self.content)
         found: IO[bytes] = _OPENERS[self.packed](raw) if self.packed is not None else raw
         return open(self.path, "rb") if self.packed is None and self.content is None else found
 
     def head(self) -> bytes:
-        """The first megabyte."""
+        """Return the first megabyte."""
         with self.open() as file:
             return file.read(HEAD)
 
 
 def sources(path: Path) -> list[TableSource]:
-    """The tables of a path: `-` is standard input, a folder or pattern has parts.
+    """Return the tables of a path: `-` is standard input; a folder or pattern has parts.
 
-    Raises `DataError` if there is none, and for what is no table.
+    Raises `DataError` if there is no table, and for other files.
     """
     if str(path) == "-":
         return [_source(path, sys.stdin.buffer.read())]
@@ -79,7 +79,7 @@ def sources(path: Path) -> list[TableSource]:
 
 
 def is_among(path: Path, read: Path) -> bool:
-    """Whether a file is one that is read, or would be a part of a folder or pattern that is."""
+    """Return whether a file belongs to a path that is read (a file, a folder or a pattern)."""
     if not path.suffix or str(read) == "-":
         return False
     if read.is_dir():
@@ -133,7 +133,7 @@ def _first(path: Path) -> bytes:
 
 
 def _zipped(path: Path, content: bytes | None, keys: tuple[tuple[str, str], ...]) -> TableSource:
-    """The only table in a .zip file, or an Excel workbook, which is one, too."""
+    """Return the only table in a .zip file. An Excel workbook is also a .zip file."""
     try:
         with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
             names = archive.namelist()

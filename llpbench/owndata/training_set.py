@@ -1,4 +1,4 @@
-"""Input of `fit`, checked and read: rows, their bags and the counts of these."""
+"""Checked input of `fit`: rows, their bags, and counts of bags."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
@@ -27,36 +27,36 @@ from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repe
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Rows in bags, and how they are called."""
+    """Rows in bags, with names of bags and classes."""
 
     columns: FeatureColumns
     train: BaggedRows
-    """as often repeated as their weights say, labelled rows as bags of one"""
+    """rows, repeated by weight; labelled rows are bags of one row"""
     known: BaggedRows
-    """the bags whose counts are known, with labelled rows inside"""
+    """bags with known counts; labelled rows are still in them"""
     bags: Sequence[Hashable]
-    """their names"""
+    """names of bags"""
     counts: FloatArray
-    """[bags, classes] of people"""
+    """[bags, classes] counts of people"""
     sizes: IntArray | FloatArray
     """[bags] numbers of rows, or sums of weights"""
     deviation: float
     """standard deviation of the noise of counts of people"""
     repeats: Repeats | None
-    """how rows with weights are repeated"""
+    """repetitions of rows with weights"""
     named: Sequence[Hashable]
-    """the classes in the order in which they were given"""
+    """classes in the given order"""
     order: Sequence[int]
-    """the places of the ascending classes in `named`"""
+    """positions in `named` of the classes in ascending order"""
     nameless: bool
     """whether counts were given without the names of two classes"""
     keys: Sequence[str]
-    """the columns of X that name bags or hold weights, and are no features"""
+    """columns of X that name bags or hold weights and are not features"""
     left_out: dict[str, int]
 
     @property
     def classes(self) -> list[Hashable]:
-        """The classes in ascending order."""
+        """Classes in ascending order."""
         return [self.named[place] for place in self.order]
 
 
@@ -79,7 +79,7 @@ def read_training_set(
     keep_key: bool,
     numbers: str,
 ) -> TrainingSet:
-    """Read the arguments of `LLPClassifier.fit`. Raises `LLPBenchError` and warns for it."""
+    """Read the arguments of `LLPClassifier.fit`, with its errors and warnings."""
     frame = as_frame(X)
     if impossible not in ("raise", "suppress"):
         raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")
@@ -172,7 +172,7 @@ def read_training_set(
 
 
 def key_columns(frame: pd.DataFrame, bags: Any) -> list[str]:
-    """The columns of X that `bags` or weights, a series or frame, repeats by name and value."""
+    """Return columns of X with the name and values of `bags` or weights, if these are a series or frame."""
     if isinstance(bags, pd.Series):
         given = {bags.name: bags}
     elif isinstance(bags, pd.DataFrame):

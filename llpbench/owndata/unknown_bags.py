@@ -1,4 +1,4 @@
-"""Rows to predict whose bags `fit` has not seen."""
+"""Warning about rows whose bags were not in `fit`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels
 
 _MANY = 0.5
-"""share of rows without a known bag from which it is told"""
+"""Share of rows without a known bag from which there is a warning."""
 
 
 class UnknownBags(UserWarning):
-    """Half of the rows to predict or more are of bags that were not in `fit`, or of none."""
+    """At least half of the rows to predict have no bag, or a bag that was not in `fit`."""
 
 
 def unknown_bags_warning(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
-    """One line where half of the rows or more are not `inside` one of the bags of `fit`; else ""."""
+    """Return a message if at least half of the rows are not `inside` bags of `fit`; else ""."""
     strange = ~inside
     if not strange.any() or strange.mean() < _MANY:
         return ""

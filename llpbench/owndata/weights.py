@@ -1,10 +1,11 @@
-"""Rows that stand for several people: their weights, and the repeated rows that take their place in a fit.
+"""Weights of rows that stand for several people, and the repeated rows that replace them in a fit.
 
-Methods know rows, not weights. Whole weights are exact: each row is repeated as often as its weight says. More than
-`MOST_REPEATED` people, and weights that are not whole, are rounded. A bag then has as many repeated rows as it has
-people (of very many people, a fixed part of them), and each row is repeated its scaled weight, rounded up or down. The
-rounding is systematic: in a bag, rows are ordered by their features, and the rounded weights of the first rows add up
-to their weights within half a row. So shares of a feature in a bag are kept within about one row. Nothing is random.
+Methods do not know weights. Whole weights are exact: each row is repeated as often as its weight says.
+
+Fractional weights, and weights of more than `MOST_REPEATED` people, are rounded. A bag then has as many repeated rows
+as people (or a fixed part of them), and each row is repeated by its scaled weight, rounded up or down. The rounding is
+systematic, not random: rows of a bag are ordered by their features, and rounded weights of the first rows add up to
+their weights within half a row. So the total of a feature in a bag changes by at most about one row.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)
@@ -27,19 +28,18 @@ from llpbench.owndata.number_text import read_number_text
 from llpbench.owndata.row_files import column_of
 
 MOST_REPEATED = 2_000_000
-"""repeated rows"""
+"""Largest number of repeated rows."""
 _ROUNDS = 2_000
 
 
 class RoundedWeights(UserWarning):
-    """A fit or an estimate has rows for rounded weights."""
+    """Weights of a fit or an estimate were rounded."""
 
 
 def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
     """Return the weight of each row, None if there are none.
 
-    Raises `LLPBenchError` for another number of weights, and for those that are missing, negative, infinite or no
-    numbers.
+    Raises `LLPBenchError` for a wrong number of weights, and for missing, negative or infinite weights and texts.
     """
     if sample_weight is None:
         return None
@@ -61,7 +61,7 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
 
 
 def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
-    """Return a column of a file as weights, NaN where it holds no number."""
+    """Return a column of a file as weights, NaN for other texts."""
     column = column_of(frame, name, path)
     numbers = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
     return np.asarray(pd.to_numeric(numbers, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
@@ -79,16 +79,16 @@ def require_people(labels: BagLabels) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """The rows that are repeated, and how many people their bags have."""
+    """Repeated rows, and the number of people in their bags."""
 
     places: IntArray
-    """[repeated rows] the row that each repeats, in the order of rows"""
+    """[repeated rows] position of the original row, ascending"""
     sizes: IntArray
-    """[bags] repeated rows"""
+    """[bags] number of repeated rows"""
     people: FloatArray
     """[bags] sums of weights"""
     exact: bool
-    """whether each row is repeated as often as its weight says"""
+    """whether each row is repeated exactly as often as its weight says"""
 
     def counts(self, found: FloatArray, *, noisy: bool = False) -> FloatArray:
         """Return counts of people [bags, classes] as counts of repeated rows."""
@@ -99,11 +99,11 @@ class Repeats:
 
     @property
     def ratio(self) -> float:
-        """Repeated rows for each person."""
+        """Number of repeated rows per person."""
         return 1.0 if self.exact else float(self.sizes.sum() / self.people.sum())
 
     def warning(self, rows: int) -> str:
-        """Return a line on what was rounded; "" if nothing was."""
+        """Return a message about rounded weights; "" if none were rounded."""
         if self.exact:
             return ""
         total = self.people.sum()
@@ -115,7 +115,7 @@ class Repeats:
 
 
 def repeats(frame: pd.DataFrame, labels: BagLabels) -> Repeats:
-    """Return how rows with weights are repeated. Rows without a bag are left out."""
+    """Return the repetitions of rows with weights. Rows without a bag are left out."""
     assert labels.weights is not None
     weights = np.where(labels.of_row >= 0, labels.weights, 0.0)
     people = np.asarray(labels.sizes, dtype=np.float64)
@@ -141,7 +141,7 @@ def repeats(frame: pd.DataFrame, labels: BagLabels) -> Repeats:
 
 
 def _ranks(frame: pd.DataFrame) -> list[IntArray]:
-    """Return numbers [rows] by which rows are ordered, for each column, the least important first."""
+    """Return sort keys [rows], one for each column, the least important first."""
     columns = [frame.iloc[:, place] for place in reversed(range(frame.shape[1]))]
     numeric = pd.api.types.is_numeric_dtype
     return [
@@ -155,8 +155,8 @@ def weighted_up(
 ) -> FloatArray:
     """Return probabilities [rows, classes] of rows with weights, which add up to the counts [bags, classes] of people.
 
-    `proba` [rows, classes] are predictions. `repeated` are those of repeated rows, which add up already. A row that is
-    not repeated moves like the others of its bag.
+    `proba` [rows, classes] are predictions. `repeated` are those of repeated rows, which already add up. A row without
+    repetitions is shifted like the other rows of its bag.
     """
     assert labels.weights is not None
     found = spread * log_of(proba)

@@ -1,4 +1,4 @@
-"""Which method for which bags: what the runs of a journal say, in one table."""
+"""Table that recommends methods by bagging and bag size."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, col
 from llpbench.report.tabulate import part_of
 
 ADVICE = "which-method"
-"""the page, and its table"""
+"""Name of the page and of its table."""
 
 ALIKE = 0.5
-"""points of AUC below the best mean that make no difference to what is advised"""
+"""Methods within this many points of AUC of the best mean are recommended, too."""
 
 AHEAD = 1.0
-"""lead in points of AUC from which another method is named for a dataset"""
+"""Lead in points of AUC from which another method is mentioned for a dataset."""
 
 LEAST = 55.0
-"""AUC x 100 below which nothing is advised: the order of rows is near chance"""
+"""AUC x 100 below which no method is recommended, because the order of rows is near chance."""
 
 MOST_DATASETS = 6
-"""that are named"""
+"""Largest number of datasets that are listed by name."""
 
 SHARE = "bag-share"
-"""the method that knows the bag of a row and nothing else"""
+"""Method that predicts the proportions of a row's bag."""
 
 KINDS = {
     "ordered": "rows sorted by features",
@@ -41,37 +41,37 @@ KINDS = {
     "dirichlet": "chosen proportions, made by labels",
     NATURAL: "groups such as districts or days",
 }
-"""what the baggings that come along are, in words"""
+"""Descriptions of the built-in baggings."""
 
 CHANCE = 50.0
-"""AUC x 100 of an order that tells nothing"""
+"""AUC x 100 of a random order."""
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The plain rows of a board in the columns of one bag size, ranked there."""
+    """Plain rows of a board, ranked on the columns of one bag size."""
 
     board: Board
     means: Mapping[int, Summary]
-    """over datasets, by row that has every run that counts"""
+    """Mean over datasets, for rows without missing runs."""
     taken: tuple[int, ...]
-    """the best mean and all that are alike; none where rows are near chance, or the best mean may be chance"""
+    """Recommended rows: the best mean and all within `ALIKE` of it; empty if the best mean may be chance."""
 
     @property
     def columns(self) -> list[Column]:
-        """Those that count."""
+        """Columns that count in means."""
         return [self.board.columns[place] for place in self.board.counting_columns]
 
     def named(self, row: int, mean: Summary | None) -> str:
-        """A method with its mean."""
-        told = words.clean(words.method_text(self.board.rows[row]))
-        return told if mean is None else f"{told} {mean.mean:.1f}"
+        """Name of a method, followed by its mean."""
+        name = words.clean(words.method_text(self.board.rows[row]))
+        return name if mean is None else f"{name} {mean.mean:.1f}"
 
 
 def advice(leaderboards: Leaderboards) -> ReportTable | None:
-    """A line for each kind and size of bags on which methods can be compared; None if there is none.
+    """Return a line for each bagging and bag size with methods to compare; None if there is none.
 
-    Of the boards whose epochs labels of validation rows choose, which direct methods do not need.
+    Uses the fine-grained boards. Direct methods have no epochs, so their scores do not depend on the criterion.
     """
     cases = [case for board in leaderboards.of("fine") for case in _cases(board)]
     if not cases:
@@ -105,7 +105,7 @@ def _cases(board: Board) -> Iterator[_Case]:
             for n, row in enumerate(board.rows)
             if row.is_plain
             and any(row.scores[place].cell for place in places)
-            # not what stands on the board in float32, too
+            # results in bfloat16 count only if there are none in float32
             and (row.precision == REFERENCE or (row.contender.method, row.contender.encoder) not in twins)
         ]
         part = part_of(board, plain, places)
@@ -135,7 +135,7 @@ def _taken(case: _Case) -> Field:
 
 
 def kind(board: Board) -> str:
-    """How rows became bags, in words; as the bagging is called where there are none."""
+    """Return a description of the board's bagging; its name if it has no description."""
     name, *options = board.bagging.removeprefix(f"{board.max_bags:,} " if board.max_bags else "").split(":")
     keys = {column.by for column in board.columns}
     found = f"{name}: {KINDS[name]}" if name in KINDS else name
@@ -161,7 +161,7 @@ def _range(values: Sequence[int]) -> str:
 
 
 def _next_best(case: _Case) -> Field:
-    """The best of the others, and the best network where that is another."""
+    """Return the best method that is not recommended, and the best network if it is another one."""
     others = [row for row in case.board.ranked if row not in case.taken]
     contenders = [row.contender for row in case.board.rows]
     every = [row for row in case.board.ranked if contenders[row].kind == "neural" and not contenders[row].role]
@@ -175,13 +175,12 @@ def _next_best(case: _Case) -> Field:
 
 
 def _may_be_chance(best: Summary) -> bool:
-    """Whether seeds are so far apart that the best mean says nothing."""
+    """Return whether the best mean is within two standard deviations of chance."""
     return best.std is not None and best.mean - 2 * best.std <= CHANCE
 
 
 def _caution(case: _Case) -> Field:
-    """Datasets on which another row leads what is taken, where the bag's share says as much as all features, and where
-    seeds are so far apart that the best mean may be chance."""
+    """Return warnings: datasets that another method leads, a bag's share as good as features, means near chance."""
     board, lines = case.board, []
     for place, column in enumerate(board.columns):
         means = {row: found for row in board.ranked if (found := board.spread(row, place, HEADLINE))}

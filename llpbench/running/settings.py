@@ -106,7 +106,7 @@ class Settings:
     encoders: str = _option(reading.names, "Encoders of the neural methods.", "NAMES")
     numbers: tuple[str, ...] | None = _option(
         reading.some_of(*NUMBERS),
-        "Scaling of numbers: z, scores (normal scores) or robust.",
+        "Scaling of numbers: z, scores (normal scores) or robust (default: the encoder's, usually z).",
         "NAMES",
         default=None,
     )
@@ -138,7 +138,7 @@ class Settings:
     tune_sampler: str = _option(reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", "NAME", default="tpe")
     tune_seed: int = _option(
         reading.number,
-        "Seed of the split of searches; not one of --seeds.",
+        "Seed of the data split for --tune. Must not be one of --seeds.",
         "N",
         default=TUNING_SEED,
     )
@@ -150,11 +150,11 @@ class Settings:
     )
     device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", "DEVICE", default="auto")
     threads: int = _option(
-        reading.count, "CPU threads of one cell (a method on a dataset, with all seeds).", "N", default=1
+        reading.count, "CPU threads of each cell (a method on a dataset, with all its seeds).", "N", default=1
     )
     compile: bool | None = _option(
         reading.switch,
-        "Compile training steps (default: if it saves time).",
+        "Compile training steps of networks (default: only if that saves time).",
         form="switch",
         default=None,
     )
@@ -167,7 +167,7 @@ class Settings:
     ensemble: int = _option(reading.count, "Networks that are averaged for each seed.", "N", default=1)
     executor: str = _option(
         reading.one_of("auto", *EXECUTORS),
-        "auto, inline (one cell at a time), ray (several) or debug.",
+        "How cells run: inline (one at a time), ray (several), debug (in this process) or auto.",
         "NAME",
         default="auto",
     )
@@ -188,7 +188,7 @@ class Settings:
     """Seconds for a cell with all its seeds; None: several times the estimate"""
     shard: tuple[int, int] | None = _option(
         reading.shard,
-        "Run part K of N of the plan; then llpbench merge.",
+        "Run only part K of N. Join the parts with llpbench merge.",
         "K/N",
         default=None,
     )

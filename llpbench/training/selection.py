@@ -1,6 +1,6 @@
 """Early stopping with several criteria at once.
 
-Every criterion watches the same run, with its own best epoch, weights and patience. It selects the same epoch as in a
+All criteria follow the same run. Each has its own best epoch, weights and patience, and selects the same epoch as in a
 run with this criterion alone. A run ends when all criteria have settled.
 """
 
@@ -36,9 +36,9 @@ class Selection:
     """The best epochs and weights of several members, by criterion."""
 
     def __init__(self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES)) -> None:
-        """`theta` [members, parameters]: initial weights; `regimes`: validation regimes whose criteria watch.
+        """Start with the initial weights `theta` [members, parameters] and all criteria of `regimes`.
 
-        Without labels of validation rows, only "coarse" is possible.
+        Without labels of validation rows, "coarse" is the only possible regime.
         """
         self.patience = patience
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}

@@ -30,7 +30,7 @@ def fit(column: Any, **given: Any) -> LLPClassifier:
 @pytest.mark.parametrize(
     ("column", "what"),
     [
-        ([f"district {bag}" for bag in OF_ROW], "another value in each bag"),
+        ([f"district {bag}" for bag in OF_ROW], "different values"),
         (YES[OF_ROW], "counts or shares"),
         ((SIZE - YES)[OF_ROW], "counts or shares"),
         ((YES / SIZE)[OF_ROW].round(2), "counts or shares"),

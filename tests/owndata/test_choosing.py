@@ -128,7 +128,7 @@ def board(**gains: tuple[float, float, float]) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("gains", "best", "told"),
     [
-        ({"one": (0.5, -0.1, 1.1), "two": (-2.0, -3.0, -1.0)}, "auto", "from one: a tie"),
+        ({"one": (0.5, -0.1, 1.1), "two": (-2.0, -3.0, -1.0)}, "auto", "significantly from one."),
         (
             {"one": (0.5, 0.1, 0.9), "two": (0.4, 0.2, 0.6)},
             "one",
@@ -151,7 +151,7 @@ def test_the_baseline_is_compared_with_the_recommended_method() -> None:
         best, advice = advised(board(**gains), "auto", CALM, unsure)
         assert best == "one"
         assert told in advice
-        assert ("Not even" in advice) == bool(told)
+        assert (YARDSTICK in advice) == bool(told)
 
 
 @pytest.mark.parametrize("order", [("shares", "linear"), ("linear", "shares")])
@@ -162,7 +162,7 @@ def test_without_auto_the_best_mean_takes_its_place_in_any_order(order: tuple[st
     methods = {name: classifiers[name] for name in order}
     found = choose(frame, bags, counts=counted(bags, votes), methods=methods, progress=False)
     assert found.reference == found.best == "linear"
-    assert "Not even" not in found.advice
+    assert YARDSTICK not in found.advice
 
 
 def test_the_baseline_is_no_candidate_and_never_the_reference() -> None:
@@ -187,7 +187,7 @@ def test_what_meets_confounded_bags_better_is_not_advised() -> None:
     assert advised(board(**gains), "auto", CALM, ())[0] == "one"
     best, told = advised(board(**gains), "auto", Doubts(unexplained=0.3, noise=0.5, agreement=0.9), ())
     assert best == "auto"
-    assert "one meets held-out bags better (by 0.5000 [0.1000, 0.9000] in KL divergence), but 30 % of" in told
+    assert re.search(r"one .*0\.5000 \[0\.1000, 0\.9000\] .*30 %", told)
 
 
 def test_a_criterion_that_is_small_where_good_counts_the_other_way_round(found: MethodChoice) -> None:
@@ -288,7 +288,7 @@ def test_the_time_left_is_estimated_by_trials_until_folds_are_timed() -> None:
     assert left.seconds == pytest.approx(2 * 5.0 + 2 * 20.0)
     nobody = RemainingFits({"one": 3, "two": 2}, {"one": 1.0}, ratio=4.0)
     assert nobody.seconds is None
-    assert "the first fold will tell" in nobody.text
+    assert "first fold" in nobody.text
     nobody.took("two", 7.0)
     assert nobody.seconds == pytest.approx(3 * 2.0 + 7.0)
 

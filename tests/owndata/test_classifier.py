@@ -532,10 +532,10 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
     ("call", "told"),
     [
         (lambda m: m.predict(FRAME.drop(columns="age")), r"lacks 1 column \(age\)"),
-        (lambda m: m.predict(FRAME.assign(more=1)), r"1 column that fit did not see \(more\)"),
-        (lambda m: m.predict(FRAME.assign(age="old")), "'age' held numbers in fit, and now holds 'old'"),
-        (lambda m: m.predict(FRAME.assign(age=["7"] * 59 + ["n/a"])), "'age' held numbers in fit, and now holds 'n/a'"),
-        (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' held true and false .* now holds"),
+        (lambda m: m.predict(FRAME.assign(more=1)), r"1 column .*\(more\)"),
+        (lambda m: m.predict(FRAME.assign(age="old")), "'age' must hold numbers.* 'old'"),
+        (lambda m: m.predict(FRAME.assign(age=["7"] * 59 + ["n/a"])), "'age' must hold numbers.* 'n/a'"),
+        (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' must hold true .* got 1"),
         (lambda m: m.predict_proba(FRAME, np.arange(60)), r"look like 0, but fit saw labels like 'd00'"),
         (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit \(\d bag"),
         (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) was not in fit"),
@@ -586,7 +586,7 @@ def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: 
         warnings.simplefilter("always")
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) % 4, counts=[3, 4, 5, 6])
     found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
-    assert [": 'what'. To leave out" in text for text in found] == [True] * told
+    assert ["'what'" in text for text in found] == [True] * told
 
 
 @pytest.mark.parametrize(("copies", "told"), [(2, True), (3, False)])

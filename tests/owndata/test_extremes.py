@@ -49,9 +49,7 @@ def test_a_sentinel_is_named_and_destroys_nothing(
 ) -> None:
     clean = auc(frame, labels, method)
     frame.loc[: rows - 1, "age"] = value
-    with pytest.warns(
-        ExtremeValues, match=rf"^column 'age' holds {re.escape(f'{value:.15g}')} .* in {rows} of 1,000 rows"
-    ):
+    with pytest.warns(ExtremeValues, match=rf"^column 'age' .*{re.escape(f'{value:.15g}')} in {rows} of 1,000 rows"):
         found = auc(frame, labels, method)
     assert found > clean - 0.03
 
@@ -99,7 +97,7 @@ def test_values_far_away_at_both_ends_are_missing() -> None:
 def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> None:
     model = fitted(frame, labels)
     new = frame.head(2).assign(age=[frame["age"].max(), 1e30])
-    with pytest.warns(ExtremeValues, match=r"^X: column 'age' holds 1e\+30 or the like in 1 row"):
+    with pytest.warns(ExtremeValues, match=r"^X: column 'age' .* 1e\+30 in 1 row"):
         high, far = model.predict_proba(new.assign(height=0.0, town="a"))[:, 1]
     assert high < far < high + 0.2
 
@@ -107,7 +105,7 @@ def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> No
 def test_a_single_value_far_away_is_missing_in_up_to_half_of_the_rows(frame: pd.DataFrame, labels: Any) -> None:
     clean = auc(frame, labels)
     frame.loc[::5, "age"] = -9999
-    with pytest.warns(ExtremeValues, match="holds -9999 or the like in 200 of 1,000 rows"):
+    with pytest.warns(ExtremeValues, match="-9999 in 200 of 1,000 rows"):
         assert auc(frame, labels) > clean - 0.1
     assert number_range(frame["age"].to_numpy()).far == 200
     assert number_range(np.where(np.arange(ROWS) % 5 < 3, -9999.0, frame["height"])).far == 0, "most rows"
@@ -134,7 +132,7 @@ def test_new_rows_in_another_unit_are_told(frame: pd.DataFrame) -> None:
 
 
 def test_a_column_that_is_missing_in_new_rows_alone_is_told(frame: pd.DataFrame) -> None:
-    with pytest.warns(UnlikeFit, match="100% of the values of column 'town' are missing, in fit 0% were"):
+    with pytest.warns(UnlikeFit, match="100% .*'town' .* 0% "):
         FeatureColumns(frame)(frame.assign(town=None))
     often = frame.assign(age=frame["age"].where(np.arange(ROWS) % 2 == 0))
     with warnings.catch_warnings():

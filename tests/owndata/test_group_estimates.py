@@ -238,13 +238,13 @@ class TestEstimates:
         assert np.mean(inside) > 0.92
         assert np.mean(widths) < 0.8
 
-    def test_a_line_warns_of_groups_that_bags_do_not_tell(self) -> None:
+    def test_a_warning_names_groups_with_uninformative_intervals(self) -> None:
         rng = np.random.default_rng(0)
         bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
         votes = rng.integers(0, 2, 800)
         frame = pd.DataFrame({"age": rng.normal(size=800)})
         model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
-        with pytest.warns(UncertainGroups, match="tell next to nothing"):
+        with pytest.warns(UncertainGroups, match="1 group .*rare"):
             model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
 
 
