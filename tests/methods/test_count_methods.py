@@ -20,7 +20,7 @@ FAST: dict[str, dict[str, Any]] = {
     "bag-gp": {"draws": 0},
     "count-gbdt": {"trees": 100},
     "em-gbdt": {"rounds": 2, "trees": 50},
-    "bag-gp-gbdt": {"trees": 200, "rounds": 2},
+    "bag-gp-gbdt": {"trees": 100, "rounds": 2},
 }
 NAMES = pytest.mark.parametrize("name", FAST)
 
@@ -53,11 +53,11 @@ def unequal(rows: int, rng: np.random.Generator) -> list[list[int]]:
 @NAMES
 @pytest.mark.parametrize("classes", [2, 3])
 def test_it_learns_from_unequal_bags(name: str, classes: int) -> None:
-    rows, logit = some_rows(3000)
-    labels = (np.random.default_rng(1).random(3000) < expit(logit)).astype(int)
+    rows, logit = some_rows(1500)
+    labels = (np.random.default_rng(1).random(1500) < expit(logit)).astype(int)
     if classes == 3:
         labels[rows.numeric[:, 2] > 1] = 2
-    train = bagged(rows, labels, unequal(3000, np.random.default_rng(2)), classes)
+    train = bagged(rows, labels, unequal(1500, np.random.default_rng(2)), classes)
     other, other_logit = some_rows(1000, seed=3)
     proba = predict(name, train, other)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
