@@ -56,8 +56,8 @@ def test_whole_weights_are_repeated_rows(method: str) -> None:
     found = weighted.disaggregate(CELLS, BAG, sample_weight=PEOPLE)
     assert np.array_equal(found[OFTEN], plain.disaggregate(*people))
     assert weighted.score_bags(CELLS, BAG, sample_weight=PEOPLE) == plain.score_bags(*people)
-    groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE, refits=2)
-    pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex", refits=2))
+    groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE, refits=5)
+    pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex", refits=5))
     means = weighted.predict_proportions(CELLS, BAG, sample_weight=PEOPLE)
     pd.testing.assert_frame_equal(means, plain.predict_proportions(*people))
 
@@ -165,12 +165,12 @@ def test_a_bag_left_out_takes_its_weights_along() -> None:
 def test_rows_that_are_the_same_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     often = 12 * PEOPLE
     plain = fitted(method, counts=12 * TABLE, sample_weight=often)
-    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often, refits=2)
+    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
     assert plain.distinct_rows_ is None
     monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
     model = fitted(method, counts=12 * TABLE, sample_weight=often)
     assert model.distinct_rows_ == len(CELLS[PEOPLE > 0].drop_duplicates())
     assert np.allclose(model.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG), atol=2e-3)
-    found = model.estimate(CELLS, BAG, "sex", sample_weight=often, refits=2)
+    found = model.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
     numbers = ["count", "count_lower", "count_upper", "share"]
     assert np.allclose(found[numbers], expected[numbers], rtol=0.02, atol=2)
