@@ -61,9 +61,9 @@ ABSENT = {"ray", "optuna", "openml", "xgboost", "colorlog", "alembic", "sqlalche
 """libraries that networks and reports do not need"""
 
 
-@pytest.mark.parametrize("file", public_modules(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_public_modules_say_what_they_are_for(file: Path) -> None:
-    assert ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+def test_public_modules_say_what_they_are_for() -> None:
+    silent = [file for file in public_modules() if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))]
+    assert silent == []
 
 
 def test_every_package_is_declared() -> None:

@@ -205,7 +205,8 @@ def test_a_run_ends_with_a_line_and_all_its_results(
     plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one by Ray does (`test_executors.py`)."""
-    out, append, written = tmp_path / "out", Journal.append, []
+    out, append = tmp_path / "out", Journal.append
+    written: list[Any] = []
 
     def appended(journal: Journal, *records: Any) -> None:
         append(journal, *records)
