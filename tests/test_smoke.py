@@ -25,9 +25,9 @@ def mixed_bags() -> tuple[Table, Assignment]:
     return table, Assignment(Split(*(part.ravel() for part in parts)), *parts)
 
 
-@pytest.mark.parametrize("name", ["dllp", "tabllp-bdc"])
-def test_methods_with_a_proportion_loss_learn_mixed_bags(name: str) -> None:
-    protocol = Protocol(epochs=15)
+@pytest.mark.parametrize(("name", "epochs"), [("dllp", 6), ("tabllp-bdc", 12)])
+def test_methods_with_a_proportion_loss_learn_mixed_bags(name: str, epochs: int) -> None:
+    protocol = Protocol(epochs=epochs)
     cell = make_cell(name, "mixed", bag_size=16, encoder="mlp", protocol=protocol, params={"learning_rate": 3e-3})
     declared = METHODS.get(name)
     method = declared(read_params(declared.Params, cell.params, name))

@@ -89,9 +89,9 @@ def shipped(name: str) -> Path:
     raise LLPBenchError("this installation has no published results. Reinstall llpbench.")
 
 
-def read_shipped(name: str = PUBLISHED) -> Contents:
-    """Return shipped results by name, without `published.OMITTED`. Raises `LLPBenchError`."""
-    return read_table(shipped(name))
+def read_shipped(name: str = PUBLISHED, *, judged: bool = True) -> Contents:
+    """Return shipped results by name as `published.read_table` does. Raises `LLPBenchError`."""
+    return read_table(shipped(name), judged=judged)
 
 
 Preference = Literal["newest", "first"]

@@ -66,8 +66,8 @@ def write_published(folder: Path, records: Sequence[Record], tunings: Sequence[T
     _write_table([found[-1] for found in runs.values() if agree(found)], tunings, folder / TABLE)
 
 
-def read_table(path: Path) -> Contents:
-    """Return the runs and searches of a published table, without what is `OMITTED`.
+def read_table(path: Path, *, judged: bool = True) -> Contents:
+    """Return the runs and searches of a published table, without what is `OMITTED`; `judged=False`: without results.
 
     Raises `LLPBenchError` if the file cannot be read.
     """
@@ -78,23 +78,27 @@ def read_table(path: Path) -> Contents:
         table = parquet.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
+    columns = _columns(
+        table if judged else table.drop_columns([name for name in METRICS if name in table.schema.names])
+    )
+    metrics = [(name, columns[name]) for name in METRICS if name in columns]
+    times = [(name.removeprefix("seconds "), columns[name]) for name in columns if name.startswith("seconds ")]
     records: dict[str, Record] = {}
     tunings: dict[str, TuningRecord] = {}
-    for row in _rows_of(table):
-        if row["tuning"] is not None:
-            tuning = cast(TuningRecord, row["tuning"])
+    rows = zip(columns["cell"], columns["seed"], columns["criterion"], columns["tuning"], strict=True)
+    for place, (cell, seed, criterion, tuning) in enumerate(rows):
+        if tuning is not None:
             tunings[tuning["tuning"]] = tuning
             continue
-        run = f"{row['cell']}-{row['seed']}"
-        record = records.get(run)
-        if record is None:
-            record = records[run] = _record(row, run)
-        if row["criterion"] is not None:
-            record["results"][row["criterion"]] = {
-                "epoch": row["epoch"],
-                "validation": _known(row["validation"]),
+        run = f"{cell}-{seed}"
+        if run not in records:
+            records[run] = _record(columns, times, place, run)
+        if judged and criterion is not None:
+            records[run]["results"][criterion] = {
+                "epoch": columns["epoch"][place],
+                "validation": _known(columns["validation"][place]),
                 "diagnostics": {},
-                "test": {name: _known(row[name]) for name in METRICS if row.get(name) is not None},
+                "test": {name: _known(value) for name, values in metrics if (value := values[place]) is not None},
             }
     return Contents(records, tunings)
 
@@ -104,24 +108,26 @@ def _known(value: float | None) -> float | None:
     return None if value is None or value != value else value
 
 
-def _record(row: Mapping[str, Any], run: str) -> Record:
-    times = {name.removeprefix("seconds "): row[name] for name in row if name.startswith("seconds ")}
+def _record(
+    columns: Mapping[str, Sequence[Any]], times: Sequence[tuple[str, Sequence[Any]]], place: int, run: str
+) -> Record:
+    shared = {name: columns[name][place] for name in _SHARED}
     record = {
         "schema": SCHEMA,
         "run": run,
-        "cell": row["cell"],
-        **{name: row[name] for name in (*_COUNTS, *_PLAIN)},
-        **{name: row[name] for name in _SHARED if row[name] is not None},
+        "cell": columns["cell"][place],
+        **{name: columns[name][place] for name in (*_COUNTS, *_PLAIN)},
+        **{name: value for name, value in shared.items() if value is not None},
         "results": {},
         "curves": {},
-        "times": {name: value for name, value in times.items() if value is not None},
-        "memory_mb": row["memory_mb"],
+        "times": {name: value for name, values in times if (value := values[place]) is not None},
+        "memory_mb": columns["memory_mb"][place],
     }
     return cast(Record, record)
 
 
-def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table. JSON shared by many rows is decoded once, into one shared object."""
+def _columns(table: pa.Table) -> dict[str, list[Any]]:
+    """Return the columns of a table by name. JSON shared by many rows is decoded once, into one shared object."""
     columns: dict[str, list[Any]] = {}
     for name in table.column_names:
         column = table.column(name)
@@ -131,8 +137,7 @@ def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
             columns[name] = [None if place is None else values[place] for place in encoded.indices.to_pylist()]
         else:
             columns[name] = column.to_pylist()
-    for row in zip(*columns.values(), strict=True):
-        yield dict(zip(columns, row, strict=True))
+    return columns
 
 
 def _write_table(records: Iterable[Record], tunings: Iterable[TuningRecord], path: Path) -> None:

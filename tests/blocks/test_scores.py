@@ -12,14 +12,6 @@ from llpbench.blocks.scores import ScoredRows
 NAN = float("nan")
 
 
-def test_a_column_by_hand() -> None:
-    # u of 1, 2, 2, 5: .125, .5, .5, .875; of an unseen 3: .75; below and above all: clipped to .125 and .875
-    scores = ScoredRows(rows_of([[1], [2], [2], [5]]))
-    deviation = 1.150349 / np.sqrt(2)
-    found = scores(rows_of([[1], [2], [5], [3], [0], [9]]))[:, 0] * deviation
-    assert found == pytest.approx([-1.150349, 0, 1.150349, 0.674490, -1.150349, 1.150349], abs=1e-6)
-
-
 def test_against_the_definition_on_other_rows() -> None:
     rng = np.random.default_rng(0)
     train, other = rng.integers(0, 9, 40).astype(float), rng.uniform(-1, 10, 30).round(1)

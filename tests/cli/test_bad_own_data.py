@@ -142,6 +142,7 @@ def test_what_cannot_be_fitted(
         (lambda f: f.iloc[:0], [], "'rows.csv' has no rows"),
         (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
         (None, ["--counts", "no,yes"], "need --bags"),
+        (None, ["--bags", "bags.csv"], "--bags needs --whole-bags"),
         (None, ["--whole-bags"], "--whole-bags needs --bag-column"),
         (lambda f: f.drop(index=0), ["--whole-bags", "--bag-column", "district"], "has 17 rows, but had 18 in fit"),
         (lambda f: f.assign(district="Ulm"), ["--whole-bags", "--bag-column", "district"], "('Ulm') was not in fit"),
@@ -155,6 +156,13 @@ def test_what_cannot_be_predicted(
     if harm:
         harm(pd.read_csv(folder / "rows.csv")).to_csv(folder / "rows.csv", index=False)
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv", *flags))
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_model_of_an_array_predicts_no_file(llpbench: LLPBench) -> None:
+    LLPClassifier("bag-mean-linear").fit([[0.0], [1.0]], [0, 1], counts=[0, 1]).save("of-an-array")
+    told = told_off(llpbench("predict", "of-an-array", "rows.csv", "--out", "new.csv"))
+    assert "was fitted to an array" in told
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from districts import counted, people
 from llpbench.cli.main import cli
 from llpbench.results.journal import FILE
 
-RUNS = 8
-
 
 def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
     """`llpbench` with redirections of a shell; `given` are its arguments from $1 on."""
@@ -25,11 +23,12 @@ def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("closed", ["2>/dev/full", "2>&- >&- <&-"])
 def test_a_run_goes_on_where_standard_error_takes_nothing(plugin: Path, tmp_path: Path, closed: str) -> None:
-    done = shell(f'llpbench "$@" {closed}', *arguments(plugin, tmp_path / "out"))
+    some = ("--methods", "quick-a", "--bag-sizes", "8")
+    done = shell(f'llpbench "$@" {closed}', *arguments(plugin, tmp_path / "out", *some))
     assert done.returncode == 0, done.stdout + done.stderr
     journal = (tmp_path / "out" / FILE).read_bytes()
-    assert journal.count(b"\n") == RUNS
-    assert journal.count(b'{"') >= RUNS
+    assert journal.count(b"\n") == 2
+    assert journal.count(b'{"') >= 2
 
 
 @pytest.mark.parametrize("command", ["list methods", "list", "--help"])

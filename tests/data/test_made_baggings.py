@@ -115,11 +115,6 @@ class TestDirichlet:
         found = separation(build_task(table, assign_bags(table, "dirichlet:alpha=0.5", 20, 0)).bags)
         assert found == pytest.approx(1 + 1 / 19, abs=0.01)
 
-    @pytest.mark.parametrize("alpha", ["0", "-1"])
-    def test_alpha_is_above_0(self, alpha: str) -> None:
-        with pytest.raises(LLPBenchError, match="a finite number above 0"):
-            assign_bags(toy_table(), f"dirichlet:alpha={alpha}", 16, 0)
-
 
 class TestDifferences:
     """`spread` and `separation`, against what they mean, computed pair by pair."""

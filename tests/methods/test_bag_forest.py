@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of
-from test_classical_methods import made_up, predict
+from test_classical_methods import predict
 
 from llpbench.blocks.bag_trees import BagTargets, Growth, grow_tree, split_gains
 from llpbench.blocks.binning import RowBins
@@ -47,24 +47,6 @@ def test_gains_are_what_a_column_takes_off_the_ridge_objective() -> None:
     residual = targets - columns @ inverse @ columns.T @ targets
     expected = [objective(columns) - objective(np.column_stack([columns, h])) for h in added.T]
     assert split_gains(added, columns, inverse, residual, 0.7) == pytest.approx(expected)
-
-
-def test_suppressed_bags_say_nothing() -> None:
-    train = made_up(3, size=20)
-    known = np.arange(12) % 4 > 0
-    suppressed = replace(train, counts=np.where(known[:, None], train.counts, np.nan))
-    found = predict("bag-forest", suppressed, train.rows, trees=50)
-    assert found == pytest.approx(predict("bag-forest", train.some(known), train.rows, trees=50), abs=1e-12)
-    assert found != pytest.approx(predict("bag-forest", train, train.rows, trees=50), abs=1e-3)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_classes_swapped_swap_their_probabilities(classes: int) -> None:
-    train = made_up(classes, size=20)
-    swapped = replace(train, counts=train.counts[:, ::-1].copy())
-    found = predict("bag-forest", swapped, train.rows)[:, ::-1]
-    # splits that gain the same may be chosen differently
-    assert np.abs(found - predict("bag-forest", train, train.rows)).mean() < 1e-4
 
 
 def test_it_learns_what_bags_say_of_a_number_and_of_a_category() -> None:

@@ -111,7 +111,7 @@ def test_prototypes_predict_from_the_second_stage_on() -> None:
 @pytest.mark.parametrize("view", ["mixed", "dropout"])
 def test_the_second_stage_starts_from_what_the_first_predicts(view: str) -> None:
     method = LLPCo(LLPCoParams(hidden=16, learning_rate=0.003, view=view))
-    population = together(method, {0: toy_task(0)}, epochs=15)
+    population = together(method, {0: toy_task(0)}, epochs=8)
     (outcome,) = population.train()
     assert outcome.selected["auc"].weights[population.stack.place("prototypes.active")].tolist() == [1.0]
     assert outcome.selected["auc"].value > 0.9

@@ -357,11 +357,10 @@ def test_members_together_are_members_alone() -> None:
         method = LLPGAN(GANParams(objective="wgan"))
         return population(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=1).train()
 
-    together = trained([0, 1, 2])
-    for seed in (0, 2):
-        (alone,) = trained([seed])
-        assert_same(alone, together[seed])
-    apart = together[0].selected["auc"].weights - together[2].selected["auc"].weights
+    together = trained([0, 1])
+    (alone,) = trained([1])
+    assert_same(alone, together[1])
+    apart = together[0].selected["auc"].weights - together[1].selected["auc"].weights
     assert float(apart.abs().max()) > 1e-2
 
 

@@ -14,30 +14,8 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.linear import LinearColumns
 from llpbench.blocks.proportion_svm import best_labels, proportion_cost, proportion_svm
 from llpbench.core.bags import BoolArray, FloatArray
-from llpbench.core.registry import METHODS
 from llpbench.methods.cluster_shares import cluster_shares
 from llpbench.methods.count_bayes import bayes_logits, bayes_tables, responsibilities
-
-NAMES = ("prop-svm", "cluster-shares", "count-bayes")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_suppressed_bags_say_nothing(name: str) -> None:
-    train = made_up(3)
-    known = np.arange(12) % 4 > 0
-    suppressed = replace(train, counts=np.where(known[:, None], train.counts, np.nan))
-    found = METHODS.get(name)().fit(suppressed, schema_of(train.some(known), 3), np.random.default_rng(0))(train.rows)
-    assert found == pytest.approx(predict(name, train.some(known), train.rows), abs=1e-9)
-    assert found != pytest.approx(predict(name, train, train.rows), abs=1e-3)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_classes_swapped_swap_their_probabilities(name: str, classes: int) -> None:
-    train = made_up(classes)
-    swapped = replace(train, counts=train.counts[:, ::-1].copy())
-    found = predict(name, swapped, train.rows)[:, ::-1]
-    assert np.abs(found - predict(name, train, train.rows)).max() < 2e-3
 
 
 class TestPropSVM:

@@ -143,11 +143,8 @@ def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
     assert clusters.size[0] > 0.9
 
 
-OPTIONS = [
-    {"warm_up": "none"},
-    {"warm_up": "dllp", "prior_corrected": True},
-    {"warm_up": "denoise", "frequencies": "step"},
-]
+OPTIONS = [{"warm_up": "none"}, {"warm_up": "dllp", "prior_corrected": True}, {"frequencies": "step"}]
+"""but the defaults, which `test_conformance.py` tries"""
 
 
 def short(method: TabLLPDEC) -> TabLLPDEC:
@@ -164,9 +161,7 @@ def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
         method = short(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01, **options)))
         return together(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
 
-    three = outcomes([0, 1, 2])
-    for seed in (0, 2):
-        assert_same(outcomes([seed])[0], three[seed])
+    assert_same(outcomes([1])[0], outcomes([0, 1])[1])
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -156,15 +156,14 @@ def trained(method: TabLLPPSE, tasks: dict[int, Task], epochs: int) -> tuple[Pop
 def test_members_together_are_members_alone_and_their_labels_match_every_bag(classes: int) -> None:
     """Bags of different sizes, labels refreshed every epoch; equal up to rounding."""
     method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
-    tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(3)}
-    population, three = trained(method, tasks, epochs=2)
+    tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(2)}
+    population, both = trained(method, tasks, epochs=2)
     for seed, task in tasks.items():
         targets = population.state.targets.values[seed].numpy()
         for bag, counts in zip(task.train.index, task.train.counts, strict=True):
             assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
-    for seed in (0, 2):
-        _, (alone,) = trained(method, {seed: tasks[seed]}, epochs=2)
-        assert_same(alone, three[seed])
+    _, (alone,) = trained(method, {1: tasks[1]}, epochs=2)
+    assert_same(alone, both[1])
 
 
 def test_it_learns_pure_bags_in_the_space_of_predictions_too() -> None:

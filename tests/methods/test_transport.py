@@ -121,8 +121,6 @@ def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("options", [{"labels": "hard"}, {"stages": "joint"}])
 def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
-    """Of the defaults, `test_conformance.py` sees to it."""
-
     def outcomes(seeds: list[int]) -> list[Outcome]:
         method = ROT(ROTParams(hidden=16, learning_rate=0.01, **options))
         return together(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()

@@ -69,20 +69,6 @@ def test_numbers_of_dtype_object_are_numbers() -> None:
     assert np.array_equal(wide.predict_proba(row.T.T), wide.predict_proba(row)), "a transposed row is one of objects"
 
 
-def test_a_column_that_is_constant_in_fit_changes_no_prediction() -> None:
-    taxed = FRAME.assign(tax=0.07)
-    model = LLPClassifier("dllp", epochs=2).fit(taxed, BAGS, counts=TABLE)
-    assert np.allclose(model.predict_proba(taxed.assign(tax=0.08)), model.predict_proba(taxed), atol=0.05)
-
-
-def test_long_tables_of_natural_keys() -> None:
-    keys = pd.DataFrame({"state": "s", "place": BAGS})
-    long = pd.concat({"s": LONG})
-    assert np.array_equal(
-        fitted(bags=keys, counts=long).predict_proba(FRAME), fitted(counts=TABLE).predict_proba(FRAME)
-    )
-
-
 def test_a_sample_of_each_bag_has_the_proportions_of_the_whole() -> None:
     some = np.arange(len(FRAME)) % 3 > 0
     sample: dict[str, Any] = {"X": FRAME[some], "bags": BAGS[some], "sampled": True}

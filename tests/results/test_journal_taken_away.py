@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench import LLPBench, arguments, start
+from bench import LLPBench, arguments
 from factory import make_cell_of, make_record
 
 from llpbench.core.errors import LLPBenchError
@@ -22,7 +22,6 @@ from llpbench.results.journal import FILE, LOCK, SAVED, Journal, read, to_line
 
 CELL = make_cell_of()
 RECORDS = [make_record(CELL, seed) for seed in range(5)]
-SLOWLY = ("--set", "quick-a.seconds=0.1", "--set", "quick-b.seconds=0.1")
 FOREIGN = to_line(make_record(make_cell_of("somebody-else"), 7))
 
 
@@ -166,6 +165,7 @@ def test_a_failed_run_removes_only_its_own_empty_journal(tmp_path: Path) -> None
 HOLD = """
 import sys
 from pathlib import Path
+from typing import Any
 from filelock import FileLock
 with FileLock(Path(sys.argv[1])):
     print("locked", flush=True)
@@ -201,16 +201,22 @@ def test_a_lock_that_another_process_has_taken_ends_the_run(tmp_path: Path) -> N
     assert list(read(tmp_path / SAVED).records.values()) == RECORDS[:2]
 
 
-def test_a_run_ends_with_a_line_and_all_its_results(plugin: Path, tmp_path: Path) -> None:
+def test_a_run_ends_with_a_line_and_all_its_results(
+    plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As one by Ray does (`test_executors.py`)."""
-    out = tmp_path / "out"
-    process = start(arguments(plugin, out, *SLOWLY, "--seeds", "5", "--executor", "inline"))
-    while process.poll() is None and not ((out / FILE).exists() and (out / FILE).read_bytes().count(b"\n") >= 5):
-        time.sleep(0.02)
-    written = (out / FILE).read_bytes().count(b"\n")
-    replaced_by_a_copy(out / FILE)
-    shown, told = process.communicate(timeout=120)
-    assert process.returncode == 2
-    assert shown == ""
-    assert told.splitlines()[-1].startswith("llpbench: journal ")
-    assert len(read(out / SAVED).records) > written >= 5
+    out, append = tmp_path / "out", Journal.append
+    written: list[Any] = []
+
+    def appended(journal: Journal, *records: Any) -> None:
+        written.extend(records)
+        append(journal, *records)
+        if len(written) == 4:  # two seeds at a time
+            replaced_by_a_copy(journal.path)
+
+    monkeypatch.setattr(Journal, "append", appended)
+    result = llpbench(*arguments(plugin, out))
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1].startswith("llpbench: journal ")
+    assert 4 < len(written) < 8
+    assert [*read(out / SAVED).records.values()] == written

@@ -256,17 +256,6 @@ def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
         merge_into(tmp_path, [path])
 
 
-def test_damaged_lines_are_reported(tmp_path: Path) -> None:
-    path = journal(tmp_path, record("a"), record("b"), record("c"))
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0] + lines[1][:100] + b"\n" + lines[2])
-    merged = merge([path])
-    assert len(merged.records) == 2
-    (warning,) = merged.warnings
-    assert warning.startswith(f"line 2 of {str(path)!r}: it is not JSON (EOF")
-    assert warning.endswith("; its run counts as missing")
-
-
 def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     path.write_bytes(path.read_bytes().replace(b'"schema":3', b'"schema":4'))

@@ -97,6 +97,9 @@ def test_the_table_says_what_boards_are_made_of(tmp_path: Path) -> None:
         assert found[name] == run[name]  # type: ignore[literal-required]
     assert found["times"] == pytest.approx(run["times"])
     assert found["curves"] == {}
+    unjudged = read_table(tmp_path / TABLE, judged=False)
+    assert unjudged.records == {name: {**each, "results": {}} for name, each in table.records.items()}
+    assert unjudged.tunings == table.tunings
 
 
 def test_runs_with_different_results_are_not_in_the_table(tmp_path: Path) -> None:

@@ -106,10 +106,3 @@ def test_switches_may_be_written_as_texts(text: object, value: bool) -> None:
     given = {"pretraining": "bag", "pretraining_params": {"projection": text}}
     cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp", **given)  # type: ignore[arg-type]
     assert cell.pretraining_params["projection"] is value
-
-
-def test_an_unknown_method_or_encoder_comes_with_the_nearest() -> None:
-    with pytest.raises(LLPBenchError, match="Did you mean dllp"):
-        make_cell("dlp", "adult", bag_size=256)
-    with pytest.raises(LLPBenchError, match="Did you mean saint"):
-        make_cell("dllp", "adult", bag_size=256, encoder="sain")

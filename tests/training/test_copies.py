@@ -138,7 +138,7 @@ def test_every_method_trains_copies(name: str) -> None:
     """As one member of two it gets what it gets alone, and its copies go ways of their own."""
     declared = METHODS.get(name)
     method = declared(replace(declared.Params(), learning_rate=0.01, hidden=8))
-    both = population(method, [0, 1], encoder=tabm, epochs=1)
+    both = population(method, [0, 1], encoder=tabm, epochs=1, rows=160)
     place = both.stack.place("encoder.layers.1.scale_in")
     start = both.stack.theta[0, place].reshape(SIZES.copies, -1)
     outcomes = both.train()
@@ -146,7 +146,7 @@ def test_every_method_trains_copies(name: str) -> None:
     learned = outcomes[0].selected["l1"].weights[place].reshape(SIZES.copies, -1)
     assert not torch.equal(learned, start)
     assert not torch.allclose(learned[0], learned[1])
-    (alone,) = trained(method, [0], encoder=tabm, epochs=1)
+    (alone,) = trained(method, [0], encoder=tabm, epochs=1, rows=160)
     assert torch.allclose(alone.selected["l1"].weights, outcomes[0].selected["l1"].weights, atol=1e-4)
 
 

@@ -156,16 +156,6 @@ def test_test_rows_and_labels_of_training_rows_are_not_even_there() -> None:
         assert (seen.validation.labels is None) is (regime == "coarse")
 
 
-def test_labels_of_validation_rows_change_no_bit_of_a_coarse_search() -> None:
-    task = toy_task(0)
-    assert task.validation.labels is not None
-    other = replace(task, validation=replace(task.validation, labels=1 - task.validation.labels))
-    for same in (True, False):
-        asked = tuning(regime="coarse" if same else "fine", epochs=9, eta=2)
-        one, two = ([replace(made, seconds=0.0) for made in bench(asked, each).make(RATES)] for each in (task, other))
-        assert (one == two) is same
-
-
 def test_values_are_those_of_the_regime() -> None:
     (fine,) = bench(tuning(regime="fine")).make(RATES[:1])
     (coarse,) = bench(tuning(regime="coarse")).make(RATES[:1])
