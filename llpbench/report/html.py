@@ -28,7 +28,7 @@ from llpbench.report.digest import NO_LINKS
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.page_data import compressed, page_data
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class PageBoard:
 class PageFigure:
     """A plot, and its size in pixels, so that nothing moves when it is there."""
 
-    plot: PagePlot
+    plot: Plot
     width: int
     height: int
 
@@ -81,7 +81,7 @@ class PageFigure:
 def to_html(
     report: Report,
     *,
-    plots: Sequence[PagePlot] = (),
+    plots: Sequence[Plot] = (),
     links: Mapping[str, str] = NO_LINKS,
     beside: Mapping[str, str] = NO_LINKS,
 ) -> str:

@@ -22,10 +22,10 @@ from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.learning import learning_curves
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
-from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.time import time
 
 MOST = 20
