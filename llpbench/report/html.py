@@ -20,7 +20,6 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from llpbench.report import wording as words
-from llpbench.report.advice import advice
 from llpbench.report.assembling import Report
 from llpbench.report.board_tables import DETAILS, SUMMARY, excerpt, first_rows, names_of, overall, whole
 from llpbench.report.boards import Board, Leaderboards, Row
@@ -94,10 +93,10 @@ def to_html(
     style, script = read_part(STYLE), read_part(SCRIPT)
     shown = [*_boards(leaderboards)]
     boards = [each.board for each in shown]
-    which, places = advice(leaderboards), {"journal": "", "standings": "", **links}
+    places = {"journal": "", "standings": "", **links}
     tabs = {"summary": "Overview", "leaderboard": "All boards", "which": "Which method?", "plots": "Figures"}
     tabs |= {"reading": "How to read it", "origins": "Data"}
-    absent = {"which": which is None, "plots": len(plots) < 2}
+    absent = {"which": report.advice is None, "plots": len(plots) < 2}
     page = template("page.html").render(
         words=words,
         title=report.title,
@@ -118,7 +117,7 @@ def to_html(
         sizes=_distinct(c.bags for board in boards for c in sorted(board.columns, key=lambda c: c.bag_size)),
         links=places,
         facts=_facts(leaderboards),
-        advice=which,
+        advice=report.advice,
         unlabelled=report.unlabelled,
         plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
     )

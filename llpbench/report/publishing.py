@@ -14,7 +14,7 @@ from llpbench.report.assembling import Report
 from llpbench.report.boards import Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files
 from llpbench.report.exports import comparisons_csv, scores_csv, standings_csv, table_csv, table_json
-from llpbench.report.latex import to_latex
+from llpbench.report.markup import to_latex
 from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
 from llpbench.results.journal import FILE, SHARDS, shards

@@ -27,7 +27,7 @@ from llpbench.report.plots import Plot, draw_gallery, layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
-from llpbench.report.plots.gallery import MOST, PLAN, every_kind, gallery
+from llpbench.report.plots.gallery import MOST, every_kind, gallery
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
 from llpbench.report.plots.learning import learning_curves
@@ -527,7 +527,6 @@ def test_the_gallery_stops_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None
     assert 3 < len(every) <= MOST
     monkeypatch.setattr(module, "MOST", 3)
     assert [drawing.name for drawing in gallery(boards)] == every[:3]
-    assert len(set(PLAN)) == len(PLAN)
     assert {*every} <= {drawing.name for drawing in every_kind(boards)}
 
 
