@@ -62,11 +62,8 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
 
 def front(board: Board, seconds: Series) -> list[int]:
     """The Pareto front of all but ceilings, cheapest first: rows that no other row beats in both."""
-    able = [row for row in seconds.index if board.rows[row].contender.role != "ceiling"]
-    labels = {f"{board.rows[row].contender.label} {row}": row for row in able}
-    values = board.sign * mean(board)["mean"]
-    ahead = pareto_front(seconds[able].set_axis([*labels]), values[able].set_axis([*labels])) if able else []
-    return [labels[label] for label in ahead]
+    able = [row for row in seconds.index if row in board.learners]
+    return pareto_front(seconds[able], board.sign * mean(board)["mean"][able])
 
 
 def _steps(front: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
