@@ -192,12 +192,13 @@ def pareto_front(cost: Series, value: Series) -> list[Any]:
 
     One method beats another if it costs no more, is no worse, and is better in one of both.
     """
-    ahead = [
-        label
-        for label, price, worth in zip(cost.index, cost, value, strict=True)
-        if not ((cost <= price) & (value >= worth) & ((cost < price) | (value > worth))).any()
-    ]
-    return [*cost[ahead].sort_values(kind="stable").index]
+    points = DataFrame({"cost": cost, "value": value}).sort_values("cost", kind="stable")
+
+    def is_beaten(price: float, worth: float) -> bool:
+        near = points[(points["cost"] <= price) & (points["value"] >= worth)]
+        return bool(((near["cost"] < price) | (near["value"] > worth)).any())
+
+    return [label for label, price, worth in points.itertuples() if not is_beaten(price, worth)]
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:
