@@ -18,7 +18,7 @@ from llpbench.owndata.doubts import Doubts
 from llpbench.report.choice_page import choice_page
 from llpbench.report.plots.bag_shares import BagShares, held_out_shares, sizes_and_shares
 from llpbench.report.plots.effect_panels import effect_panels
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.plot import Plot
 from llpbench.report.plots.saving import save_figure
 from llpbench.report.report_table import Heading, ReportTable, number, text
 
@@ -116,7 +116,7 @@ def _doubts(found: MethodChoice) -> Doubts | None:
     return None if found.union is None else found.union.doubts_
 
 
-def _plots(found: MethodChoice, out: Path) -> list[PagePlot]:
+def _plots(found: MethodChoice, out: Path) -> list[Plot]:
     bags, predicted = _shares(found)
     drawn: list[tuple[str, str, str, Callable[[], Figure]]] = [
         (
@@ -148,7 +148,7 @@ def _plots(found: MethodChoice, out: Path) -> list[PagePlot]:
     plots = []
     for name, title, caption, draw in drawn:
         save_figure(draw, out / f"{name}.svg")
-        plots.append(PagePlot(name, title, caption, (out / f"{name}.svg").read_text(encoding="utf-8")))
+        plots.append(Plot(name, title, caption, (out / f"{name}.svg").read_text(encoding="utf-8")))
     return plots
 
 

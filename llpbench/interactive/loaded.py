@@ -178,14 +178,12 @@ class Results:
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(RC)
             for drawing in every_kind(chosen):
-                about = drawing.about
-                sizes = "all bag sizes" if about.bag_size is None else f"bags of {about.bag_size}"
-                seen.setdefault(about.kind, []).append(f"{about.dataset or 'all datasets'} in {sizes}")
-                if about.kind == kind and all(
-                    value is None or getattr(about, name) == value for name, value in asked_for.items()
+                sizes = "all bag sizes" if drawing.bag_size is None else f"bags of {drawing.bag_size}"
+                seen.setdefault(drawing.kind, []).append(f"{drawing.dataset or 'all datasets'} in {sizes}")
+                if drawing.kind == kind and all(
+                    value is None or getattr(drawing, name) == value for name, value in asked_for.items()
                 ):
-                    captioned(drawing.figure, about)
-                    return Picture(about.title, about.caption, drawing.figure)
+                    return Picture(drawing.title, drawing.caption, captioned(drawing))
         if kind in seen:
             raise LLPBenchError(
                 f"plot {kind!r} is not drawn for {_asked(**asked_for)}. There is: {'; '.join(seen[kind])}."

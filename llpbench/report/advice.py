@@ -62,10 +62,9 @@ class _Case:
         """Columns that count in means."""
         return [self.board.columns[place] for place in self.board.counting_columns]
 
-    def named(self, row: int, mean: Summary | None) -> str:
+    def named(self, row: int, mean: float) -> str:
         """Name of a method, followed by its mean."""
-        name = words.clean(words.method_text(self.board.rows[row]))
-        return name if mean is None else f"{name} {mean.mean:.1f}"
+        return f"{words.clean(words.method_text(self.board.rows[row]))} {mean:.1f}"
 
 
 def advice(leaderboards: Leaderboards) -> ReportTable | None:
@@ -169,8 +168,8 @@ def _next_best(case: _Case) -> Field:
     if others and contenders[others[0]].kind == "neural":
         networks = []
     which = "best network" if len(every) > 1 else "only network"
-    lines = [case.named(row, case.means[row]) for row in others[:1]]
-    lines += [f"{which} {case.named(row, case.means[row])}" for row in networks[:1]]
+    lines = [case.named(row, case.means[row].mean) for row in others[:1]]
+    lines += [f"{which} {case.named(row, case.means[row].mean)}" for row in networks[:1]]
     return Field(tuple(lines) or (words.NOTHING,), {"": ", ".join(lines)})
 
 
@@ -182,12 +181,11 @@ def _may_be_chance(best: Summary) -> bool:
 def _caution(case: _Case) -> Field:
     """Return warnings: datasets that another method leads, a bag's share as good as features, means near chance."""
     board, lines = case.board, []
-    for place, column in enumerate(board.columns):
-        means = {row: found for row in board.ranked if (found := board.spread(row, place, HEADLINE))}
-        ours = [means[row].mean for row in case.taken if row in means]
-        lead = max(means, key=lambda row: means[row].mean, default=None)
-        if ours and lead is not None and means[lead].mean > max(ours) + AHEAD:
-            lines.append(f"{column.dataset}: {max(ours):.1f}, but {case.named(lead, means[lead])}")
+    means = board.counted(HEADLINE)[board.ranked].groupby(level=0).mean()
+    for place, own in means.dropna(how="all").iterrows():
+        ours, lead = own[[*case.taken]].max(), own.idxmax()
+        if own[lead] > ours + AHEAD:
+            lines.append(f"{board.columns[place].dataset}: {ours:.1f}, but {case.named(lead, own[lead])}")
     best = case.means[board.ranked[0]]
     shares = _means(board, f"{HEADLINE}-known-bags")
     lines += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.studies import STUDIES
@@ -14,8 +15,7 @@ from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import Figure, study_tables
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning_order import tuning_order
-from llpbench.report.tuning_tables import tuning_gains
+from llpbench.report.tuning import tuning_gains, tuning_order
 from llpbench.results.frame import NO_STALE_RUNS
 
 TITLE = "Leaderboards"
@@ -33,7 +33,12 @@ class Report:
     """what a reader must know of the journal itself"""
     title: str = TITLE
 
-    @property
+    @cached_property
+    def advice(self) -> ReportTable | None:
+        """Which method for which bags; None where methods cannot be compared."""
+        return advice(self.leaderboards)
+
+    @cached_property
     def tuning(self) -> list[ReportTable]:
         """The tables of what searches have changed."""
         boards, tunings = self.leaderboards.boards, self.leaderboards.tunings
@@ -52,8 +57,7 @@ class Report:
         boards = self.leaderboards.boards
         for board, name in zip(boards, names_of(boards), strict=True):
             yield whole(board, overall(board, name))
-        yield from filter(None, [advice(self.leaderboards)])
-        yield from (*self.tuning, *self.unlabelled)
+        yield from (*filter(None, [self.advice]), *self.tuning, *self.unlabelled)
         flagged = set[Figure]()
         for study in STUDIES.values():
             yield from study_tables(study, self.records, stale=self.stale, flagged=flagged)

@@ -325,16 +325,6 @@ class Board:
         """Mean and spread over all seeds of a score."""
         return self._once(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
 
-    def spread(self, row: int, column: int, metric: str | None = None) -> Summary | None:
-        """Mean and spread over the runs of a score that count; None if it has none of them."""
-        name = metric or self.metric.name
-        return self._once(f"spreads {name}", lambda: _summaries(self.counted(name))).get((row, column))
-
-    def has(self, metric: str) -> list[int]:
-        """Places of the columns that count in which some run has a metric."""
-        known = set(self.runs["column"][shown(self.runs, metric).notna()])
-        return [column for column in self.counting_columns if column in known]
-
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:
         """(row, column) of each column's best score, ceilings aside, and of all within one std of it: no tie is a win.

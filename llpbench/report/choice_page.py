@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llpbench.report.html import STYLE, content_policy, read_part, template
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
 
 _OWN_STYLE = """
@@ -19,7 +19,7 @@ table.choice { width: max-content; min-width: 100%; }
 
 
 def choice_page(
-    name: str, advice: str, warning: str, facts: Mapping[str, str], table: ReportTable, plots: Sequence[PagePlot]
+    name: str, advice: str, warning: str, facts: Mapping[str, str], table: ReportTable, plots: Sequence[Plot]
 ) -> str:
     """The page: what is advised and warned of ("": nothing), the facts it rests on, the board, and plots."""
     style = read_part(STYLE) + _OWN_STYLE

@@ -11,12 +11,12 @@ from types import MappingProxyType
 
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.advice import ADVICE, advice
+from llpbench.report.advice import ADVICE
 from llpbench.report.assembling import Report
 from llpbench.report.board_tables import excerpt, first_rows, overall
 from llpbench.report.boards import Board
 from llpbench.report.groups import main_boards
-from llpbench.report.markdown import escape, to_markdown
+from llpbench.report.markup import escape, to_markdown
 from llpbench.report.report_table import ReportTable
 
 README = "README.md"
@@ -38,10 +38,9 @@ BRIEF = ("mean", "interval", "floor", "seconds")
 
 def markdown_files(report: Report, beside: Mapping[str, str] = NO_LINKS) -> dict[str, str]:
     """Every Markdown file of a report, by name. `beside`: folders of other reports by title."""
-    which = advice(report.leaderboards)
     tuning = [table for table in report.tuning if "-coarse-l1-" not in table.name]  # nearly those by mPIoU
     made = {
-        f"{ADVICE}.md": ("Which method for my data?", [which] if which else []),
+        f"{ADVICE}.md": ("Which method for my data?", [report.advice] if report.advice else []),
         "tuning.md": ("Tuning", tuning),
     }
     files = {name: _file(report, title, [], tables) for name, (title, tables) in made.items() if tables}

@@ -20,7 +20,6 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from llpbench.report import wording as words
-from llpbench.report.advice import advice
 from llpbench.report.assembling import Report
 from llpbench.report.board_tables import DETAILS, SUMMARY, excerpt, first_rows, names_of, overall, whole
 from llpbench.report.boards import Board, Leaderboards, Row
@@ -28,7 +27,7 @@ from llpbench.report.digest import NO_LINKS
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.page_data import compressed, page_data
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class PageBoard:
 class PageFigure:
     """A plot, and its size in pixels, so that nothing moves when it is there."""
 
-    plot: PagePlot
+    plot: Plot
     width: int
     height: int
 
@@ -81,7 +80,7 @@ class PageFigure:
 def to_html(
     report: Report,
     *,
-    plots: Sequence[PagePlot] = (),
+    plots: Sequence[Plot] = (),
     links: Mapping[str, str] = NO_LINKS,
     beside: Mapping[str, str] = NO_LINKS,
 ) -> str:
@@ -94,10 +93,10 @@ def to_html(
     style, script = read_part(STYLE), read_part(SCRIPT)
     shown = [*_boards(leaderboards)]
     boards = [each.board for each in shown]
-    which, places = advice(leaderboards), {"journal": "", "standings": "", **links}
+    places = {"journal": "", "standings": "", **links}
     tabs = {"summary": "Overview", "leaderboard": "All boards", "which": "Which method?", "plots": "Figures"}
     tabs |= {"reading": "How to read it", "origins": "Data"}
-    absent = {"which": which is None, "plots": len(plots) < 2}
+    absent = {"which": report.advice is None, "plots": len(plots) < 2}
     page = template("page.html").render(
         words=words,
         title=report.title,
@@ -118,7 +117,7 @@ def to_html(
         sizes=_distinct(c.bags for board in boards for c in sorted(board.columns, key=lambda c: c.bag_size)),
         links=places,
         facts=_facts(leaderboards),
-        advice=which,
+        advice=report.advice,
         unlabelled=report.unlabelled,
         plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
     )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -148,15 +148,6 @@ def mean(board: Board, metric: str | None = None) -> DataFrame:
     )
 
 
-def mean_of(board: Board, row: int, metric: str | None = None) -> Summary | None:
-    """`mean` of a single row; None if it lacks a run."""
-    found = standings(board)["mean"] if metric is None else mean(board, metric)
-    if row not in found.index or not isfinite(found.at[row, "mean"]):
-        return None
-    value, std, n = found.loc[row, ["mean", "std", "n"]]
-    return Summary(float(value), float(std) if isfinite(std) else None, int(n))
-
-
 def _paired(board: Board, counted: DataFrame) -> DataFrame:
     """Means over the columns of each dataset, by (dataset, seed): of seeds that all of its columns have."""
     columns, seeds = (counted.index.get_level_values(level) for level in (0, 1))
@@ -268,37 +259,20 @@ def _mean_ranks(board: Board) -> DataFrame:
     return DataFrame({"": ranks.mean()})
 
 
-class Span(NamedTuple):
-    """Floor, ceiling and score of a row in a column that has a gap."""
+def spans(board: Board, row: int) -> DataFrame:
+    """Floor, ceiling and score of a row, by column that counts and has a gap.
 
-    low: float
-    high: float
-    score: float
-
-    @property
-    def percent(self) -> float:
-        """Percent of the way from floor to ceiling."""
-        return 100 * (self.score - self.low) / (self.high - self.low)
-
-
-def spans(board: Board, row: int) -> dict[int, Span]:
-    """By column that counts. Columns where floor and ceiling are closer than one standard deviation of either are left
-    out: there is no gap to close. So are those that lack a run of any of the three.
-
-    The floor and the ceiling are those of the row's encoder, not pretrained; for rows without an encoder those of the
-    board's first encoder.
+    Columns where floor and ceiling are closer than one standard deviation of either are left out: there is no gap to
+    close. So are those that lack a run of any of the three. The floor and the ceiling are those of the row's encoder,
+    not pretrained; for rows without an encoder those of the board's first encoder.
     """
     floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
     if floor is None or ceiling is None:
-        return {}
-    found, means = {}, board.column_means
-    for column, *known in zip(means.index, *(means[place] for place in (floor, ceiling, row)), strict=True):
-        span = Span(*known)
-        summaries = [board.spread(place, column) for place in (floor, ceiling)]
-        spread = max((summary.std or 0.0 for summary in summaries if summary), default=0.0)
-        if board.sign * (span.high - span.low) > spread and span.score == span.score:
-            found[int(column)] = span
-    return found
+        return DataFrame(columns=["floor", "ceiling", "score"])
+    means, stds = board.column_means, board.counted()[[floor, ceiling]].groupby(level=0).std()
+    found = DataFrame({"floor": means[floor], "ceiling": means[ceiling], "score": means[row]}).dropna()
+    apart = board.sign * (found["ceiling"] - found["floor"])
+    return found[apart > stds.max(axis="columns").reindex(found.index).fillna(0.0)]
 
 
 def _gap(board: Board) -> DataFrame:
@@ -309,11 +283,11 @@ def _gap(board: Board) -> DataFrame:
     found, even = {}, is_even(board)
     for row in board.complete:
         floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
-        if floor not in board.complete or ceiling not in board.complete or not (own := spans(board, row)):
+        if floor not in board.complete or ceiling not in board.complete or (own := spans(board, row)).empty:
             continue
-        low, high = _gap_interval(board, row, (floor, ceiling), [*own]) if even else (np.nan, np.nan)
-        whole = sum(span.high - span.low for span in own.values())
-        percent = 100 * sum(span.score - span.low for span in own.values()) / whole
+        low, high = _gap_interval(board, row, (floor, ceiling), [*own.index]) if even else (np.nan, np.nan)
+        sums = own.sum()
+        percent = 100 * (sums["score"] - sums["floor"]) / (sums["ceiling"] - sums["floor"])
         found[row] = {"percent": percent, "low": low, "high": high, "columns": len(own)}
     return DataFrame.from_dict(found, orient="index")
 
@@ -377,18 +351,10 @@ def interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = ""
     return words.interval_text(parts[name], ends, digits, sign)
 
 
-def gap_text(parts: Mapping[str, Any]) -> str:
-    """Return the percentage of a gap that is closed."""
-    return interval_of(parts, "percent", 0)
-
-
 def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
     lacking = [f"{parts[what]} {what}" for what in ("failed", words.STALE) if parts[what]]
     return f"{parts['done']}/{parts['expected']}", *lacking
 
-
-GAP = ("percent", "low", "high", "columns")
-"""Parts of the column `gap`: percent of the way from floor to ceiling."""
 
 for _column in (
     LeaderboardColumn("mean", "mean {metric}", SCORE, mean, _mean_text),
@@ -399,7 +365,14 @@ for _column in (
     LeaderboardColumn("floor", "against floor", ("points", "low", "high", "ahead", "of"), _against_floor, _floor_text),
     LeaderboardColumn("seconds", "seconds", ("",), _seconds, lambda parts: words.seconds_text(parts[""])),
     LeaderboardColumn("mean_rank", "mean rank", ("",), _mean_ranks, lambda parts: f"{parts['']:.1f}", default=False),
-    LeaderboardColumn("gap", "gap closed", GAP, _gap, gap_text, default=False),
+    LeaderboardColumn(
+        "gap",
+        "gap closed",
+        ("percent", "low", "high", "columns"),
+        _gap,
+        lambda parts: interval_of(parts, "percent", 0),
+        default=False,
+    ),
     LeaderboardColumn("wins", "wins", ("",), _wins, lambda parts: f"{parts['']:.0f}", default=False),
     LeaderboardColumn(
         "coverage", "coverage", ("done", "failed", "expected", words.STALE), _coverage, _coverage_text, default=False
@@ -411,15 +384,6 @@ for _column in (
 def compared(board: Board) -> list[int]:
     """The ranked rows that are compared pair by pair: the first `MOST_COMPARED`."""
     return board.ranked[:MOST_COMPARED]
-
-
-def spreads(board: Board) -> DataFrame | None:
-    """Standard deviations over seeds of the ranked rows, rows by columns that count.
-
-    None with fewer than two rows, and where a spread is unknown.
-    """
-    stds = board.complete[board.ranked].groupby(level=0).std().T
-    return None if len(stds) < 2 or bool(stds.isna().any(axis=None)) else stds
 
 
 def ranked_dataset_means(board: Board) -> DataFrame:

@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pandas import DataFrame, concat, isna
+from pandas import DataFrame, Series, concat
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import METRICS
@@ -47,9 +47,7 @@ def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, An
         "links": dict(links),
         "metrics": [f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics],
         "commands": {cell: command(record) for cell, record in records.items()},
-        "runs": {name: _interned(_rounded(value, FINE_DIGITS) for value in runs[name]) for name in (*FACTS, *ORIGIN)}
-        if len(runs)
-        else {},
+        "runs": {name: _interned(_rounded(runs[name], FINE_DIGITS)) for name in (*FACTS, *ORIGIN)} if len(runs) else {},
         "boards": [
             {"columns": [column.title for column in board.columns], **_of_board(own, places, metrics, tests)}
             for board, own in zip(boards, by_board, strict=True)
@@ -61,16 +59,15 @@ def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, An
 def _of_board(
     runs: DataFrame, places: Mapping[str, int], metrics: Sequence[str], tests: dict[tuple[Any, ...], int]
 ) -> dict[str, Any]:
-    digits = [DIGITS if METRICS[name].percent else FINE_DIGITS for name in metrics]
-    measured = zip(*(shown(runs, name) for name in metrics), strict=True) if metrics else iter([()] * len(runs))
-    rounded = (tuple(map(_rounded, values, digits)) for values in measured)
+    measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else FINE_DIGITS) for name in metrics]
+    by_run = zip(*measured, strict=True) if metrics else iter([()] * len(runs))
     return {
         "row": runs["row"].tolist(),
         "column": runs["column"].tolist(),
         "run": [places[run] for run in runs["run"]],
-        "epoch": [_rounded(epoch, 0) for epoch in runs["epoch"]],
-        "validation": [_rounded(value, FINE_DIGITS) for value in runs["validation"]],
-        "test": [tests.setdefault(values, len(tests)) for values in rounded],
+        "epoch": _rounded(runs["epoch"], 0),
+        "validation": _rounded(runs["validation"], FINE_DIGITS),
+        "test": [tests.setdefault(values, len(tests)) for values in by_run],
     }
 
 
@@ -107,13 +104,16 @@ def compressed(value: Any) -> str:
     return b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
 
 
-def _rounded(value: Any, digits: int) -> Any:
-    """A number with so many digits after the point, a whole one without any; None where it is unknown."""
-    if isinstance(value, str) or value is None:
-        return value
-    if isna(value):
-        return None
-    number = round(float(value), digits)
+def _rounded(values: Series, digits: int) -> list[Any]:
+    """Numbers with so many digits after the point, whole ones without any, None where unknown; texts as they are."""
+    return [
+        value if isinstance(value, str) or value is None else None if value != value else _short(value, digits)
+        for value in values.tolist()
+    ]
+
+
+def _short(value: float, digits: int) -> float:
+    number = round(value, digits)
     return int(number) if number == int(number) else number
 
 

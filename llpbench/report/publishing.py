@@ -14,8 +14,8 @@ from llpbench.report.assembling import Report
 from llpbench.report.boards import Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files
 from llpbench.report.exports import comparisons_csv, scores_csv, standings_csv, table_csv, table_json
-from llpbench.report.latex import to_latex
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.markup import to_latex
+from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
 from llpbench.results.journal import FILE, SHARDS, shards
 
@@ -52,14 +52,11 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     """
     from llpbench.report.html import to_html
 
-    drawn: list[PagePlot] = []
+    drawn: list[Plot] = []
     if plots is not None:
         from llpbench.report.plots import draw_gallery
 
-        drawn = [
-            PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
-            for plot in draw_gallery(report.leaderboards, plots, png=PNG in formats)
-        ]
+        drawn = draw_gallery(report.leaderboards, plots, png=PNG in formats)
     beside = _beside(report, out)
     files = markdown_files(report, beside)
     if _is_foreign(out / README):

@@ -117,6 +117,18 @@ def columns_of(
     return ReportTable(name, title, caption, tuple(heading for heading, _ in found), tuple(rows), notes)
 
 
+def rows_of(
+    name: str,
+    title: str,
+    caption: str,
+    rows: Sequence[Mapping[Heading, Field]],
+    notes: Mapping[str, tuple[str, ...]] = NO_NOTES,
+) -> ReportTable:
+    """A table of rows, each with the same headings in the same order."""
+    headings = tuple(rows[0]) if rows else ()
+    return ReportTable(name, title, caption, headings, tuple(tuple(row.values()) for row in rows), notes)
+
+
 def text(value: str, *, strong: bool = False) -> Field:
     """A field of words."""
     return Field((clean(value),), {"": value}, strong)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from math import isfinite, nan, sqrt
+from math import nan, sqrt
 from statistics import fmean, stdev
 from string import ascii_letters
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,28 +51,27 @@ def mean_ranks(blocks: DataFrame) -> Series:
     return blocks.rank(axis="columns", ascending=False).mean().rename("mean_rank")
 
 
-def rank_intervals(blocks: DataFrame, level: float = CONFIDENCE) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rank_intervals(blocks: DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the ends of the interval of each method's rank by its mean over all blocks like these.
 
     From 1 + the number of methods that are above it to the number of methods - those that are below it, by Student's
-    paired t, one-sided, at (1 - level) / (methods - 1). Each interval holds the true rank at `level` (Mogstad et al.,
-    2024, "Inference for ranks"): to miss it, one of methods - 1 pairs has to be judged the wrong way round. Needs two
-    blocks.
+    paired t, one-sided, at (1 - CONFIDENCE) / (methods - 1). Each interval holds the true rank at `CONFIDENCE` (Mogstad
+    et al., 2024, "Inference for ranks"): to miss it, one of methods - 1 pairs has to be judged the wrong way round.
+    Needs two blocks.
     """
-    _require_level(level)
     number, methods = blocks.shape
     t = _paired_t(blocks)
-    limit = stats.t.isf((1 - level) / max(methods - 1, 1), number - 1)
+    limit = stats.t.isf((1 - CONFIDENCE) / max(methods - 1, 1), number - 1)
     return 1 + (t < -limit).sum(axis=1), methods - (t > limit).sum(axis=1)
 
 
-def letters(p: NDArray[np.float64], level: float = CONFIDENCE) -> list[str]:
+def letters(p: NDArray[np.float64]) -> list[str]:
     """Return "A", "AB", ... by method, of p values of all pairs, the best method first.
 
     The best method leads A. Down the table, the first that differs from the leaders of all letters before leads the
-    next. A method has the letters of all leaders from which it does not differ: whose p is not below 1 - level.
+    next. A method has the letters of all leaders from which it does not differ: whose p is not below 1 - CONFIDENCE.
     """
-    apart = p < 1 - level
+    apart = p < 1 - CONFIDENCE
     leaders: list[int] = []
     for method in range(len(apart)):
         if apart[method, leaders].all():
@@ -182,67 +182,47 @@ def win_rates(runs: DataFrame) -> DataFrame:
 def robustness(stds: DataFrame) -> Series:
     """Mean over columns of the method's rank by standard deviation: 1 is the smallest, ties share the mean rank.
 
-    `stds`: standard deviations over seeds, index methods, columns blocks (or datasets). Raises ValueError for any that
-    is not finite.
+    `stds`: standard deviations over seeds, index methods, columns blocks (or datasets).
     """
-    if stds.empty:
-        raise ValueError("there are no standard deviations to rank")
-    stds = stds.astype(float)
-    lacking = np.argwhere(~np.isfinite(stds.to_numpy()))
-    if len(lacking):
-        row, column = lacking[0]
-        raise ValueError(f"method {stds.index[row]!r} has no finite standard deviation for {stds.columns[column]!r}")
-    return stds.rank().mean(axis="columns")
+    return stds.astype(float).rank().mean(axis="columns")
 
 
-def pareto_front(cost: Series, value: Series) -> list[str]:
-    """Labels of the methods that no other beats, cheapest first, equal ones by name.
+def pareto_front(cost: Series, value: Series) -> list[Any]:
+    """Labels of the methods that no other beats, cheapest first.
 
-    One method beats another if it costs no more, is no worse, and is better in one of both. Raises ValueError unless
-    both series have the same labels, each once, and finite numbers.
+    One method beats another if it costs no more, is no worse, and is better in one of both.
     """
-    if set(cost.index) != set(value.index) or not (cost.index.is_unique and value.index.is_unique):
-        raise ValueError("`cost` and `value` must have the same methods, each once")
-    points = {label: (float(cost[label]), float(value[label])) for label in sorted(cost.index)}
-    for label, point in points.items():
-        if not all(map(isfinite, point)):
-            raise ValueError(f"method {label!r} must have a finite cost and value, got {point}")
+    points = DataFrame({"cost": cost, "value": value}).sort_values("cost", kind="stable")
 
-    def beaten(point: tuple[float, float]) -> bool:
-        return any(c <= point[0] and v >= point[1] and (c, v) != point for c, v in points.values())
+    def is_beaten(price: float, worth: float) -> bool:
+        near = points[(points["cost"] <= price) & (points["value"] >= worth)]
+        return bool(((near["cost"] < price) | (near["value"] > worth)).any())
 
-    return sorted((label for label in points if not beaten(points[label])), key=lambda label: points[label][0])
+    return [label for label, price, worth in points.itertuples() if not is_beaten(price, worth)]
 
 
-def interval(values: Iterable[float], level: float = CONFIDENCE) -> tuple[float, float]:
-    """Student's t interval of the mean of independent values, such as a method's over seeds; NaNs for fewer than two.
-
-    Raises ValueError for a value that is not finite.
-    """
-    _require_level(level)
+def interval(values: Iterable[float]) -> tuple[float, float]:
+    """Student's t interval of the mean of independent values, such as seeds; NaNs for fewer than two."""
     found = [float(value) for value in values]
-    if not all(map(isfinite, found)):
-        raise ValueError(f"values of an interval must be finite, got {found}")
     if len(found) < 2:
         return nan, nan
     mean = fmean(found)
-    half = t_quantile(len(found) - 1, level) * stdev(found) / sqrt(len(found))
+    half = t_quantile(len(found) - 1) * stdev(found) / sqrt(len(found))
     return mean - half, mean + half
 
 
 @cache
-def t_quantile(freedom: int, level: float = CONFIDENCE) -> float:
+def t_quantile(freedom: int) -> float:
     """Return how many standard errors an interval goes on either side."""
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
-def ratio_interval(pairs: Iterable[tuple[float, ...]], level: float = CONFIDENCE) -> tuple[float, float]:
+def ratio_interval(pairs: Iterable[tuple[float, ...]]) -> tuple[float, float]:
     """Jackknife interval of (sum of first) / (sum of second), of independent pairs such as one a dataset.
 
     Student's t, with two degrees of freedom fewer than pairs since two sums are estimated (one fewer covers 0.91 where
     0.95 is wanted). NaNs for fewer than three pairs, and where the second sum is not above 0 without one of them.
     """
-    _require_level(level)
     found = np.array([*pairs], dtype=float).reshape(-1, 2)
     number = len(found)
     without = found.sum(axis=0) - found
@@ -250,7 +230,7 @@ def ratio_interval(pairs: Iterable[tuple[float, ...]], level: float = CONFIDENCE
         return nan, nan
     ratios = without[:, 0] / without[:, 1]
     error = sqrt((number - 1) / number * ((ratios - ratios.mean()) ** 2).sum())
-    ratio, half = found[:, 0].sum() / found[:, 1].sum(), t_quantile(number - 2, level) * error
+    ratio, half = found[:, 0].sum() / found[:, 1].sum(), t_quantile(number - 2) * error
     return float(ratio - half), float(ratio + half)
 
 
@@ -271,8 +251,3 @@ def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:
 
 def _matrix(values: NDArray[np.float64], methods: Index) -> DataFrame:
     return DataFrame(values, index=methods, columns=methods)
-
-
-def _require_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must be between 0 and 1, got {level}")

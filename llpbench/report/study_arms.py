@@ -10,7 +10,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import Arm, Study
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.report_table import Field, Heading, ReportTable, text
+from llpbench.report.report_table import Field, Heading, ReportTable, rows_of, text
 from llpbench.report.study_runs import MEASURES, StudyRuns, classes_of, runs_of_line
 
 
@@ -47,24 +47,14 @@ def values_of_line(study: Study, line: int, runs: Sequence[Record]) -> dict[int,
 def arm_table(study: Study, found: StudyRuns, name: str, title: str) -> ReportTable:
     """A row for each method that has run, a column for each arm: the mean over datasets of last minus first."""
     body = []
+    parts = ("points", "low", "high", "datasets")
+    headings = [Heading(f"{arm.levels[0]} → {arm.levels[-1]}", parts) for arm in study.arms]
     along = [places(study, arm) for arm in study.arms]
     for method in next(iter(study.factors.values())):
         fields = [_change(study, found, each[method]) for each in along]
         if any(field.values for field in fields):
-            body.append((text(method), *fields))
-    return ReportTable(
-        name=name,
-        title=title,
-        caption=f"{words.caption('arms')} {classes_of(found.every.values())}".rstrip(),
-        headings=(
-            Heading("method", numeric=False),
-            *(
-                Heading(f"{arm.levels[0]} → {arm.levels[-1]}", ("points", "low", "high", "datasets"))
-                for arm in study.arms
-            ),
-        ),
-        rows=tuple(body),
-    )
+            body.append({Heading("method", numeric=False): text(method), **dict(zip(headings, fields, strict=True))})
+    return rows_of(name, title, f"{words.caption('arms')} {classes_of(found.every.values())}".rstrip(), body)
 
 
 def _change(study: Study, found: StudyRuns, along: Sequence[Place]) -> Field:

@@ -102,6 +102,11 @@ class StudyRuns:
     """by line (its number) and dataset, failed ones too"""
 
     @property
+    def failed(self) -> list[Record]:
+        """Failed runs, each once."""
+        return [run for run in self.every.values() if run["status"] != "ok"]
+
+    @property
     def every(self) -> dict[str, Record]:
         """By run id."""
         return {run["run"]: run for runs in self.runs.values() for run in runs}

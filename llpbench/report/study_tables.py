@@ -18,7 +18,7 @@ from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import device
 from llpbench.report.reference import Reference, reference, rows
-from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, text
+from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, rows_of, text
 from llpbench.report.study_arms import arm_table
 from llpbench.report.study_runs import LineScore, Setting, StudyRuns, classes_of, collect, is_comparable, read_line
 from llpbench.results.frame import NO_STALE_RUNS
@@ -97,38 +97,22 @@ def _scores(
     body = []
     for place, line in enumerate(study.lines):
         labels = dict(zip(study.factors, line.labels, strict=True))
-        fields = []
+        row = {Heading(factor, numeric=False): text(label) for factor, label in labels.items()}
         for code, dataset in columns:
             runs = found.runs.get((place, dataset), [])
             ours = read_line(line, runs)
             theirs = printed.find(labels, code) if printed else None
             figure = (line.fixed["measure"], code, theirs, ours.summary)
-            fields.append(_beside(theirs, ours, line, is_comparable(line, setting, runs), figure in seen))
-            if fields[-1].values.get("beyond 2 std") and figure not in seen:
+            field = _beside(theirs, ours, line, is_comparable(line, setting, runs), figure in seen)
+            row[Heading(code or dataset, BESIDE)] = field
+            if field.values.get("beyond 2 std") and figure not in seen:
                 seen.add(figure)
                 flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {_difference(theirs, ours, line)}")
-        body.append((*map(text, line.labels), *fields))
-    return ReportTable(
-        name=name,
-        title=_title(study, setting),
-        caption=_caption(study, setting, found),
-        headings=(
-            *(Heading(factor, numeric=False) for factor in study.factors),
-            *(Heading(code or dataset, BESIDE) for code, dataset in columns),
-        ),
-        rows=tuple(body),
-        notes={
-            what: tuple(lines)
-            for what, lines in ((f"{FLAG} Beyond two standard deviations", flagged), ("Failed", _failures(found)))
-            if lines
-        },
-    )
-
-
-def _failures(found: StudyRuns) -> list[str]:
-    """One line for each failed run, whose seed no table shows."""
-    failed = [run for run in found.every.values() if run["status"] != "ok"]
-    return some_of([f"{_run_text(run)}: {run['reason'] or run['status']}" for run in failed])
+        body.append(row)
+    failed = [f"{_run_text(run)}: {run['reason'] or run['status']}" for run in found.failed]
+    notes = {f"{FLAG} Beyond two standard deviations": flagged, "Failed": some_of(failed)}
+    noted = {what: tuple(lines) for what, lines in notes.items() if lines}
+    return rows_of(name, _title(study, setting), _caption(study, setting, found), body, noted)
 
 
 def _stale_lines(found: StudyRuns, stale: Mapping[str, str]) -> tuple[str, ...]:
@@ -206,24 +190,15 @@ def _robustness(study: Study, setting: Setting, found: StudyRuns, name: str) -> 
         (label,) = line.labels
         theirs = printed.find({"method": label}, "")
         body.append(
-            (
-                text(label),
-                number(theirs[0] if theirs else None, 3),
-                number(recomputed.get(label), 3),
-                number(float(ours[label]) if label in ours else None, 3),
-            )
+            {
+                Heading("method", numeric=False): text(label),
+                Heading("paper"): number(theirs[0] if theirs else None, 3),
+                Heading("from the paper's own table"): number(recomputed.get(label), 3),
+                Heading("ours"): number(float(ours[label]) if label in ours else None, 3),
+            }
         )
-    over = plural(len(shared), "dataset")
-    return ReportTable(
-        name=name,
-        title=_title(study, setting),
-        caption=f"{_caption(study, setting, found)} {words.caption('robustness_study', over=over)}",
-        headings=tuple(
-            Heading(heading, numeric=heading != "method")
-            for heading in ("method", "paper", "from the paper's own table", "ours")
-        ),
-        rows=tuple(body),
-    )
+    explained = words.caption("robustness_study", over=plural(len(shared), "dataset"))
+    return rows_of(name, _title(study, setting), f"{_caption(study, setting, found)} {explained}", body)
 
 
 def paper_robustness() -> dict[str, float]:
@@ -250,26 +225,20 @@ def _datasets(study: Study, datasets: Mapping[str, Mapping[str, Any]]) -> Report
     body = []
     for code in dict.fromkeys((*printed, *ours)):
         own = ours.get(code, {})
-        fields = [text(code), text(own.get("name", words.NOTHING))]
+        fields = {
+            Heading("code", numeric=False): text(code),
+            Heading("dataset", numeric=False): text(own.get("name", words.NOTHING)),
+        }
         for fact in facts:
             theirs = printed.get(code, {}).get(fact, "")
             known = own.get(fact)
             shown = [f"paper {theirs}"] if theirs else []
             shown += [f"{known:,}"] if known is not None else []
-            fields.append(Field(tuple(shown) or (words.NOTHING,), {"paper": theirs or None, "ours": known}))
-        body.append((*fields, text(own.get("licence", words.NOTHING))))
-    return ReportTable(
-        name=f"study-{study.name}",
-        title=f"{study.title} beside the paper",
-        caption=words.caption("datasets_study"),
-        headings=(
-            Heading("code", numeric=False),
-            Heading("dataset", numeric=False),
-            *(Heading(fact, ("paper", "ours")) for fact in facts),
-            Heading("licence", numeric=False),
-        ),
-        rows=tuple(body),
-    )
+            field = Field(tuple(shown) or (words.NOTHING,), {"paper": theirs or None, "ours": known})
+            fields[Heading(fact, ("paper", "ours"))] = field
+        body.append({**fields, Heading("licence", numeric=False): text(own.get("licence", words.NOTHING))})
+    title = f"{study.title} beside the paper"
+    return rows_of(f"study-{study.name}", title, words.caption("datasets_study"), body)
 
 
 def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str]) -> list[tuple[str, str]]:

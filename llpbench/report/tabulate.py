@@ -9,7 +9,7 @@ every other row that knows bags alone.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -361,28 +361,32 @@ def _how(search: Mapping[str, Any]) -> set[str]:
 
 def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
     """Columns of some runs: their seeds, and what their bags are like. Runs that failed early know no bags."""
-    found = []
-    facts = runs[[*_COLUMN, "seed", "method", "classes", "validation_bags", *_SIZES]]
-    for (dataset, size, key), own in facts.groupby(_COLUMN):
-        voters = own.groupby("seed")["method"].nunique()  # one vote a method, as in `_counting`
-        bags, sized = own["validation_bags"].dropna(), own.dropna(subset="most_rows")
-        middle = sized["median_rows"].median()
-        sizes = (int(sized["least_rows"].min()), float(middle), int(sized["most_rows"].max())) if len(sized) else None
-        classes = own["classes"].dropna()
-        found.append(
-            Column(
-                dataset,
-                int(size),
-                tuple(map(int, voters.index)),
-                sizes,
-                (int(bags.min()), int(bags.max())) if len(bags) else None,
-                int(classes.iat[0]) if len(classes) else None,
-                criterion.regime == "fine" or bags.empty or bags.min() >= FEWEST_BAGS,
-                frozenset(map(int, voters.index[2 * voters < own["method"].nunique()])),
-                key,
-            )
+    facts = runs.groupby(_COLUMN).agg(
+        least=("least_rows", "min"),
+        median=("median_rows", "median"),
+        most=("most_rows", "max"),
+        fewest_bags=("validation_bags", "min"),
+        most_bags=("validation_bags", "max"),
+        classes=("classes", "first"),
+        methods=("method", "nunique"),
+    )
+    voters: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)  # one vote a method, as in `_counting`
+    for (*key, seed), number in runs.groupby([*_COLUMN, "seed"])["method"].nunique().items():
+        voters[tuple(key)][int(seed)] = number
+    return [
+        Column(
+            dataset,
+            int(size),
+            tuple(voters[dataset, size, key]),
+            None if isna(own.most) else (int(own.least), float(own.median), int(own.most)),
+            None if isna(own.fewest_bags) else (int(own.fewest_bags), int(own.most_bags)),
+            None if isna(own.classes) else int(own.classes),
+            criterion.regime == "fine" or not own.fewest_bags < FEWEST_BAGS,
+            frozenset(seed for seed, number in voters[dataset, size, key].items() if 2 * number < own.methods),
+            key,
         )
-    return found
+        for (dataset, size, key), own in zip(facts.index, facts.itertuples(), strict=True)
+    ]
 
 
 def _common(columns: Sequence[Column], runs: DataFrame) -> list[Column]:

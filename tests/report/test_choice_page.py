@@ -11,7 +11,7 @@ from browser import chrome_fixture, complaints, open_page, prefer, requested, re
 
 from llpbench.report.choice_page import choice_page
 from llpbench.report.plots.bag_shares import BagShares, held_out_shares, sizes_and_shares
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.plot import Plot
 from llpbench.report.plots.saving import save_figure
 from llpbench.report.report_table import Heading, ReportTable, number, text
 
@@ -30,7 +30,7 @@ def test_the_page_leaves_its_file_for_nothing(classes: int, tmp_path: Path, chro
     plots = []
     for name, draw in (("one", lambda: held_out_shares(bags, predicted)), ("two", lambda: sizes_and_shares(bags))):
         save_figure(draw, tmp_path / f"{name}.svg")
-        plots.append(PagePlot(name, HOSTILE, HOSTILE, (tmp_path / f"{name}.svg").read_text(encoding="utf-8")))
+        plots.append(Plot(name, HOSTILE, HOSTILE, (tmp_path / f"{name}.svg").read_text(encoding="utf-8")))
     headings = (Heading("method", numeric=False), *(Heading(f"criterion {place}") for place in range(6)))
     row = (text(HOSTILE, strong=True), *(number(0.5) for _ in range(6)))
     page = choice_page(

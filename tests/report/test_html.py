@@ -23,7 +23,7 @@ from llpbench.report.boards import Board
 from llpbench.report.finding import finding
 from llpbench.report.html import to_html
 from llpbench.report.page_data import command
-from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.plot import Plot
 from llpbench.report.tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ SVG = (
     '<text y="50" style="font-size:20px">100 % & "plot" #1</text></svg>'.replace("& ", "&amp; ")
 )
 
-PLOTS = [PagePlot(name, f"{name} <title>", f"About {name}.", SVG) for name in ("first", "second", "third")]
+PLOTS = [Plot(name, f"{name} <title>", f"About {name}.", SVG) for name in ("first", "second", "third")]
 
 BOARDS = "#leaderboard"
 
@@ -54,7 +54,7 @@ def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
     """
 
     def shown(
-        what: list[Record] | Report | str, fragment: str = "", plots: Sequence[PagePlot] = (), scripts: bool = True
+        what: list[Record] | Report | str, fragment: str = "", plots: Sequence[Plot] = (), scripts: bool = True
     ) -> Chrome:
         report = make_report(what) if isinstance(what, list) else what
         page = to_html(report, plots=plots) if isinstance(report, Report) else report
@@ -307,7 +307,7 @@ def test_strangers_texts_are_texts(show: Show) -> None:
     found += [failed(name, name, seed=2, dataset=name, bagging=name, params={name: name}) for name in HOSTILE]
     for run in found:
         run["method"]["changed"] = {}
-    plots = [PagePlot(name, name, name, SVG) for name in HOSTILE]
+    plots = [Plot(name, name, name, SVG) for name in HOSTILE]
     browser = show(make_report(found, warnings=HOSTILE), BOARDS, plots=plots)
     scripts = len(browser.find_elements("tag name", "script"))
     assert scripts == 2
@@ -373,7 +373,7 @@ def test_without_scripts_tabs_work_and_all_boards_can_be_read(show: Show, chrome
 @pytest.mark.parametrize("width", [360, 768])
 def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: list[Record], width: int) -> None:
     long = runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3)
-    plots = [PagePlot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
+    plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
     resize(show([]), width)
     browser = show([*records, *long], plots=plots)
     for tab in ("summary", "which", "plots", "leaderboard"):

@@ -27,15 +27,16 @@ from llpbench.report.plots import Plot, draw_gallery, layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
-from llpbench.report.plots.gallery import MOST, PLAN, every_kind, gallery
+from llpbench.report.plots.gallery import MOST, every_kind, gallery
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
 from llpbench.report.plots.learning import learning_curves
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
-from llpbench.report.plots.saving import Drawing, save
-from llpbench.report.plots.style import METHODS, method_style, row_styles
+from llpbench.report.plots.saving import save
+from llpbench.report.plots.style import METHODS, Style, method_style, row_styles
 from llpbench.report.plots.svg import DARK, compacted
 from llpbench.report.plots.time import front, time
 from llpbench.report.statistics import interval
@@ -90,38 +91,37 @@ def board(records: Sequence[Record]) -> Board:
 
 
 @pytest.fixture(scope="module")
-def odd(tmp_path_factory: pytest.TempPathFactory) -> list[Plot]:
-    """Everything there is, of methods with odd names, drawn once."""
+def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Plot], Path]:
+    """Everything there is, of methods with odd names, drawn once, and where."""
     records = [
         *journal(ODD, datasets=("adult", "<b>$1$"), curves=COURSE, bags=BAGS),
         *runs("late", 0.8, None, pretraining="bag"),
         failed("broken", dataset="adult"),
     ]
-    return draw_gallery(tabulate(records), tmp_path_factory.mktemp("plots"))
+    folder = tmp_path_factory.mktemp("plots")
+    return draw_gallery(tabulate(records), folder), folder
 
 
 # ---- as files
 
 
-def test_every_kind_is_drawn_where_there_are_data_for_it(odd: list[Plot]) -> None:
+def test_every_kind_is_drawn_where_there_are_data_for_it(odd: tuple[list[Plot], Path]) -> None:
+    plots, folder = odd
     kinds = {"bag-size", "time", "differences", "robustness", "heat-map", "learning-curves", "proportions"}
-    assert {plot.kind for plot in odd} == kinds
-    folder = odd[0].svg.parent
-    for plot in odd:
-        assert (plot.svg, plot.png) == (folder / f"{plot.name}.svg", None)
-        assert plot.svg.stat().st_size < 100_000
+    assert {kind for kind in kinds for plot in plots if plot.name.startswith(kind)} == kinds
+    for plot in plots:
+        assert plot.svg == (folder / f"{plot.name}.svg").read_text(encoding="utf-8")
+        assert len(plot.svg) < 100_000
         assert 0 < plot.caption.count(".") <= 3
-    assert {file.name for file in folder.glob("[!.]*")} == {plot.svg.name for plot in odd}
-    assert {(plot.dataset, plot.bag_size) for plot in odd if plot.kind == "learning-curves"} >= {("adult", 256)}
+    assert {file.name for file in folder.glob("[!.]*")} == {f"{plot.name}.svg" for plot in plots}
 
 
-def test_names_from_outside_are_text_and_nothing_else(odd: list[Plot]) -> None:
+def test_names_from_outside_are_text_and_nothing_else(odd: tuple[list[Plot], Path]) -> None:
     texts = set()
-    for plot in odd:
-        raw = plot.svg.read_text(encoding="utf-8")
-        assert "<script" not in raw
-        assert "mathdefault" not in raw
-        texts |= {"".join(text.itertext()) for text in ElementTree.fromstring(raw).iter(f"{SVG}text")}
+    for plot in odd[0]:
+        assert "<script" not in plot.svg
+        assert "mathdefault" not in plot.svg
+        texts |= {"".join(text.itertext()) for text in ElementTree.fromstring(plot.svg).iter(f"{SVG}text")}
     everything = "\n".join(texts)
     assert all(name in everything for name in ODD[:5])
     assert "control [31m" in everything
@@ -131,10 +131,9 @@ def test_names_from_outside_are_text_and_nothing_else(odd: list[Plot]) -> None:
 
 def test_a_picture_says_what_it_is_of_and_can_be_dark(tmp_path: Path) -> None:
     (plot,) = save(time(board(journal()), "x"), tmp_path)
-    text = plot.svg.read_text(encoding="utf-8")
     for said in (plot.title, "ordered bags; epochs chosen by AUC of validation rows, at most 300 epochs, patience 20"):
-        assert said in text
-    assert text.count("prefers-color-scheme:dark") == 1
+        assert said in plot.svg
+    assert plot.svg.count("prefers-color-scheme:dark") == 1
 
 
 def test_a_figure_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,12 +149,12 @@ def test_a_figure_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytes
     of = board(journal(("dllp",), datasets=("adult",)))
     (plot,) = save(robustness(of, "x"), tmp_path, png=True)
     assert drawn == ["MixedModeRenderer", "RendererAgg"]
-    assert plot.png is not None
-    assert plot.png.read_bytes().startswith(b"\x89PNG")
+    png = tmp_path / f"{plot.name}.png"
+    assert png.read_bytes().startswith(b"\x89PNG")
     drawn.clear()
     save(robustness(of, "x"), tmp_path)
     assert drawn == ["MixedModeRenderer"]
-    assert not plot.png.exists(), "an earlier one is deleted"
+    assert not png.exists(), "an earlier one is deleted"
 
 
 def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_path: Path) -> None:
@@ -165,7 +164,7 @@ def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_pat
         mine = dict(matplotlib.rcParams)
         second = draw_gallery(boards, tmp_path / "second")
         assert dict(matplotlib.rcParams) == mine
-    assert [plot.svg.read_bytes() for plot in first] == [plot.svg.read_bytes() for plot in second]
+    assert first == second
 
 
 def test_a_small_svg_is_the_same_picture() -> None:
@@ -219,7 +218,7 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
         plots = draw_gallery(tabulate(records), tmp_path)
     for plot in plots:
-        ElementTree.fromstring(plot.svg.read_bytes())
+        ElementTree.fromstring(plot.svg)
 
 
 def test_figures_that_need_more_are_not_drawn() -> None:
@@ -236,9 +235,13 @@ def test_figures_that_need_more_are_not_drawn() -> None:
 # ---- looks, names, and the rows that are drawn
 
 
+def styles(of: Board) -> dict[int, Style]:
+    return row_styles(of, range(len(of.rows)))
+
+
 def test_a_method_looks_the_same_in_every_plot_whoever_is_beside_it() -> None:
     few, many = board(journal(("mine", "dllp"))), board(journal(("a", "mine", "b", "dllp", "c", "llp-gan")))
-    first, second = ({who.method: style for who, style in row_styles(of.rows).items()} for of in (few, many))
+    first, second = ({of.rows[row].contender.method: style for row, style in styles(of).items()} for of in (few, many))
     assert first["mine"] == second["mine"] == method_style("mine")
     assert (first["dllp"].colour, first["dllp"].marker) == METHODS["dllp"]
     for drawing in (*bag_size_curves(few, "x"), *time(few, "x")):
@@ -256,8 +259,8 @@ def test_every_method_that_comes_along_has_a_look_of_its_own() -> None:
 
 def test_pretraining_is_hollow_and_variants_are_paler() -> None:
     of = board([record("dllp"), record("dllp", encoder="saint"), record("dllp", pretraining="self")])
-    styles = {contender.label: style for contender, style in row_styles(of.rows).items()}
-    plain, saint, hollow = (styles[f"dllp ({which})"] for which in ("mlp", "saint", "mlp, self"))
+    found = {of.rows[row].contender.label: style for row, style in styles(of).items()}
+    plain, saint, hollow = (found[f"dllp ({which})"] for which in ("mlp", "saint", "mlp, self"))
     assert [style.hollow for style in (plain, saint, hollow)] == [False, False, True]
     assert plain.colour == hollow.colour == METHODS["dllp"][0]
     assert saint.colour != plain.colour
@@ -271,15 +274,15 @@ def test_long_names_keep_both_ends_and_are_numbered_where_these_are_equal() -> N
     assert shown(name).endswith("-last")
     assert shown("_x") == " _x"
     alike = ["a" * 60 + middle + "b" * 60 for middle in "12"]
-    found = [*labels(board([record(each) for each in alike]).rows).values()]
+    found = [*labels(board([record(each) for each in alike])).values()]
     assert found[0].removesuffix(" (1)") == found[1].removesuffix(" (2)")
     assert found[0] != found[1]
 
 
 def test_labels_name_the_encoder_only_where_rows_need_it() -> None:
     one, two = board([record("a"), record("b")]), board([record("a"), record("a", encoder="saint")])
-    assert set(labels(one.rows).values()) == {"a", "b"}
-    assert set(labels(two.rows).values()) == {"a (mlp)", "a (saint)"}
+    assert set(labels(one).values()) == {"a", "b"}
+    assert set(labels(two).values()) == {"a (mlp)", "a (saint)"}
 
 
 def test_leader_ceiling_floor_and_best_network_are_drawn_first() -> None:
@@ -295,15 +298,18 @@ def test_leader_ceiling_floor_and_best_network_are_drawn_first() -> None:
     assert prominent(of, of.ranked[-1:]) == of.ranked[-1:]
 
 
-def test_names_beside_lines_do_not_meet() -> None:
-    figure = Figure(figsize=(4, 2))
-    ax = figure.subplots()
-    ax.set_ylim(0, 1)
-    layout.name_ends(ax, [(0.5, "a", "red"), (0.51, "b", "red"), (0.49, "c", "red"), (0.9, "d", "red")], 1.4)
-    heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
-    assert heights["d"] == 0.9
-    assert np.diff(sorted(heights.values())).min() >= 0.999 * layout.LINE / 1.4
-    assert heights["c"] < heights["a"] < heights["b"]
+def test_a_legend_names_each_mark_once_and_fits() -> None:
+    figure, axes = layout.panels(2, across=2, height=2)
+    names = [f"{'long ' * 6}{n}" for n in range(5)]
+    for ax in axes:
+        for name in names:
+            ax.plot([0, 1], [0, 1], label=name)
+        ax.plot([0, 1], [1, 0])
+    layout.legend(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    figure.draw_without_rendering()
+    assert 0 <= legend.get_window_extent().x0 < legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 # ---- the figures
@@ -350,8 +356,8 @@ def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
         gaps = [one - other for one, other in zip(scores["first"], scores[name], strict=True)]
         assert means[place] == pytest.approx(sum(gaps) / 3)
         assert ends[place] == pytest.approx(interval(gaps))
-    assert "first" in drawing.about.title
-    assert "2 methods" in drawing.about.title
+    assert "first" in drawing.title
+    assert "2 methods" in drawing.title
     assert not list(differences(board(runs("a", 0.8, 0.9)), "x"))
 
 
@@ -389,16 +395,16 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     (ax,) = visible(drawing)
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)
     assert steps[:5] == [(2.0, 70.0), (11.0, 70.0), (11.0, 80.0), (51.0, 80.0), (51.0, 85.0)]
-    assert "51.0 s" in drawing.about.title
+    assert "51.0 s" in drawing.title
 
 
 def test_shared_devices_are_confessed() -> None:
     hardware = record()["hardware"]
     alone, shared = ({**hardware, "shared": flag} for flag in (False, True))
     (mixed,) = time(board([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")
-    assert "2 of 4 runs" in mixed.about.caption
+    assert "2 of 4 runs" in mixed.caption
     (quiet,) = time(board(runs("a", 0.8, 0.9, hardware=alone)), "x")
-    assert "runs others" not in quiet.about.caption
+    assert "runs others" not in quiet.caption
 
 
 def test_bag_size_curves_follow_the_means() -> None:
@@ -409,7 +415,7 @@ def test_bag_size_curves_follow_the_means() -> None:
     assert points(line) == [(0, 85), (1, 60)]
     assert np.allclose(ax.collections[0].get_segments()[0][:, 1], [80, 90])  # type: ignore[attr-defined]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
-    assert "loses 25.0 points" in drawing.about.title
+    assert "loses 25.0 points" in drawing.title
 
 
 def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> None:
@@ -419,7 +425,7 @@ def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> N
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b"]
     assert {text.get_text() for text in ax.texts} == {"85.0 ±7.1", "65.0 ±7.1", "60.0"}
     assert [label.get_text() for label in ax.get_yticklabels()] == ["adult  64", "credit  64"]
-    assert "1 of 1 columns" in drawing.about.title
+    assert "1 of 1 columns" in drawing.title
 
 
 def test_heat_maps_leave_out_what_has_no_room() -> None:
@@ -427,25 +433,25 @@ def test_heat_maps_leave_out_what_has_no_room() -> None:
     (drawing,) = heat_map(of, "x")
     (ax,) = visible(drawing)
     assert (len(ax.get_xticklabels()), len(ax.get_yticklabels())) == (8, 36)
-    assert "13 further methods" in drawing.about.caption
+    assert "13 further methods" in drawing.caption
 
 
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
     chosen = {name: {"epoch": n, "validation": 0, "test": {"auc": 0.9}} for name, n in (("auc", 1), ("mpiou", 2))}
     run = record(results=chosen, curves=COURSE, bag_size=1024)
     (drawing,) = learning_curves(board([run, record(seed=1, curves=COURSE, bag_size=1024)]), "x")
-    assert (drawing.about.dataset, drawing.about.bag_size) == ("adult", 1024)
+    assert (drawing.dataset, drawing.bag_size) == ("adult", 1024)
     marked = [line for line in visible(drawing)[0].get_lines() if line.get_marker() not in (None, "None", "")]
     assert {points(line)[0] for line in marked} == {(1, 0.8), (2, 0.7)}
-    assert "epoch 1 " in drawing.about.title
+    assert "epoch 1 " in drawing.title
 
 
 def test_learning_curves_are_of_the_easiest_and_the_hardest_dataset() -> None:
     aucs = {"middle": 0.8, "hard": 0.6, "easy": 0.9}
     of = board([record("a", auc, curves=COURSE, dataset=dataset) for dataset, auc in aucs.items()])
-    assert [drawing.about.dataset for drawing in learning_curves(of, "x")] == ["easy", "hard"]
+    assert [drawing.dataset for drawing in learning_curves(of, "x")] == ["easy", "hard"]
     every = learning_curves(of, "x", every=True)
-    assert sorted(drawing.about.dataset or "" for drawing in every) == sorted(aucs)
+    assert sorted(drawing.dataset or "" for drawing in every) == sorted(aucs)
 
 
 def test_reliability_pools_seeds_and_leaves_out_small_bins_and_ceilings() -> None:
@@ -473,7 +479,7 @@ def test_proportions_are_of_the_dataset_with_most_kinds_of_bags() -> None:
     (drawing,) = proportions(tabulate(records))
     assert [ax.get_title().split("\n")[0] for ax in visible(drawing)] == ["ordered bags", "random bags", "bags by job"]
     assert all("256 rows" in ax.get_title() for ax in visible(drawing))
-    assert drawing.about.setting == "adult"
+    assert drawing.setting == "adult"
 
 
 def test_the_shares_of_bags_count_every_seed_once() -> None:
@@ -504,7 +510,7 @@ def test_the_gallery_goes_by_its_plan_and_has_an_end() -> None:
         *runs("direct", 0.8, 0.9, encoder=None, bagging="key"),
         *runs("direct", 0.8, encoder=None, bagging="other", bag_size=0),
     ]
-    names = [drawing.about.name for drawing in gallery(tabulate([*many, *further]))]
+    names = [drawing.name for drawing in gallery(tabulate([*many, *further]))]
     first = ["differences", "time", "bag-size", "heat-map"]
     assert names[:5] == [*(f"{kind}-fine-ordered" for kind in first), "time-coarse-mpiou-ordered"]
     assert not any(name.endswith("coarse-mpiou-random") for name in names), "no criterion chooses there"
@@ -517,12 +523,11 @@ def test_the_gallery_stops_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None
     from llpbench.report.plots import gallery as module
 
     boards = tabulate(journal(curves=COURSE, bags=BAGS))
-    every = [drawing.about.name for drawing in gallery(boards)]
+    every = [drawing.name for drawing in gallery(boards)]
     assert 3 < len(every) <= MOST
     monkeypatch.setattr(module, "MOST", 3)
-    assert [drawing.about.name for drawing in gallery(boards)] == every[:3]
-    assert len(set(PLAN)) == len(PLAN)
-    assert {*every} <= {drawing.about.name for drawing in every_kind(boards)}
+    assert [drawing.name for drawing in gallery(boards)] == every[:3]
+    assert {*every} <= {drawing.name for drawing in every_kind(boards)}
 
 
 def visible(drawing: Drawing) -> list[Axes]:

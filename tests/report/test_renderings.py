@@ -26,8 +26,7 @@ from llpbench.report.boards import Summary
 from llpbench.report.digest import markdown_files
 from llpbench.report.exports import table_csv, table_json
 from llpbench.report.finding import finding
-from llpbench.report.latex import to_latex
-from llpbench.report.markdown import escape, to_markdown
+from llpbench.report.markup import escape, to_latex, to_markdown
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import score_lines

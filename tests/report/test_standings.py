@@ -73,7 +73,8 @@ def standing(of: Board, label: str) -> Standing:
 
 def gaps_closed(of: Board, method: str) -> dict[int, float]:
     (place,) = [n for n, row in enumerate(of.rows) if row.contender.method == method]
-    return {column: span.percent for column, span in spans(of, place).items()}
+    found = spans(of, place)
+    return (100 * (found["score"] - found["floor"]) / (found["ceiling"] - found["floor"])).to_dict()
 
 
 def both(method: str, small: tuple[float, ...], large: tuple[float, ...], **facts: object) -> list[Record]:

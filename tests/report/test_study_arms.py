@@ -126,7 +126,7 @@ def test_each_arm_of_each_dataset_has_a_panel_with_its_means() -> None:
     (drawing,) = study_arms(tabulate(journal()))
     axes = drawing.figure.axes
     assert len(axes) == 3 * 3
-    assert (drawing.about.kind, drawing.about.name) == ("arms", "study-bag-number")
+    assert (drawing.kind, drawing.name) == ("arms", "study-bag-number")
     assert [ax.get_title() for ax in axes[:3]] == [arm.title for arm in STUDY.arms]
     assert lines(axes[0]) == [([64, 256, 1024], [59.9, 69.9, 71.9])]
     assert lines(axes[1]) == [([13, 26, 52], [69.9, 74.9, 79.9])]
@@ -165,7 +165,7 @@ def test_every_table_of_scores_confesses_several_classes(five_classes: list[Reco
 
 
 def test_every_plot_of_scores_confesses_several_classes(five_classes: list[Record]) -> None:
-    found = [drawing.about for drawing in every_kind(tabulate(five_classes))]
-    assert {about.kind for about in found} >= {"bag-size", "time", "heat-map", "robustness", "arms"}
-    mute = {about.kind for about in found if "macro one-versus-rest" not in about.setting}
+    found = list(every_kind(tabulate(five_classes)))
+    assert {drawing.kind for drawing in found} >= {"bag-size", "time", "heat-map", "robustness", "arms"}
+    mute = {drawing.kind for drawing in found if "macro one-versus-rest" not in drawing.setting}
     assert mute == {"proportions"}, "which shows no AUC"

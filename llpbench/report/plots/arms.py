@@ -13,8 +13,7 @@ from llpbench.core.studies import STUDIES, Arm, Study
 from llpbench.report import wording as words
 from llpbench.report.boards import Leaderboards
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import method_style
 from llpbench.report.study_arms import places, values_of_line
 from llpbench.report.study_runs import Setting, StudyRuns, collect
@@ -61,30 +60,25 @@ def _figure(study: Study, setting: Setting, found: StudyRuns) -> Iterator[Drawin
         for ax, arm, curves in zip(own, study.arms, shown, strict=True):
             for method, curve in curves.items():
                 look = method_style(_name(study, method))
-                ax.plot([x for x, _ in curve], [y for _, y in curve], **look.curve())
+                ax.plot([x for x, _ in curve], [y for _, y in curve], label=layout.shown(method), **look.curve())
             _axis(ax, sorted({x for curve in curves.values() for x, _ in curve}))
             ax.set_ylim(min(values) - margin, max(values) + margin)
             ax.tick_params(labelleft=ax is own[0])
             ax.set_title(layout.shown(arm.title) if row == 0 else "")
             ax.set_xlabel(AXES[arm.varies] if row == len(drawn) - 1 else "")
-        ends = [(curve[-1][1], layout.shown(m), method_style(_name(study, m)).colour) for m, curve in shown[-1].items()]
-        layout.name_ends(own[-1], ends, HEIGHT - 0.4)
         own[0].set_ylabel(f"{layout.shown(dataset)}\ntest AUC × 100")
+    layout.legend(figure)
     changes = {arm.title: _change([panels[each, arm.title] for each in drawn], methods) for arm in study.arms}
     facts: dict[str, Any] = {"changes": changes, "question": study.question, "left": len(ran) - len(methods)}
-    about = About(
+    several = any((run["dataset"].get("classes") or 2) > 2 for run in found.every.values())
+    yield Drawing(
         kind="arms",
         name=f"study-{study.name}",
         title=words.caption("title_arms", **facts),
-        setting=f"{setting}{_several(found)}",
+        setting=f"{setting}{layout.SEVERAL_CLASSES if several else ''}",
         caption=words.caption("plot_arms", **facts),
+        figure=figure,
     )
-    yield Drawing(about, figure)
-
-
-def _several(found: StudyRuns) -> str:
-    classes = (run["dataset"].get("classes") or 2 for run in found.every.values())
-    return "; macro one-versus-rest where classes are more than two" if any(number > 2 for number in classes) else ""
 
 
 def _name(study: Study, label: str) -> str:

@@ -7,10 +7,9 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 
-from llpbench.report import wording as words
-from llpbench.report.boards import FEW_BAGS, Board, Contender
+from llpbench.report.boards import FEW_BAGS, Board
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import Style, row_styles
 
 MOST_LINES = 5
@@ -34,32 +33,29 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     rows = layout.prominent(board, able, MOST_LINES)
     if not rows:
         return
-    styles, names = row_styles(board.rows[row] for row in rows), layout.labels(board.rows)
+    styles, names = row_styles(board, rows), layout.labels(board)
     across = layout.balanced(len(drawn))
     figure, axes = layout.panels(len(drawn), across=across, height=HEIGHT, below=0.2)
-    for number, (ax, (dataset, own)) in enumerate(zip(axes, drawn.items(), strict=True)):
-        ends = _panel(ax, board, own, rows, styles)
+    for ax, (dataset, own) in zip(axes, drawn.items(), strict=True):
+        for row in rows:
+            _line(ax, board, row, own, styles[row], names[row])
+        _axis(ax, board, own)
         ax.set_title(layout.shown(dataset))
-        if number == len(drawn) - 1 or (number + 1) % across == 0:  # at the end of each line of panels
-            named_ends = [(y, names[who].strip(), styles[who].colour) for who, y in ends]
-            layout.name_ends(ax, named_ends, HEIGHT - 0.5, room=not (number + 1) % across)
-        if number % across == 0:
-            ax.set_ylabel(layout.metric_text(board))
+    for ax in axes[::across]:
+        ax.set_ylabel(layout.metric_text(board))
     layout.label_below(axes, across, "rows of a bag")
-    title = words.caption("title_bag_size", board, **_lost(board, rows, [*drawn.values()], names))
-    yield Drawing(layout.about(board, "bag-size", name, title, words.caption("plot_bag_size", board)), figure)
+    layout.legend(figure)
+    leader = next((row for row in board.ranked if row in rows), rows[0])
+    lost = _lost(board, leader, [*drawn.values()])
+    yield layout.of_board(board, name, "bag-size", figure, first=names[leader], **lost)
 
 
-def _lost(
-    board: Board, rows: Sequence[int], drawn: Sequence[Sequence[int]], names: Mapping[Contender, str]
-) -> dict[str, object]:
-    """Loss of the first ranked row from the smallest to the largest bags, averaged over datasets."""
-    leader = board.rows[next((row for row in board.ranked if row in rows), rows[0])]
-    ends = [[leader.scores[place].headline for place in (own[0], own[-1])] for own in drawn]
+def _lost(board: Board, leader: int, drawn: Sequence[Sequence[int]]) -> Mapping[str, object]:
+    """Loss of a row from the smallest to the largest bags, averaged over datasets."""
+    ends = [[board.rows[leader].scores[place].headline for place in (own[0], own[-1])] for own in drawn]
     lost = [small.mean - large.mean for small, large in ends if small and large]
     smallest, largest = ({board.columns[own[at]].bag_size for own in drawn} for at in (0, -1))
     return {
-        "first": names[leader.contender].strip(),
         "lost": board.sign * fmean(lost) if lost else None,
         "small": f"{min(smallest):,}",
         "large": f"{max(largest):,}",
@@ -67,23 +63,18 @@ def _lost(
     }
 
 
-def _panel(
-    ax: Axes, board: Board, places: Sequence[int], rows: Sequence[int], styles: Mapping[Contender, Style]
-) -> list[tuple[Contender, float]]:
-    """Draw the rows; returns where their lines end."""
-    ends = []
-    for row in rows:
-        who, scores = board.rows[row].contender, board.rows[row].scores
-        known = [(x, each) for x, place in enumerate(places) if (each := scores[place].headline)]
-        look = styles[who]
-        for x, each in known:
-            ax.vlines(x, each.mean - (each.std or 0), each.mean + (each.std or 0), color=look.colour, linewidth=1)
-        ax.plot([x for x, _ in known], [each.mean for _, each in known], **{**look.curve(), "markersize": 4})
-        ends += [(who, known[-1][1].mean)] if known else []
+def _line(ax: Axes, board: Board, row: int, places: Sequence[int], look: Style, name: str) -> None:
+    scores = board.rows[row].scores
+    known = [(x, each) for x, place in enumerate(places) if (each := scores[place].headline)]
+    for x, each in known:
+        ax.vlines(x, each.mean - (each.std or 0), each.mean + (each.std or 0), color=look.colour, linewidth=1)
+    ax.plot([x for x, _ in known], [each.mean for _, each in known], label=name, **{**look.curve(), "markersize": 4})
+
+
+def _axis(ax: Axes, board: Board, places: Sequence[int]) -> None:
     columns = [board.columns[place] for place in places]
     shown = [each.bags if each.counts else f"{each.bags} {FEW_BAGS}" for each in columns]
     step = -(-len(places) // 3)
     ax.set_xticks(range(len(places)), [text if not n % step else "" for n, text in enumerate(shown)])
     ax.set_xlim(-0.3, len(places) - 0.7)
     ax.yaxis.grid(visible=True)
-    return ends

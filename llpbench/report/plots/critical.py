@@ -11,11 +11,10 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from llpbench.report import statistics
-from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import ranked_dataset_means
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import WIDTH
 
 FEWEST_DATASETS = 10
@@ -29,7 +28,7 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     if friedman is None or friedman.datasets < FEWEST_DATASETS:
         return
     ranks = friedman.mean_ranks.sort_values(kind="stable")
-    names = layout.labels(board.rows)
+    names = layout.labels(board)
     bar = ranks.iat[0] + friedman.critical_difference
     figure = Figure(figsize=(WIDTH, 0.6 + 0.2 * len(ranks)))
     ax = figure.subplots()
@@ -37,10 +36,8 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     for place, rank in enumerate(ranks):
         ax.plot([rank], [place], "o", color="0.55" if rank <= bar else "#1c5490", markersize=6)
         ax.annotate(f"{rank:.1f}", (rank, place), (8, 0), textcoords="offset points", va="center")
-    layout.name_lines(ax, [names[board.rows[row].contender].strip() for row in ranks.index])
+    layout.name_lines(ax, [names[row] for row in ranks.index])
     ax.set_xlim(0.5, len(ranks) + 0.5)
     ax.set_xlabel(f"mean rank over {friedman.datasets} datasets by test {board.metric.title} (1: best)")
-    first = names[board.rows[ranks.index[0]].contender].strip()
-    facts = {"first": first, "worse": int((ranks > bar).sum()), "of": len(ranks) - 1, "friedman": friedman}
-    title, caption = (words.caption(f"{part}_critical", board, **facts) for part in ("title", "plot"))
-    yield Drawing(layout.about(board, "critical-difference", name, title, caption), figure)
+    facts = {"first": names[ranks.index[0]], "worse": int((ranks > bar).sum()), "of": len(ranks) - 1}
+    yield layout.of_board(board, name, "critical-difference", figure, friedman=friedman, **facts)

@@ -14,7 +14,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import blocks
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import WIDTH
 
 MOST_ROWS = 20
@@ -35,12 +35,11 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
     leader, *others = board.ranked[: MOST_ROWS + 1]
     found = blocks(board, board.ranked)
     lines = {row: _line([*(found[leader] - found[row])]) for row in others}
-    first = layout.labels(board.rows)[board.rows[leader].contender].strip()
+    first = layout.labels(board)[leader]
     unit = "points" if board.metric.percent else "units"
-    figure = _forest(board, lines, f"{unit} of {board.metric.title} by which {first} is ahead")
+    figure = _forest(board, lines, f"{unit} of {board.metric.title} by which {first.strip()} is ahead")
     facts = {"first": first, "number": len(others), "clear": _clear(lines), "over": _over(len(board.datasets))}
-    title, caption = (words.caption(f"{part}_differences", board, **facts) for part in ("title", "plot"))
-    yield Drawing(layout.about(board, "differences", name, title, caption), figure)
+    yield layout.of_board(board, name, "differences", figure, **facts)
 
 
 def pretraining(board: Board, name: str) -> Iterator[Drawing]:
@@ -60,8 +59,7 @@ def pretraining(board: Board, name: str) -> Iterator[Drawing]:
     figure = _forest(board, lines, "points that pretraining adds")
     middle = median(mean for mean, _ in lines.values())
     facts = {"number": len(lines), "clear": _clear(lines), "middle": middle, "over": _over(datasets)}
-    title, caption = (words.caption(f"{part}_pretraining", board, **facts) for part in ("title", "plot"))
-    yield Drawing(layout.about(board, "pretraining", name, title, caption), figure)
+    yield layout.of_board(board, name, "pretraining", figure, **facts)
 
 
 def _over(datasets: int) -> str:
@@ -92,7 +90,7 @@ def _clear(lines: Mapping[int, tuple[float, Ends]]) -> int:
 
 def _forest(board: Board, lines: Mapping[int, tuple[float, Ends]], label: str) -> Figure:
     """A line for each row: the mean, its interval, and both as numbers on the right."""
-    names = layout.labels(board.rows)
+    names = layout.labels(board)
     figure = Figure(figsize=(WIDTH, 0.6 + 0.21 * len(lines)))
     ax = figure.subplots()
     for place, (mean, ends) in enumerate(lines.values()):
@@ -103,6 +101,6 @@ def _forest(board: Board, lines: Mapping[int, tuple[float, Ends]], label: str) -
         told = words.interval_text(mean, ends, sign="+").replace("-", "−")
         ax.text(1.01, place, told, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(0, color="0.3", linewidth=0.8, zorder=1)
-    layout.name_lines(ax, [names[board.rows[row].contender] for row in lines])
+    layout.name_lines(ax, [names[row] for row in lines])
     ax.set_xlabel(label)
     return figure

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
 
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
@@ -22,10 +21,10 @@ from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.learning import learning_curves
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
-from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.time import time
 
 MOST = 20
@@ -33,9 +32,6 @@ MOST = 20
 
 MOST_FURTHER = 3
 """groups of boards beyond the second that have a figure"""
-
-FURTHER = ("bag-size", "time", "heat-map")
-"""what a further group has a single figure of"""
 
 KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "time": time,
@@ -48,32 +44,22 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "learning-curves": learning_curves,
     "critical-difference": critical_difference,
 }
-"""of a single board, by name"""
+"""plots of a single board, by name"""
 
-Role = Literal["main", "main by proportions", "second"]
-_Step = tuple[Role, str] | Literal["further", "proportions", "studies"]
+SCORES = ("time", "bag-size", "heat-map")
+FURTHER = ("bag-size", "time", "heat-map")
+"""kinds of which a further group has a single figure"""
 
-PLAN: tuple[_Step, ...] = (
-    ("main", "differences"),
-    ("main", "time"),
-    ("main", "bag-size"),
-    ("main", "heat-map"),
-    ("main", "critical-difference"),
-    ("main by proportions", "time"),
-    ("main by proportions", "bag-size"),
-    ("main by proportions", "heat-map"),
-    ("second", "time"),
-    ("second", "bag-size"),
-    ("second", "heat-map"),
-    "further",
-    "proportions",
-    ("main", "reliability"),
-    ("main", "robustness"),
-    ("main", "pretraining"),
-    ("main", "learning-curves"),
-    "studies",
-)
-"""what is drawn, the most important first: what comes after `MOST` figures is left out"""
+PLAN: Mapping[str, Sequence[str]] = {
+    "main": ("differences", "time", "bag-size", "heat-map", "critical-difference"),
+    "main by proportions": SCORES,
+    "second": SCORES,
+    "further": (),
+    "proportions": (),
+    "rest of main": ("reliability", "robustness", "pretraining", "learning-curves"),
+    "studies": (),
+}
+"""what is drawn of which board, the most important first; figures after `MOST` are left out"""
 
 
 def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
@@ -95,28 +81,22 @@ def every_kind(leaderboards: Leaderboards) -> Iterator[Drawing]:
 def _every(leaderboards: Leaderboards) -> Iterator[Drawing]:
     names = {id(board): name for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)}
     every = groups(leaderboards)
-    chosen = _by_role(every)
-    for step in PLAN:
-        if step == "further":
-            yield from _further([group["auc"] for group in every[2:] if "auc" in group], names)
-        elif step == "proportions":
-            yield from proportions(leaderboards)
-        elif step == "studies":
-            yield from study_arms(leaderboards)
-        elif (board := chosen.get(step[0])) is not None:
-            yield from KINDS[step[1]](board, names[id(board)])
-
-
-def _by_role(every: Sequence[Mapping[str, Board]]) -> dict[Role, Board]:
-    """Boards of methods without epochs are the same by any criterion, so they are drawn once."""
-    found: dict[Role, Board] = {}
-    if every and "auc" in every[0]:
-        found["main"] = every[0]["auc"]
-    if every and "mpiou" in every[0] and every[0]["mpiou"].protocol is not None:
-        found["main by proportions"] = every[0]["mpiou"]
-    if len(every) > 1 and "auc" in every[1]:
-        found["second"] = every[1]["auc"]
-    return found
+    main, second = ([*every, {}, {}])[:2]
+    by_proportions = main.get("mpiou")
+    if by_proportions is not None and by_proportions.protocol is None:  # methods without epochs: the same by any
+        by_proportions = None
+    boards = {"main by proportions": by_proportions, "second": second.get("auc")}
+    boards |= dict.fromkeys(("main", "rest of main"), main.get("auc"))
+    others = {
+        "further": _further([group["auc"] for group in every[2:] if "auc" in group], names),
+        "proportions": proportions(leaderboards),
+        "studies": study_arms(leaderboards),
+    }
+    for part, kinds in PLAN.items():
+        yield from others.get(part, ())
+        if (board := boards.get(part)) is not None:
+            for kind in kinds:
+                yield from KINDS[kind](board, names[id(board)])
 
 
 def _further(boards: list[Board], names: Mapping[int, str]) -> Iterator[Drawing]:

@@ -12,7 +12,7 @@ from pandas import DataFrame
 from llpbench.report import wording as words
 from llpbench.report.boards import HEADLINE, Board
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import WIDTH
 
 MOST_METHODS = 8
@@ -35,15 +35,13 @@ def heat_map(board: Board, name: str) -> Iterator[Drawing]:
     values = board.values()[rows].groupby(level=0)
     means, stds = (each.reindex(places) for each in (values.mean(), values.std()))
     leads = sum((rows[0], place) in board.leaders for place in board.counting_columns)
-    facts = {"first": layout.labels(board.rows)[board.rows[rows[0]].contender].strip(), "leads": leads}
-    left = [len(board.ranked) - len(rows), len(board.columns) - len(places)]
-    title = words.caption("title_heat_map", board, of=len(board.counting_columns), **facts)
-    caption = words.caption("plot_heat_map", board, left=left)
-    yield Drawing(layout.about(board, "heat-map", name, title, caption), _figure(board, means, stds))
+    facts = {"first": layout.labels(board)[rows[0]], "leads": leads, "of": len(board.counting_columns)}
+    figure, left = _figure(board, means, stds), len(board.ranked) - len(rows)
+    yield layout.of_board(board, name, "heat-map", figure, left=left, **facts)
 
 
 def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
-    names = layout.labels([board.rows[row] for row in means], 26)
+    names = layout.labels(board, means, 26)
     figure = Figure(figsize=(WIDTH, 1.2 + 0.19 * len(means)))
     ax = figure.subplots()
     better = board.sign * means
@@ -64,9 +62,7 @@ def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
     for text in ax.texts:
         text.set_in_layout(False)  # hundreds of texts would be measured for nothing
     ax.set(xlabel="", ylabel="")
-    ax.set_xticks(
-        np.arange(len(names)) + 0.5, [names[board.rows[row].contender] for row in means], rotation=40, ha="left"
-    )
+    ax.set_xticks(np.arange(len(names)) + 0.5, [*names.values()], rotation=40, ha="left")
     ax.set_yticks(np.arange(len(means)) + 0.5, _row_names(board, [*means.index]), rotation=0)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)

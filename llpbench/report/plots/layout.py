@@ -1,8 +1,7 @@
-"""Shared parts of plots: labels, panels, important rows, and names next to marks."""
+"""Shared parts of plots: labels, panels, important rows, legends, and the words of a plot of a board."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -12,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from llpbench.report import wording as words
-from llpbench.report.boards import Board, Contender, Row
-from llpbench.report.plots.plot import About, Kind
+from llpbench.report.boards import Board
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import WIDTH
 
 LONGEST = 40
@@ -25,8 +24,7 @@ MOST_MARKS = 7
 CHARACTER = 0.067
 """inches, the mean width of a character"""
 
-LINE = 0.14
-"""inches, the height of a line"""
+SEVERAL_CLASSES = "; macro one-versus-rest where classes are more than two"
 
 _TEXT = re.compile(r'[\w.]+="([^"]*)"')
 """a setting that is a text"""
@@ -39,9 +37,10 @@ def shown(name: str, longest: int = LONGEST) -> str:
     return f" {name}" if name.startswith("_") else name  # legends leave out what begins with an underscore
 
 
-def labels(rows: Iterable[Row], longest: int = LONGEST) -> dict[Contender, str]:
-    """Distinct labels of rows, short where possible: no encoder, and only the text of text settings."""
-    contenders = [row.contender for row in rows]
+def labels(board: Board, rows: Iterable[int] | None = None, longest: int = LONGEST) -> dict[int, str]:
+    """Distinct labels by row, short where possible: no encoder, and only the text of text settings."""
+    places = [*range(len(board.rows))] if rows is None else [*rows]
+    contenders = [board.rows[place].contender for place in places]
     short = {contender: contender._replace(encoder=None).label for contender in contenders}
     encoders = {contender.encoder for contender in contenders if contender.encoder}
     needed = len(encoders) > 1 or len(set(short.values())) < len(contenders)
@@ -50,7 +49,7 @@ def labels(rows: Iterable[Row], longest: int = LONGEST) -> dict[Contender, str]:
     apart = len(set(brief)) == len(set(names))
     cut = [shown(name, longest) for name in (brief if apart else names)]
     numbered = [f"{name} ({cut[:n].count(name) + 1})" if cut.count(name) > 1 else name for n, name in enumerate(cut)]
-    return dict(zip(contenders, numbered, strict=True))
+    return dict(zip(places, numbered, strict=True))
 
 
 def prominent(board: Board, among: Iterable[int] | None = None, most: int = MOST_MARKS) -> list[int]:
@@ -99,65 +98,13 @@ def name_lines(ax: Axes, names: Sequence[str]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def name_ends(ax: Axes, ends: Sequence[tuple[float, str, str]], height: float, *, room: bool = True) -> None:
-    """Names beside the right ends of lines, each (y, name, colour), as far apart as `height` inches of axis ask for.
-
-    `room`: whether room is made for them; else there is some.
-    """
-    low, high = ax.get_ylim()
-    gap = LINE / height * (high - low)
-    groups: list[list[tuple[float, str, str]]] = []
-    for end in sorted(ends):
-        group = [end]
-        while groups and _middle(groups[-1]) + gap * (len(groups[-1]) + len(group)) / 2 > _middle(group):
-            group = [*groups.pop(), *group]
-        groups.append(group)
-    for group in groups:
-        for place, (_, name, colour) in enumerate(group):
-            y = _middle(group) + gap * (place - (len(group) - 1) / 2)
-            text = ax.text(1.02, y, name, color=colour, va="center", transform=ax.get_yaxis_transform())
-            text.set_in_layout(room)
-
-
-def _middle(group: Sequence[tuple[float, str, str]]) -> float:
-    return math.fsum(y for y, *_ in group) / len(group)
-
-
-Point = tuple[float, float]
-
-
-def name_points(
-    ax: Axes, points: Sequence[Point], texts: Sequence[tuple[str, str]], size: Point, line: Sequence[Point] = ()
-) -> None:
-    """Names, each (name, colour), beside points, where they meet neither one another nor a line.
-
-    `size`: of the axes in inches; `line`: corners of level and upright strokes. The x axis is logarithmic.
-    """
-    (left, right), (low, high) = ((math.log10(x) for x in ax.get_xlim()), ax.get_ylim())
-
-    def place(point: Point) -> Point:
-        x, y = point
-        return (math.log10(x) - left) / (right - left) * size[0], (y - low) / (high - low) * size[1]
-
-    inches, corners = [place(point) for point in points], [place(point) for point in line]
-    taken: list[tuple[float, ...]] = [(x - 0.06, y - 0.06, x + 0.06, y + 0.06) for x, y in inches]
-    taken += [(*map(min, a, b), *map(max, a, b)) for a, b in itertools.pairwise(corners)]
-    for point, (x, y), (name, colour) in zip(points, inches, texts, strict=True):
-        wide = CHARACTER * len(name)
-        choices: list[tuple[int, int, str, float, tuple[float, ...]]] = []
-        for lift in (0.0, -LINE, LINE, -2 * LINE, 2 * LINE):
-            for side, start in (("left", x + 0.1), ("right", x - 0.1 - wide)):
-                box = (start, y + lift - LINE / 2, start + wide, y + lift + LINE / 2)
-                meets = sum(_meet(box, other) for other in taken) + 2 * (box[0] < 0 or box[2] > size[0] + 0.2)
-                choices.append((meets, len(choices), side, lift, box))
-        _, _, side, lift, free = min(choices)
-        taken.append(free)
-        look: dict[str, Any] = {"textcoords": "offset points", "ha": side, "va": "center", "color": colour}
-        ax.annotate(name, point, (7 if side == "left" else -7, 72 * lift), **look)
-
-
-def _meet(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def legend(figure: Figure) -> None:
+    """Name the lines and marks of all panels once, below them."""
+    marks = {str(mark.get_label()): mark for ax in figure.axes for mark in ax.lines}
+    marks = {name: mark for name, mark in marks.items() if not name.startswith("_")}
+    across = min(len(marks), int(WIDTH / (CHARACTER * max(map(len, marks)) + 0.5)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * math.ceil(len(marks) / across))
+    figure.legend([*marks.values()], [*marks], loc="outside lower center", ncols=across)
 
 
 def metric_text(board: Board) -> str:
@@ -165,10 +112,22 @@ def metric_text(board: Board) -> str:
     return f"test {board.metric.title}{' × 100' if board.metric.percent else ''}"
 
 
-def about(board: Board, kind: Kind, name: str, title: str, caption: str, **facts: Any) -> About:
-    """The words of a plot of a board."""
+def of_board(
+    board: Board, name: str, kind: str, figure: Figure, *, bag_size: int | None = None, **facts: Any
+) -> Drawing:
+    """Return a plot of a board; `facts` are for its title and its caption in `templates/captions.j2`."""
     epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
     setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
     several = any((column.classes or 2) > 2 for column in board.columns)
-    setting += "; macro one-versus-rest where classes are more than two" if several else ""
-    return About(kind=kind, name=f"{kind}-{name}", title=title, setting=setting, caption=caption, **facts)
+    setting += SEVERAL_CLASSES if several else ""
+    title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", board, **facts) for part in ("title", "plot"))
+    return Drawing(
+        kind=kind,
+        name=f"{kind}-{name}",
+        title=title,
+        setting=setting,
+        caption=caption,
+        figure=figure,
+        dataset=facts.get("dataset"),
+        bag_size=bag_size,
+    )

@@ -12,10 +12,9 @@ from matplotlib.ticker import MaxNLocator
 
 from llpbench.core.record import Record
 from llpbench.core.text import slug
-from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 
 USUAL_SIZE = 256
 """the bag size that is drawn where there are several"""
@@ -70,35 +69,23 @@ def _courses(board: Board, place: int) -> dict[int, Record]:
 def _of_column(board: Board, place: int, name: str) -> Drawing:
     column, courses = board.columns[place], _courses(board, place)
     rows = layout.prominent(board, courses, MOST_PANELS)
-    names = layout.labels((board.rows[row] for row in rows), 28)
+    names = layout.labels(board, rows, 28)
     across = layout.balanced(len(rows))
-    figure, axes = layout.panels(len(rows), across=across, height=1.6, below=0.5, share_y=True)
+    figure, axes = layout.panels(len(rows), across=across, height=1.6, below=0.3, share_y=True)
     for ax, row in zip(axes, rows, strict=True):
         _panel(ax, courses[row])
-        ax.set_title(names[board.rows[row].contender])
+        ax.set_title(names[row])
     for ax in axes[::across]:
         ax.set_ylabel("on validation data")
     layout.label_below(axes, across, "epoch")
-    lines = {
-        str(line.get_label()): line for ax in axes for line in ax.lines if not str(line.get_label()).startswith("_")
-    }
-    figure.legend([*lines.values()], [*lines], loc="outside lower center", ncols=len(lines))
+    layout.legend(figure)
     chosen = {criterion: [_chosen(courses[row], criterion) for row in rows] for criterion in COURSES}
     epochs = {
         name: median(known) for name, own in chosen.items() if (known := [each for each in own if each is not None])
     }
-    dataset = words.clean(column.dataset)
-    title = words.caption("title_learning", board, dataset=dataset, epochs=epochs)
-    about = layout.about(
-        board,
-        "learning-curves",
-        f"{name}-{slug(column.dataset)}",
-        title,
-        words.caption("plot_learning", board, bags=column.bags),
-        dataset=column.dataset,
-        bag_size=column.bag_size,
-    )
-    return Drawing(about, figure)
+    facts = {"dataset": column.dataset, "bags": column.bags, "epochs": epochs}
+    name = f"{name}-{slug(column.dataset)}"
+    return layout.of_board(board, name, "learning-curves", figure, bag_size=column.bag_size, **facts)
 
 
 def _chosen(run: Record, criterion: str) -> int | None:

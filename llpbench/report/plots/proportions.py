@@ -14,8 +14,7 @@ from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Column, ColumnKey, Leaderboards
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import method_style
 
 MOST_PANELS = 3
@@ -66,14 +65,14 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     axes[0].set_ylim(0, 112 * max(max(found[place]) for place in drawn))  # of all panels, which share it
     layout.label_below(axes, MOST_PANELS, "proportion of the positive class")
     dataset = words.clean(drawn[0][0][0])
-    about = About(
+    yield Drawing(
         kind="proportions",
         name="proportions",
-        title=words.caption("title_proportions", dataset=dataset, spreads=spreads),
+        title=words.caption("title_proportions", spreads=spreads),
         setting=dataset,
         caption=words.caption("plot_proportions"),
+        figure=figure,
     )
-    yield Drawing(about, figure)
 
 
 def _chosen(found: Mapping[Place, Sequence[float]]) -> list[Place]:

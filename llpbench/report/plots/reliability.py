@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from llpbench.report import wording as words
 from llpbench.report.boards import Board, Row
 from llpbench.report.leaderboard import mean
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import GREY
 
 MOST_ROWS = 6
@@ -31,32 +29,23 @@ def reliability(board: Board, name: str) -> Iterator[Drawing]:
     if not rows:
         return
     across = layout.balanced(len(rows))
-    figure, axes = layout.panels(len(rows), across=across, height=1.9, below=0.3, share_y=True)
-    names = layout.labels(board.rows)
+    figure, axes = layout.panels(len(rows), across=across, height=1.9, below=0.1, share_y=True)
+    names = layout.labels(board)
     for ax, row in zip(axes, rows, strict=True):
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1)
         for shade, (dataset, curve) in zip(SHADES, curves[row].items(), strict=False):
             if curve:
-                look: dict[str, Any] = {
-                    "color": shade,
-                    "marker": "o",
-                    "markersize": 2.5,
-                    "linewidth": 1.2,
-                    "clip_on": False,
-                }
-                ax.plot(*zip(*curve, strict=True), label=layout.shown(dataset), **look)
-        ax.set_title(names[board.rows[row].contender])
+                (line,) = ax.plot(*zip(*curve, strict=True), "o-", color=shade, label=layout.shown(dataset))
+                line.set(markersize=2.5, linewidth=1.2, clip_on=False)
+        ax.set_title(names[row])
         ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for ax in axes[::across]:
         ax.set_ylabel("came true")
     layout.label_below(axes, across, "predicted")
-    lines = {str(line.get_label()): line for ax in axes for line in ax.lines[1:]}
-    figure.legend([*lines.values()], [*lines], loc="outside lower center", ncols=min(len(lines), 5))
+    layout.legend(figure)
     errors = mean(board, "ece").reindex(rows)["mean"].dropna()
-    told = [(names[board.rows[row].contender].strip(), 100 * errors[row]) for row in errors.sort_values().index]
-    title = words.caption("title_reliability", board, errors=told)
-    caption = words.caption("plot_reliability", board)
-    yield Drawing(layout.about(board, "reliability", name, title, caption), figure)
+    told = [(names[row], 100 * error) for row, error in errors.sort_values().items()]
+    yield layout.of_board(board, name, "reliability", figure, errors=told)
 
 
 def _curve(board: Board, row: Row, dataset: str) -> Sequence[tuple[float, float]]:

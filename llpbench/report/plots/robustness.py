@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
 
 MOST_ROWS = 20
@@ -25,20 +24,17 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     drawn = [row for row in rows if row in stds.index][:MOST_ROWS]
     if not drawn:
         return
-    styles, names = row_styles(board.rows[row] for row in drawn), layout.labels(board.rows)
+    styles, names = row_styles(board, drawn), layout.labels(board)
     figure = Figure(figsize=(WIDTH, 0.6 + 0.21 * len(drawn)))
     ax = figure.subplots()
     for place, row in enumerate(drawn):
-        look = styles[board.rows[row].contender]
-        ax.plot([0, stds[row]], [place, place], color=look.colour, linewidth=1.6)
-        ax.plot([stds[row]], [place], **look.points())
+        ax.plot([0, stds[row]], [place, place], color=styles[row].colour, linewidth=1.6)
+        ax.plot([stds[row]], [place], **styles[row].points())
         failed = sum(len(score.failures) for score in board.rows[row].scores)
         told = f"{stds[row]:.1f}" + (f"  ({failed} failed)" if failed else "")
         ax.annotate(told, (stds[row], place), (8, 0), textcoords="offset points", va="center")
-    layout.name_lines(ax, [names[board.rows[row].contender] for row in drawn])
+    layout.name_lines(ax, [names[row] for row in drawn])
     ax.set_xlim(0, 1.15 * max(stds[drawn].max(), 0.1))
     ax.set_xlabel(f"standard deviation of {layout.metric_text(board)} over seeds")
-    least, most = (names[board.rows[row].contender].strip() for row in (stds[drawn].idxmin(), stds[drawn].idxmax()))
-    facts = {"least": (least, stds[drawn].min()), "most": (most, stds[drawn].max())}
-    title, caption = (words.caption(f"{part}_robustness", board, **facts) for part in ("title", "plot"))
-    yield Drawing(layout.about(board, "robustness", name, title, caption), figure)
+    least, most = ((names[row], stds[row]) for row in (stds[drawn].idxmin(), stds[drawn].idxmax()))
+    yield layout.of_board(board, name, "robustness", figure, least=least, most=most)

@@ -8,18 +8,16 @@ import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.transforms import Affine2D, Bbox
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, replace_file
-from llpbench.report.plots.plot import About, Plot
+from llpbench.report.plots.plot import Drawing, Plot
 from llpbench.report.plots.style import FONT_SIZE, RC
 from llpbench.report.plots.svg import compacted
 from llpbench.report.wording import clean
@@ -29,35 +27,23 @@ DPI = 150
 _FORMATS = (".png", ".svg", ".pdf")
 """of a single plot"""
 
-_CAPTION_LINE = 0.165
-"""inches"""
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A plot that has not been written."""
-
-    about: About
-    figure: Figure
-
 
 def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[Plot]:
     """Write drawings as SVG, and with `png` as PNG, too. Raises `LLPBenchError` if `out` cannot be written."""
     plots: list[Plot] = []
+    files: list[str] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
         with _our_look():
             for drawing in drawings:
-                about = replace(drawing.about, name=_untaken(drawing.about.name, [plot.name for plot in plots]))
-                _entitle(drawing.figure, about)
-                plot = Plot(
-                    **vars(about), svg=out / f"{about.name}.svg", png=out / f"{about.name}.png" if png else None
-                )
-                replace_file(plot.svg, _svg(drawing.figure, about))
-                if plot.png is not None:
-                    replace_file(plot.png, _png(drawing.figure))
-                plots.append(plot)
-        forget_stale(out, [path.name for plot in plots for path in (plot.svg, plot.png) if path is not None])
+                name = _untaken(drawing.name, [plot.name for plot in plots])
+                _entitle(drawing)
+                plots.append(Plot(name, drawing.title, drawing.caption, _svg(drawing, name)))
+                pictures = {f"{name}.svg": plots[-1].svg, **({f"{name}.png": _png(drawing.figure)} if png else {})}
+                for file, picture in pictures.items():
+                    replace_file(out / file, picture)
+                files += pictures
+        forget_stale(out, files)
     except OSError as error:
         raise LLPBenchError(
             f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
@@ -71,10 +57,11 @@ def _untaken(name: str, taken: Collection[str]) -> str:
     return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
-def _entitle(figure: Figure, about: About) -> None:
+def _entitle(drawing: Drawing) -> None:
     """Write above a figure what it shows and which runs it is made from, since figures travel without their page."""
-    title = textwrap.wrap(clean(about.title), 88, max_lines=2, placeholder=" …")
-    lines = textwrap.wrap(clean(about.setting), 112, max_lines=2, placeholder=" …")
+    figure = drawing.figure
+    title = textwrap.wrap(clean(drawing.title), 88, max_lines=2, placeholder=" …")
+    lines = textwrap.wrap(clean(drawing.setting), 112, max_lines=2, placeholder=" …")
     height = figure.get_figheight() + 0.16 * (len(title) + len(lines)) + 0.1
     figure.set_figheight(height)
     figure.suptitle("\n".join([*title, *[""] * len(lines)]), x=0.01, ha="left", fontsize=FONT_SIZE + 1, weight="bold")
@@ -82,23 +69,13 @@ def _entitle(figure: Figure, about: About) -> None:
     figure.text(0.01, below, "\n".join(lines), color="0.35", va="top").set_in_layout(False)
 
 
-def captioned(figure: Figure, about: About) -> None:
-    """Title, setting and caption as part of a picture that leaves its page. Its layout is final then."""
-    _entitle(figure, about)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    lines = textwrap.wrap(clean(about.caption), 118, break_on_hyphens=False)
-    height = figure.get_figheight() + _CAPTION_LINE * (len(lines) + 1)
-    below = _CAPTION_LINE * (len(lines) + 0.5) / height
-    raised = Affine2D().scale(1, figure.get_figheight() / height).translate(0, 1 - figure.get_figheight() / height)
-    figure.set_figheight(height)
-    for ax in figure.axes:
-        ax.set_position(ax.get_position(original=True).transformed(raised))
-    for legend in figure.legends:
-        legend.set_bbox_to_anchor(Bbox.unit().transformed(raised), transform=figure.transFigure)
-    for title in figure.texts:
-        title.set_y(raised.transform(title.get_position())[1])
-    figure.text(0.01, below, "\n".join(lines), va="top", color="0.35")
+def captioned(drawing: Drawing) -> Figure:
+    """Return a figure with title, setting and caption, as a picture that leaves its page."""
+    _entitle(drawing)
+    lines = textwrap.wrap(clean(drawing.caption), 118, break_on_hyphens=False)
+    drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
+    drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
+    return drawing.figure
 
 
 def check_suffix(path: Path) -> None:
@@ -145,10 +122,10 @@ def _png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def _svg(figure: Figure, about: About) -> str:
+def _svg(drawing: Drawing, name: str) -> str:
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": about.name}):  # without one, ids are others each time
-        metadata = {"Title": about.title, "Creator": "llpbench", "Date": None}
-        FigureCanvasSVG(figure).print_svg(file, metadata=metadata)
-    figure.set_layout_engine("none")
+    with matplotlib.rc_context({"svg.hashsalt": name}):  # without one, ids are others each time
+        metadata = {"Title": drawing.title, "Creator": "llpbench", "Date": None}
+        FigureCanvasSVG(drawing.figure).print_svg(file, metadata=metadata)
+    drawing.figure.set_layout_engine("none")
     return compacted(file.getvalue().decode("utf-8"))

@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib.colors import to_hex, to_rgb
 
-from llpbench.report.boards import Contender, Row
+from llpbench.report.boards import Board
 
 WIDTH = 7.0
 """inches, of every figure: the text width of a page"""
@@ -130,14 +130,15 @@ def method_style(method: str, role: str = "") -> Style:
     return Style(*METHODS.get(method, others), dashed=bool(role))
 
 
-def row_styles(rows: Iterable[Row]) -> dict[Contender, Style]:
+def row_styles(board: Board, rows: Iterable[int]) -> dict[int, Style]:
     """Styles of rows that are drawn together; of several rows of a method the later ones are paler."""
-    found: dict[Contender, Style] = {}
+    found: dict[int, Style] = {}
     number: Counter[tuple[str, bool]] = Counter()
-    for who in sorted((row.contender for row in rows), key=lambda who: (who.configuration != "", who.label)):
+    whose = {row: board.rows[row].contender for row in rows}
+    for row, who in sorted(whose.items(), key=lambda each: (each[1].configuration != "", each[1].label)):
         style, pretrained = method_style(who.method, who.role), who.pretraining != "none"
         share = 1 - 0.7 ** min(number[who.method, pretrained], 3)
         red, green, blue = (part + share * (1 - part) for part in to_rgb(style.colour))
-        found[who] = replace(style, colour=to_hex((red, green, blue)), hollow=pretrained)
+        found[row] = replace(style, colour=to_hex((red, green, blue)), hollow=pretrained)
         number[who.method, pretrained] += 1
     return found

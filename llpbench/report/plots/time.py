@@ -11,8 +11,8 @@ from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import costs, mean
 from llpbench.report.plots import layout
-from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.style import WIDTH, row_styles
+from llpbench.report.plots.plot import Drawing
+from llpbench.report.plots.style import row_styles
 from llpbench.report.statistics import pareto_front
 
 HEIGHT = 3.4
@@ -36,12 +36,12 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     first = layout.prominent(board, same, 4)
     rows = [*dict.fromkeys([*first, *reversed(ahead), *layout.prominent(board, same)])][: layout.MOST_MARKS]
     ahead = [row for row in ahead if row in rows]
-    styles, names = row_styles(board.rows[row] for row in rows), layout.labels(board.rows)
+    styles, names = row_styles(board, rows), layout.labels(board)
     figure, (ax,) = layout.panels(1, across=1, height=HEIGHT)
     for row in rows:
-        look, value = styles[board.rows[row].contender], scores.at[row, "mean"]
-        ax.errorbar(seconds[row], value, scores["std"].fillna(0)[row], color=look.colour, linewidth=1, zorder=2)
-        ax.plot([seconds[row]], [value], zorder=3, **{**look.points(), "markersize": 7})
+        value, look = scores.at[row, "mean"], {**styles[row].points(), "markersize": 7}
+        ax.errorbar(seconds[row], value, scores["std"].fillna(0)[row], color=look["color"], linewidth=1, zorder=2)
+        ax.plot([seconds[row]], [value], label=names[row], zorder=3, **look)
     ax.set_xscale("log")
     ax.margins(x=0.08, y=0.1)
     ax.set_xlim(ax.get_xlim())
@@ -51,28 +51,19 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set(xlabel="training time of a run (seconds)", ylabel=f"mean {layout.metric_text(board)}")
-    points = [(float(seconds[row]), float(scores.at[row, "mean"])) for row in rows]
-    texts = [(names[who].strip(), styles[who].colour) for who in (board.rows[row].contender for row in rows)]
-    layout.name_points(ax, points, texts, (WIDTH - 0.6, HEIGHT - 0.6), steps)
-    told = {
-        row: (name, point[1], words.seconds_text(point[0]))
-        for row, point, (name, _) in zip(rows, points, texts, strict=True)
-    }
+    layout.legend(figure)
+    told = {row: (names[row], scores.at[row, "mean"], words.seconds_text(seconds[row])) for row in rows}
     leader = next((row for row in board.ranked if row in told), rows[0])
     networks = [row for row in board.ranked if row in told and board.rows[row].contender.kind == "neural"]
     others = [told[row] for row in networks if row != leader and not board.rows[row].mark]
-    title = words.caption("title_time", board, leader=told[leader], network=others[0] if others else None)
-    caption = words.caption("plot_time", board, others=len(known.columns) - len(same), shared=_shared(board, rows))
-    yield Drawing(layout.about(board, "time", name, title, caption), figure)
+    facts = {"leader": told[leader], "network": others[0] if others else None, "shared": _shared(board, rows)}
+    yield layout.of_board(board, name, "time", figure, others=len(known.columns) - len(same), **facts)
 
 
 def front(board: Board, seconds: Series) -> list[int]:
     """The Pareto front of all but ceilings, cheapest first: rows that no other row beats in both."""
-    able = [row for row in seconds.index if board.rows[row].contender.role != "ceiling"]
-    labels = {f"{board.rows[row].contender.label} {row}": row for row in able}
-    values = board.sign * mean(board)["mean"]
-    ahead = pareto_front(seconds[able].set_axis([*labels]), values[able].set_axis([*labels])) if able else []
-    return [labels[label] for label in ahead]
+    able = [row for row in seconds.index if row in board.learners]
+    return pareto_front(seconds[able], board.sign * mean(board)["mean"][able])
 
 
 def _steps(front: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
