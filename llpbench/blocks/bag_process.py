@@ -44,11 +44,15 @@ _LEAST_SHARE = 1e-6
 """lower limit of the share of a feature's variance between bags; constant features have none"""
 _MANY_BAGS = 1000
 """with more bags, only a quarter of the pairs are kept, to limit the algebra in features"""
+_SMALL_BAG = 64
+"""mean rows of a bag; if many bags have fewer, or rows are too many, hyperparameters are searched for only briefly"""
 _MANY_ROWS = 600_000
 """with more rows, everything except the weights is estimated from a sample of bags"""
 _SAMPLE_ROWS = 500_000
 """approximate rows in the sample, which has `_FEWEST_BAGS` to `_MANY_BAGS` bags"""
 _FEWEST_BAGS = 300
+_BRIEF = 12
+"""steps of a search that starts nearby"""
 _LARGEST_BAG = 65_536
 """rows; with a larger bag nothing is sampled, since the features of its rows would not fit into memory"""
 
@@ -129,11 +133,11 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
     settings = replace(settings, most_pairs=most)
     few = int(np.clip(_SAMPLE_ROWS / train.sizes.mean(), _FEWEST_BAGS, _MANY_BAGS))
     if len(train.bag_of_row) <= _MANY_ROWS or bags <= few or train.sizes.max() > _LARGEST_BAG:
-        return _fit(train, settings, rng)
+        return _fit(train, settings, rng, brief=bags > _MANY_BAGS and train.sizes.mean() < _SMALL_BAG)
     chosen = np.zeros(bags, dtype=bool)
     chosen[rng.choice(bags, few, replace=False)] = True
     some = replace(train, counts=np.where(chosen[:, None], train.counts, np.nan)).where_known()
-    return _with_all_bags(_fit(some, settings, rng), some, train)
+    return _with_all_bags(_fit(some, settings, rng, brief=True), some, train)
 
 
 def fit_wary(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
@@ -144,7 +148,8 @@ def fit_wary(train: BaggedRows, settings: ProcessSettings, rng: np.random.Genera
     return replace(fit_process(train, replace(settings, wary=True), rng), unexplained=plain.unexplained)
 
 
-def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
+def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:
+    """Fit a process; a `brief` search for hyperparameters starts from those of the process without pairs."""
     components = Components(
         train.rows,
         rng,
@@ -154,12 +159,16 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator)
     )
     features = len(components.effects)
     pairs = [(i, j) for i in range(features) for j in range(i + 1, features)]
+    start: FloatArray | None = None
     if len(pairs) > settings.most_pairs:
-        pairs = _screened(train, components, pairs, settings.wary)[: settings.most_pairs]
+        pairs, start = _screened(train, components, pairs, settings.wary)
+        pairs = pairs[: settings.most_pairs]
     components.effects += [components.pair(i, j) for i, j in pairs]
     means = components.bag_means(train.bag_of_row, train.sizes)
     steps = 60 if len(train.sizes) <= settings.averaged_up_to else 30
-    evidence, mode = _mode(train, components, means, steps, settings.wary)
+    if brief and start is not None:
+        steps = _BRIEF
+    evidence, mode = _mode(train, components, means, steps, settings.wary, start if brief else None)
     drawn = mode[None]
     if settings.draws and len(train.sizes) <= settings.averaged_up_to:
         center, std = evidence.prior.mean, evidence.prior.std
@@ -211,9 +220,14 @@ def _unexplained(evidence: Evidence, t: FloatArray) -> float:
 
 
 def _mode(
-    train: BaggedRows, components: Components, means: list[FloatArray], steps: int, wary: bool
+    train: BaggedRows,
+    components: Components,
+    means: list[FloatArray],
+    steps: int,
+    wary: bool,
+    start: FloatArray | None = None,
 ) -> tuple[Evidence, FloatArray]:
-    """Return the evidence of some components, and the hyperparameters that maximise it."""
+    """Return the evidence of some components, and the hyperparameters that maximise it; `start` may be near them."""
     prior = train.prior.clip(1e-9, 1 - 1e-9)
     spread = np.sqrt(prior * (1 - prior))
     targets = (train.proportions - train.prior) / spread
@@ -222,15 +236,18 @@ def _mode(
     if wary:
         expected = _expecting_little(expected, components, means, train)
     evidence = Evidence(means, exponents, expected, targets, train.sizes, noise)
-    start = evidence.prior.mean.copy()
-    start[evidence.scale_names] = 0.0
+    if start is None:
+        start = evidence.prior.mean.copy()
+        start[evidence.scale_names] = 0.0
     return evidence, minimize(evidence, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
 
 
 def _screened(
     train: BaggedRows, components: Components, pairs: list[tuple[int, int]], wary: bool
-) -> list[tuple[int, int]]:
+) -> tuple[list[tuple[int, int]], FloatArray]:
     """Return pairs of features, in the order in which they would raise the evidence of a process without pairs.
+
+    The second value is the hyperparameters of the process without pairs.
 
     A pair's score is the derivative of the evidence with respect to the pair's scale, per unit of added covariance.
     With G the pair's bag means, it is (|G' alpha|^2 - tr G' C^-1 G) / tr G G'.
@@ -243,7 +260,7 @@ def _screened(
     for mean, trace in zip(every, posterior.inverse.traces(again), strict=True):
         gain = ((mean.T @ posterior.alpha) ** 2).sum() / len(train.prior) - trace
         scores.append(gain / max(float((mean**2).sum()), 1e-12))
-    return [pairs[k] for k in np.argsort(scores, kind="stable")[::-1]]
+    return [pairs[k] for k in np.argsort(scores, kind="stable")[::-1]], mode
 
 
 def _hyperparameters(components: Components, train: BaggedRows) -> tuple[FloatArray, Prior]:

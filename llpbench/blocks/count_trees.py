@@ -53,6 +53,7 @@ def boost_counts(
     classes = len(prior)
     prior = prior.clip(1e-6, 1 - 1e-6)
     offset = logit(prior[1:]) if classes == 2 else np.log(prior)
+    counts = data.cells(counts)[0]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
     gradients = [
         _likelihood(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
@@ -84,7 +85,8 @@ def boost_posteriors(
     makes its mean equal its proportions.
     """
     outputs = 1 if start.shape[1] == 2 else start.shape[1]
-    logits = start
+    counts, rows = data.cells(counts)
+    logits = start[rows]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
     for _ in range(rounds):
         targets = counts.fitted(logits)[:, -outputs:]

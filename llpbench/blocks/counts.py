@@ -59,6 +59,7 @@ class BagCounts:
         place[bags] = np.arange(len(bags))
         row = np.zeros(len(self.bag_of_row), dtype=np.int64)
         row[rows] = np.arange(len(rows))
+        some.weights = None if self.weights is None else self.weights[rows]
         inside = np.isin(self._small, bags)
         some.bag_of_row, some.sizes, some.counts = place[self.bag_of_row[rows]], self.sizes[bags], self.counts[bags]
         some._small, padded = place[self._small[inside]], self._rows[inside]
@@ -231,21 +232,17 @@ def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntAr
     result is the count's share.
     """
     bags, size = proba.shape
-    left, right = np.zeros((2, size + 1, bags, size + 1))
-    left[0, :, 0] = right[size, :, 0] = 1.0
-    for i in range(size):
-        _add(left[i], proba[:, i], left[i + 1])
-        _add(right[size - i], proba[:, size - 1 - i], right[size - 1 - i])
-    # y_i = 1, and the rows before and after it sum to n - 1
-    rest = counts[:, None] - 1 - np.arange(size + 1)
-    after = np.take_along_axis(right[1:], rest.clip(min=0)[None], axis=2)
-    others = np.where(rest >= 0, left[:-1] * after, 0.0).sum(axis=2).T
-    total = left[size, np.arange(bags), counts][:, None]
-    share = (counts / sizes)[:, None]
-    return np.asarray(np.where(total > 0, proba * others / np.where(total > 0, total, 1.0), share))
-
-
-def _add(sums: FloatArray, p: FloatArray, into: FloatArray) -> None:
-    """Write the distribution of a sum [bags, size + 1] with one more row."""
-    into[:] = sums * (1 - p[:, None])
-    into[:, 1:] += sums[:, :-1] * p[:, None]
+    p = np.ascontiguousarray(proba.T)
+    left, after = np.zeros((size + 1, size + 1, bags)), np.zeros((size + 2, bags))
+    left[0, 0] = 1.0
+    for i in range(size):  # left[i, j]: the first i rows sum to j
+        np.multiply(left[i, : i + 1], 1 - p[i], out=left[i + 1, : i + 1])
+        left[i + 1, 1 : i + 2] += left[i, : i + 1] * p[i]
+    after[counts, np.arange(bags)] = 1.0  # after[j]: the rows from i on sum to n - j
+    others = np.empty((size, bags))
+    for i in reversed(range(size)):
+        np.einsum("jb,jb->b", left[i, : i + 1], after[1 : i + 2], out=others[i])
+        after[:-1] = after[:-1] * (1 - p[i]) + after[1:] * p[i]
+    total = left[size, counts, np.arange(bags)]
+    share = counts / sizes
+    return np.asarray(np.where(total > 0, p * others / np.where(total > 0, total, 1.0), share).T)

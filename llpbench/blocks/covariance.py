@@ -3,7 +3,8 @@
 Three classes do the same algebra; `covariance` picks the one with the least work in each evaluation.
 
 - `Grams` keeps the matrix G_c G_c' of each component. This is best for up to a few hundred bags.
-- `BagSpace` builds C from the features. This is best for more bags, if features are more still.
+- `BagSpace` builds C from the features, and keeps the matrices G_c G_c' of wide components alone. This is best for more
+  bags, if features are more still.
 - `Features` uses Woodbury's identity with F = D^-1/2 [sqrt(s_c) G_c, ...]. This is best for more bags than features. If
   bags have only a few different sizes, the sums of G'G over bags of each size are kept, and the work does not grow with
   the number of bags.
@@ -27,6 +28,10 @@ _REPEATED = 20
 """mean number of bags of a kind from which sums save work, since they are read in each evaluation"""
 _READING = 60
 """products that take as long as reading two numbers of Gram matrices from memory"""
+_WIDE = 24
+"""features of a component whose Gram matrix is read faster than it is made again"""
+_TRACED = 512
+"""columns of traces that are multiplied at once"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +138,30 @@ class _Joined:
 
 
 class BagSpace(_Joined):
-    """The algebra in matrices of bags, which are built from the features each time."""
+    """The algebra in matrices of bags, which are built from the features and the Gram matrices of wide components."""
+
+    def __init__(self, means: Sequence[FloatArray]) -> None:
+        super().__init__(means)
+        bags = len(self.means)
+        wide = self.widths > _WIDE
+        if wide.sum() * bags**2 > _MOST_GRAMS:
+            wide[:] = False
+        self.wide = np.flatnonzero(wide)
+        self.narrow = np.flatnonzero(np.repeat(~wide, self.widths))
+        """features of the other components"""
+        row, column = np.tril_indices(bags)
+        self.lower = row + bags * column
+        """places of the lower triangle in a matrix that is stored column by column"""
+        self.grams = np.stack(
+            [(part @ part.T).ravel()[self.lower] for part in (self.parts[c] for c in self.wide)] or [[]]
+        )
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return [sqrt(s_c) G_c, ...] and the Cholesky factor of C; None unless C is positive definite."""
-        scaled = self.means * self.roots(scales)
+        """Return sqrt(s_c) G_c of the narrow components and the Cholesky factor of C; None unless it is definite."""
+        scaled = self.means[:, self.narrow] * self.roots(scales)[self.narrow]
         covariance = scaled @ scaled.T
+        if len(self.wide):
+            covariance.reshape(-1)[self.lower] += scales[self.wide] @ self.grams
         covariance[np.diag_indices(len(covariance))] += diagonal
         factor, failed = lapack.dpotrf(covariance.T, lower=1, overwrite_a=1)
         return None if failed else (scaled, factor)
@@ -156,9 +179,17 @@ class BagSpace(_Joined):
         scaled, factor = found
         alpha, log_det = lapack.dpotrs(factor, targets, lower=1)[0], _log_det(factor)
         half = blas.dtrsm(1.0, factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # (L^-1 G)' in place
-        traces = self.of_components(np.einsum("ij,ij->i", half, half)) - self.explained(scales, alpha)
+        of_features = np.zeros(self.means.shape[1])
+        of_features[self.narrow] = np.einsum("ij,ij->i", half, half)
+        traces = self.of_components(of_features)
         inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-        return Solved(alpha, log_det, traces, np.diag(inverse) - (alpha**2).mean(axis=1))
+        by_bag = np.diag(inverse).copy()
+        if len(self.wide):
+            inner = inverse.T.reshape(-1)[self.lower]
+            inner *= 2.0
+            inner[np.cumsum(np.arange(1, len(by_bag) + 1)) - 1] = by_bag
+            traces[self.wide] = scales[self.wide] * (self.grams @ inner)
+        return Solved(alpha, log_det, traces - self.explained(scales, alpha), by_bag - (alpha**2).mean(axis=1))
 
 
 class Features(_Joined):
@@ -202,7 +233,10 @@ class Features(_Joined):
 
         def traces(many: Iterable[FloatArray]) -> Iterator[float]:
             half = blas.dtrsm(1.0, factor, (scaled / deviation).T, lower=1, overwrite_b=1)
-            return (_squares(x / deviation) - _squares(half @ x) for x in many)
+            for together in _batches(many):
+                crossed = half @ np.hstack(together)
+                for x, part in zip(together, np.split(crossed, _ends(together), axis=1), strict=True):
+                    yield _squares(x / deviation) - _squares(part)
 
         return Inverse(times, traces)
 
@@ -247,6 +281,23 @@ class Features(_Joined):
                 traces[kind] = float(np.vdot(twice, self.sums[kind])) / diagonal[self.first[kind]]
                 traces[0] -= traces[kind]
         return np.asarray((traces / self.counts)[self.kinds])
+
+
+def _batches(many: Iterable[FloatArray]) -> Iterator[list[FloatArray]]:
+    """Yield matrices in lists of about `_TRACED` columns together."""
+    together: list[FloatArray] = []
+    for x in many:
+        together.append(x)
+        if sum(each.shape[1] for each in together) >= _TRACED:
+            yield together
+            together = []
+    if together:
+        yield together
+
+
+def _ends(matrices: list[FloatArray]) -> IntArray:
+    """Return the columns at which the second matrix and later ones begin, side by side."""
+    return np.cumsum([each.shape[1] for each in matrices])[:-1]
 
 
 def _inverse_of(factor: FloatArray) -> Inverse:

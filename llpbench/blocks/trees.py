@@ -8,6 +8,7 @@ system's, which slim machines lack. `xgboost-cpu` is the same library without GP
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,10 @@ import numpy as np
 import torch
 
 from llpbench.blocks.boosting import BoostingRows
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, trees_of
 from llpbench.core.bags import FloatArray, IntArray, Rows
+from llpbench.core.distinct import distinct_rows
 
 if TYPE_CHECKING:
     import xgboost
@@ -56,9 +60,13 @@ class TreeInput:
         self._encode = BoostingRows(rows)
         self._types = ["c" if categorical else "q" for categorical in self._encode.categorical]
 
-    def __call__(self, rows: Rows, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
-        """Return a matrix of the given kind."""
-        values = self._encode(rows).astype(np.float32)
+    def values(self, rows: Rows) -> FloatArray:
+        """Return rows as numbers [rows, features], float32."""
+        return self._encode(rows).astype(np.float32)
+
+    def __call__(self, rows: Rows | FloatArray, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
+        """Return a matrix of the given kind, of rows or of their `values`."""
+        values = self.values(rows) if isinstance(rows, Rows) else rows
         threads = _threads(len(values))
         return kind(values, feature_types=self._types, enable_categorical=True, nthread=threads, **options)
 
@@ -94,6 +102,13 @@ class TreePart:
     bags: IntArray
     """the bags of these rows, in ascending order"""
     data: xgboost.DMatrix
+    """these rows, or the distinct rows"""
+    columns: TreeColumns | None = None
+    """these rows; None if there is one part, or if `data` has distinct rows"""
+    place: IntArray | None = None
+    """[rows] the distinct row of each cell; None: each row is a row of `data`"""
+    times: FloatArray | None = None
+    """[rows] how many rows each cell stands for"""
 
 
 class TreeRows:
@@ -101,26 +116,55 @@ class TreeRows:
 
     Up to 600,000 rows are one part. More rows are divided into parts of whole bags, about 200,000 rows in at least
     1,000 bags, and each tree is grown on the next part in turn. So the work for a tree does not grow with the rows.
+
+    If few rows are distinct (`core.distinct`), equal rows of a bag become one row, a cell. XGBoost sees the distinct
+    rows only, each with the sum of its cells' derivatives. The trees are the same.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.input = TreeInput(rows)
-        self._rows = rows
+        self._same = distinct_rows(rows)
+        self._rows = rows if self._same is None else Rows(*(each[self._same.first] for each in rows))
+        self._cells: tuple[BagCounts, IntArray] | None = None
         self._parts: list[TreePart] = []
 
+    def cells(self, counts: BagCounts) -> tuple[BagCounts, IntArray | slice]:
+        """Return the counts of cells, and a row of each; without equal rows, `counts` and all rows."""
+        if self._same is None:
+            return counts, slice(None)
+        if self._cells is None:
+            self._cells = counts.folded(self._same)
+        return self._cells
+
     def parts(self, bag_of_row: IntArray, bags: int) -> list[TreePart]:
-        """Return the parts, which are the same in every call. Bags are assigned at random, always in the same way."""
+        """Return the parts, which are the same in every call. Bags are assigned at random, always in the same way.
+
+        `bag_of_row` are the bags of rows, or of `cells`.
+        """
         import xgboost
 
         if not self._parts:
             number = _parts(len(bag_of_row), bags)
             part_of_bag = np.random.default_rng(0).permutation(bags) % number
-            reference = {} if number == 1 else {"ref": self.input(self._some(), xgboost.QuantileDMatrix)}
-            for part in range(number):
-                rows = np.flatnonzero(part_of_bag[bag_of_row] == part)
-                some = self._rows if number == 1 else Rows(*(each[rows] for each in self._rows))
-                data = self.input(some, xgboost.QuantileDMatrix, **reference)
-                self._parts.append(TreePart(rows, np.flatnonzero(part_of_bag == part), data))
+            split = [np.flatnonzero(part_of_bag[bag_of_row] == part) for part in range(number)]
+            bags_of_part = [np.flatnonzero(part_of_bag == part) for part in range(number)]
+            if self._same is not None and self._cells is not None:
+                counts, first = self._cells
+                assert counts.weights is not None
+                data = self.input(self._rows, xgboost.QuantileDMatrix, weight=self._same.counts)
+                place, times = self._same.place[first], counts.weights
+                self._parts = [
+                    TreePart(cells, some, data, place=place[cells], times=times[cells])
+                    for cells, some in zip(split, bags_of_part, strict=True)
+                ]
+            elif number == 1:
+                self._parts = [TreePart(split[0], bags_of_part[0], self.input(self._rows, xgboost.QuantileDMatrix))]
+            else:
+                reference = self.input(self._some(), xgboost.QuantileDMatrix)
+                for rows, some in zip(split, bags_of_part, strict=True):
+                    values = self.input.values(Rows(*(each[rows] for each in self._rows)))
+                    data = self.input(values, xgboost.QuantileDMatrix, ref=reference)
+                    self._parts.append(TreePart(rows, some, data, TreeColumns(values)))
         return self._parts
 
     def _some(self) -> Rows:
@@ -132,9 +176,11 @@ class TreeRows:
         return Rows(*(each[rows] for each in self._rows))
 
     def scores(self, booster: xgboost.Booster) -> FloatArray:
-        """Return a booster's scores [rows, outputs] of the training rows, after `grow`."""
-        found = [margins(booster, part.data) for part in self._parts]
-        scores = np.empty((len(self._rows.numeric), found[0].shape[1]))
+        """Return a booster's scores [rows, outputs] of the training rows, or of `cells`, after `grow`."""
+        trees = trees_of(booster) if self._parts[0].columns is not None else []
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            found = list(pool.map(partial(_scores_of_part, booster, trees), self._parts))
+        scores = np.empty((sum(len(part.rows) for part in self._parts), found[0].shape[1]))
         for part, each in zip(self._parts, found, strict=True):
             scores[part.rows] = each
         return scores
@@ -148,7 +194,8 @@ class TreeRows:
         """
         import xgboost
 
-        def objective(scores: FloatArray, _: Any, of_part: Gradients) -> tuple[FloatArray, FloatArray]:
+        def objective(scores: FloatArray, _: Any, turn: int) -> tuple[FloatArray, FloatArray]:
+            of_part = _of_distinct(gradients[turn], self._parts[turn])
             first, second = of_part(scores.reshape(-1, outputs).astype(np.float64))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
 
@@ -163,17 +210,52 @@ class TreeRows:
             "colsample_bytree": settings.features,
             "base_score": 0.0,
             "seed": int(rng.integers(2**31)),
-            "nthread": _threads(len(self._parts[0].rows)),
+            "nthread": _threads(self._parts[0].data.num_row()),
             "disable_default_eval_metric": True,
             "verbosity": 0,
         }
         if outputs > 1:
             options["num_class"] = outputs
         booster = xgboost.Booster(options, [part.data for part in self._parts])
-        for step in range(settings.rounds):  # as `xgboost.train`, with a part in each step
-            turn = step % len(self._parts)
-            booster.update(self._parts[turn].data, step, partial(objective, of_part=gradients[turn]))
+        columns = [part.columns for part in self._parts if part.columns is not None]
+        scores = [np.zeros((len(part), outputs), dtype=np.float32) for part in columns]
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            for step in range(settings.rounds):  # as `xgboost.train`, with a part in each step
+                turn = step % len(self._parts)
+                data = self._parts[turn].data
+                if not columns:
+                    booster.update(data, step, partial(objective, turn=turn))
+                    continue
+                first, second = objective(scores[turn], None, turn)
+                booster.boost(data, step, grad=first, hess=second)
+                list(pool.map(partial(add_scores, trees_of(booster[step])), columns, scores))
         return booster.reset()
+
+
+def _scores_of_part(booster: xgboost.Booster, trees: list[ScoreTree], part: TreePart) -> FloatArray:
+    """Return a booster's scores [rows, outputs] of a part; `trees` are those of the booster if it has columns."""
+    if part.columns is None:
+        found = margins(booster, part.data)
+        return found if part.place is None else found[part.place]
+    scores = np.zeros((len(part.rows), 1 + max(tree.output for tree in trees)), dtype=np.float32)
+    add_scores(trees, part.columns, scores)
+    return scores
+
+
+def _of_distinct(gradients: Gradients, part: TreePart) -> Gradients:
+    """Return gradients of the rows of a part's `data` from those of its rows."""
+    place, times = part.place, part.times
+    if place is None or times is None:
+        return gradients
+
+    def summed(values: FloatArray, rows: int) -> FloatArray:
+        return np.stack([np.bincount(place, times * column, rows) for column in values.T], axis=1)
+
+    def distinct(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        first, second = gradients(scores[place])
+        return summed(first, len(scores)), summed(second, len(scores))
+
+    return distinct
 
 
 def full_logits(scores: FloatArray) -> FloatArray:
