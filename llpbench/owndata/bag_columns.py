@@ -11,6 +11,7 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.marks import csv_line
+from llpbench.owndata.times import looks_dated
 
 _FEWEST_BAGS = 5
 """in which a column that agrees with all of them is no chance"""
@@ -27,8 +28,9 @@ class BagColumn(UserWarning):
 def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
     """One line that names such columns, and says how to leave them out; "" if there are none.
 
-    `keys`: columns that somebody has asked for. A text that is another one in each bag is a name of it. A number that
-    is the same in all rows of a bag, and its count or share of a class, is no feature of a row.
+    `keys`: columns that somebody has asked for. A text or date that is another one in nearly each bag is a name of it,
+    and so is a number that counts the bags, such as that of a day. A number that is the same in all rows of a bag, and
+    its count or share of a class, is no feature of a row.
     """
     bags = len(train.sizes)
     if bags < _FEWEST_BAGS or len(frame) < 2 * bags:
@@ -40,8 +42,10 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
         if name in keys or len(values) < 2 or not (codes == codes[first][train.bag_of_row]).all():
             continue
         column = frame.iloc[first, place]
-        if not is_numeric(column, "X"):
-            names += [name] * (len(values) == bags)
+        if len(values) >= _NEARLY_ALL * bags and (not is_numeric(column, "X") or _counts_bags(column)):
+            names.append(name)
+        elif not is_numeric(column, "X"):
+            continue
         elif _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
             repeats.append(name)
     told = [f"another value in each bag, as names of bags have: {', '.join(map(repr, names))}"] if names else []
@@ -53,6 +57,14 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
         f"taken as features, though columns hold {'; '.join(told)}. They explain counts without any other feature. To "
         f"leave out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
+
+
+def _counts_bags(column: pd.Series) -> bool:
+    """Whether numbers of bags run without a gap, or are dates such as 20240331."""
+    values = column.dropna().to_numpy(dtype=np.float64)
+    if not len(values) or (values % 1).any():
+        return False
+    return np.ptp(values) + 1 == len(np.unique(values)) or all(looks_dated(value) for value in values)
 
 
 def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:

@@ -19,7 +19,8 @@ from llpbench.owndata.column_names import plain, split_names
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
-from llpbench.owndata.row_files import FileNote, bag_keys, column_of, read_rows
+from llpbench.owndata.row_files import FileNote, bag_keys, column_of, has_column, read_rows
+from llpbench.owndata.times import time_by_bag
 
 _MOST_MARKS = 5
 
@@ -39,6 +40,8 @@ class BagFile:
     """of a long table, a line a bag and class: which class"""
     size_column: str | None = None
     """how many rows the whole bag has"""
+    time_column: str | None = None
+    """the time of a bag, unless the column is in the file of rows"""
     suppressed: Sequence[str] = ()
     """what stands where nothing is told, beside empty cells"""
     form: FileFormat = AS_IT_SHOWS
@@ -73,11 +76,14 @@ class BagFile:
         found: dict[str, Any] = {"counts" if self.counts else "proportions": given}
         if self.size_column is not None:
             found["sizes"] = self._sizes(frame, keys[list(self.keys)])
+        if self.time_column is not None and has_column(frame, self.time_column):
+            times = column_of(frame, self.time_column, self.path)
+            found["time"] = time_by_bag(times, bag_index(keys[list(self.keys)]), f"file {str(self.path)!r}")
         return found
 
     def _sizes(self, frame: pd.DataFrame, keys: pd.DataFrame) -> pd.Series:
         assert self.size_column is not None
-        bags = pd.Index(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.MultiIndex.from_frame(keys)
+        bags = bag_index(keys)
         sizes = pd.Series(self._numbers(frame, [self.size_column], whole=True).iloc[:, 0].to_numpy(), index=bags)
         repeated = pd.DataFrame({"bag": bags.to_flat_index(), "size": sizes.to_numpy()}).drop_duplicates()
         two = repeated["bag"].duplicated()
@@ -123,3 +129,8 @@ class BagFile:
         first = next((name for name, each in found.items() if each.example is not None), None)
         if first is not None:
             warnings.warn(f"file {str(self.path)!r}: {reading_of(first, found[first])}.", FileNote, stacklevel=3)
+
+
+def bag_index(keys: pd.DataFrame) -> pd.Index:
+    """Return the bag of each line of a file."""
+    return pd.Index(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.MultiIndex.from_frame(keys)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import BaggedRows, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
@@ -28,10 +28,18 @@ from llpbench.owndata.doubts import (
     sameness_warning,
 )
 from llpbench.owndata.fitted import FittedClassifier, as_objects
-from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, NetworkTraining, fit_members, numbers_for
+from llpbench.owndata.fitting import (
+    YARDSTICK,
+    NetworkPredictor,
+    NetworkTraining,
+    fit_members,
+    is_network,
+    numbers_for,
+)
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.selecting import by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
+from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
 from llpbench.owndata.training_set import read_training_set
 
 _TRIED = 100
@@ -168,6 +176,7 @@ class LLPClassifier(FittedClassifier):
         keep_key: bool = False,
         sample_weight: Any = None,
         labels: Any = None,
+        time: Any = None,
     ) -> Self:
         """Learn from rows in bags.
 
@@ -217,6 +226,10 @@ class LLPClassifier(FittedClassifier):
         labels
             [rows] known labels of some rows, None or NaN for all others. Each is learned from as a bag of one row, and
             is taken out of its bag and of its counts.
+        time
+            Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
+            mapping or series by bag, or an array in ascending order of the bags. Other methods hold out no bags;
+            compare them on later bags with `choose`.
 
         Raises
         ------
@@ -236,7 +249,16 @@ class LLPClassifier(FittedClassifier):
             A network, or a direct method, gives all rows the same probabilities.
         DoubtfulFit
             The bags show that "auto" may be wrong about rows.
+        DatedBags
+            Labels of bags look like dates, and a network holds out random bags.
         """
+        if time is not None and not is_network(self._method):
+            raise LLPBenchError(
+                f"time= needs a network, which holds out bags, got method {self.method!r}. Leave it out, or compare "
+                "methods on later bags with choose."
+            )
+        if time is not None and labels is not None:
+            raise LLPBenchError("time= and labels= do not go together. Leave one of them out.")
         given = read_training_set(
             X,
             bags,
@@ -256,10 +278,13 @@ class LLPClassifier(FittedClassifier):
             numbers=numbers_for(self._method, self.encoder, self.numbers),
         )
         columns, train, known = given.columns, given.train, given.known
+        times = None if time is None else read_times(time, given.bags)
+        if times is None and is_network(self._method) and (told := dated_bags_advice(given.bags)):
+            warnings.warn(told, DatedBags, stacklevel=2)
         number = len(given.classes)
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
-            predictor = self._fitted(train, columns.cardinalities)
+            predictor = self._fitted(train, columns.cardinalities, times=times)
             step = -(-len(train.bag_of_row) // _TRIED)
             tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
             rare, evidence = is_rare(known), None
@@ -304,7 +329,13 @@ class LLPClassifier(FittedClassifier):
             warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
         return self
 
-    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
+    def _fitted(
+        self,
+        train: BaggedRows,
+        cardinalities: tuple[int, ...],
+        ensemble: int | None = None,
+        times: FloatArray | None = None,
+    ) -> Predictor:
         training = NetworkTraining(
             encoder=self.encoder,
             encoder_params=self.encoder_params or {},
@@ -314,6 +345,7 @@ class LLPClassifier(FittedClassifier):
             validation=self.validation,
             device=self.device,
             numbers=numbers_for(self._method, self.encoder, self.numbers),
+            times=times,
         )
         return fit_members(
             self._method,

@@ -387,6 +387,11 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
     return frame.iloc[:, known.index(column)]
 
 
+def has_column(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a table has a column of a name, as `column_of` finds it."""
+    return matching_column(name, [str(column) for column in frame.columns]) is not None
+
+
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
     """The columns that say which bag a row is of, as texts: two files may hold them in different types. A whole number
     is that also where gaps in its column made pandas write 7.0; raises `DataError` if a file has it both ways."""
