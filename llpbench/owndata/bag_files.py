@@ -16,6 +16,7 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.frames import as_text
 from llpbench.owndata.column_names import plain, split_names
+from llpbench.owndata.count_ranges import MOST, read_range
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
@@ -104,16 +105,18 @@ class BagFile:
             name: read_number_text(column, decimal=decimal, missing=missing, known_gaps=False)
             for name, column in columns.items()
         }
-        marks = list(dict.fromkeys(mark for each in found.values() for mark in each.broken))
+        ranges = {name: self._ranges(each, whole=whole) for name, each in found.items()}
+        wrong = {name: each.broken[ranges[name].isna()] for name, each in found.items()}
+        marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
         for name, each in found.items():
-            if len(each.broken):
-                told = f"Fix {'it' if len(each.broken) == 1 else 'them'}"
+            if len(broken := wrong[name]):
+                told = f"Fix {'it' if len(broken) == 1 else 'them'}"
                 if len(marks) <= _MOST_MARKS:
                     told += f", or name what marks suppressed ones: --suppressed {shlex.quote(csv_line(marks))}"
                 raise DataError(
-                    f"file {str(self.path)!r}: {plural(len(each.broken), 'value')} of column {name!r} "
-                    f"{'is no number' if len(each.broken) == 1 else 'are no numbers'}, such as "
-                    f"{each.broken.iloc[0]!r} in row {each.broken.index[0]} (counted from 0). {told}."
+                    f"file {str(self.path)!r}: {plural(len(broken), 'value')} of column {name!r} "
+                    f"{'is no number' if len(broken) == 1 else 'are no numbers'}, such as "
+                    f"{broken.iloc[0]!r} in row {broken.index[0]} (counted from 0). {told}."
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]
@@ -122,7 +125,35 @@ class BagFile:
                     "such columns by --proportions."
                 )
         self._tell(found)
-        return pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
+        numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
+        return self._with_ranges(numbers, {name: each.broken for name, each in found.items()})
+
+    def _ranges(self, column: NumberText, *, whole: bool) -> pd.Series:
+        """Return the ranges among the texts of a column of counts that are no numbers, by line; None for others."""
+        if whole or not self.counts or column.percent:
+            return pd.Series(None, index=column.broken.index, dtype=object)
+        return column.broken.map(read_range).astype(object)
+
+    def _with_ranges(self, numbers: pd.DataFrame, texts: dict[str, pd.Series]) -> pd.DataFrame:
+        """Return numbers with the texts of ranges in their place, and warn of them (`FileNote`)."""
+        number = sum(map(len, texts.values()))
+        if not number:
+            return numbers
+        for name, each in texts.items():
+            numbers[name] = numbers[name].astype(object)
+            numbers.loc[each.index, name] = each.astype(object)
+        name, text = next((name, each.iloc[0]) for name, each in texts.items() if len(each))
+        known = read_range(text)
+        assert known is not None
+        warnings.warn(
+            f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, such "
+            f"as {text!r} in column {name!r}, read as {known.low:g} "
+            f"{f'to {known.high:g}' if known.high < MOST else 'or more'}. To ignore such counts: --suppressed "
+            f"{shlex.quote(csv_line([text]))}.",
+            FileNote,
+            stacklevel=3,
+        )
+        return numbers
 
     def _tell(self, found: dict[str, NumberText]) -> None:
         """Warn of spellings (`FileNote`), of the first column that has one."""

@@ -33,6 +33,7 @@ from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
+from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
@@ -173,11 +174,15 @@ def choose(
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     copies = read._repeats
+    ranges = read._ranges
+    if ranges is not None:  # bags of ranges are learned from, and never judged by
+        found = found.copy()
+        found[ranges.bags] = np.nan
     if copies is not None:
         frame, of_row = frame.iloc[copies.places], of_row[copies.places]
         found = copies.counts(found, noisy=bool(noise.get("noise")))
         noise |= {"noise": noise["noise"] * copies.ratio} if "noise" in noise else {}
-    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, times)
+    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, times, ranges)
     if times is None:
         parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
@@ -347,15 +352,16 @@ class _Bagged:
         classes: list[Hashable],
         noise: Mapping[str, Any],
         times: FloatArray | None,
+        ranges: CountRanges | None,
     ) -> None:
         """Rows with the bag of each (-1: none), counts and times of bags, and what `fit` is told of their noise."""
         self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
-        self._times = times
+        self._times, self._ranges = times, ranges
 
     def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """A candidate fitted to the chosen bags: [bags] bool."""
         frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
-        table = pd.DataFrame(self._counts[chosen], index=np.flatnonzero(chosen), columns=self._classes)
+        table = self._table(chosen)
         model: LLPClassifier = clone(candidate)
         given = dict(self._noise)
         if self._times is not None and is_network(model._method):
@@ -371,6 +377,16 @@ class _Bagged:
             warnings.simplefilter("ignore", ExtremeValues)
             model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **given)
         return model
+
+    def _table(self, chosen: Any) -> pd.DataFrame:
+        """Counts of the chosen bags, ranges as texts."""
+        table = pd.DataFrame(self._counts, columns=self._classes)
+        if self._ranges is not None:
+            table = table.astype(object)
+            rows = np.bincount(self._of_row[self._of_row >= 0], minlength=len(table))
+            for bag, low, high in zip(self._ranges.bags, self._ranges.low, self._ranges.high, strict=True):
+                table.iloc[bag] = [f"{rows[bag] - high:f}-{rows[bag] - low:f}", f"{low:f}-{high:f}"]
+        return table[chosen]
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
         """All rows, without columns that have no value in the chosen bags: `fit` refuses these."""

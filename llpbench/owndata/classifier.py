@@ -18,6 +18,7 @@ from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
+from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
     DoubtfulFit,
@@ -40,7 +41,7 @@ from llpbench.owndata.rare import FewPositives, calibration, few_positives_warni
 from llpbench.owndata.selecting import by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
-from llpbench.owndata.training_set import read_training_set
+from llpbench.owndata.training_set import TrainingSet, read_training_set
 
 _TRIED = 100
 """rows, of all bags, that a fitted method predicts before it is a model"""
@@ -95,7 +96,7 @@ class LLPClassifier(FittedClassifier):
     bags_
         Labels of the bags of `fit`.
     bag_counts_
-        [bags, classes] counts, NaN if suppressed.
+        [bags, classes] counts, NaN if suppressed; expected counts of ranges.
     bag_sizes_
         [bags] numbers of rows, or sums of their weights.
     left_out_
@@ -122,6 +123,8 @@ class LLPClassifier(FittedClassifier):
     >>> model.predict_proba(people[:2]).shape
     (2, 2)
     """
+
+    _ranges: CountRanges | None
 
     def __init__(
         self,
@@ -191,7 +194,9 @@ class LLPClassifier(FittedClassifier):
         counts
             Counts of each bag, in one of these forms: a mapping or series by bag (for two classes those of the positive
             one); a frame by bag with a column for each class; a series by bag and class, in which a missing class has
-            0; an array in ascending order of the bags. NaN is suppressed: nothing is learned from these rows.
+            0; an array in ascending order of the bags. NaN is suppressed: nothing is learned from these rows. With two
+            classes, counts may be ranges: "1-9", "<10" (from 0), "5+". The method is fitted two or three more times to
+            find their expected counts.
         classes
             Names of the classes in the order of the columns, if these have no names. The last of two is the positive
             one. Default: the names of the columns (for a single column `late`: "not late" and "late"), else 0, 1, ...
@@ -277,6 +282,9 @@ class LLPClassifier(FittedClassifier):
             keep_key=keep_key,
             numbers=numbers_for(self._method, self.encoder, self.numbers),
         )
+        if given.ranges is not None:
+            with self._threads(len(given.known.bag_of_row)):
+                given = self._with_expected_counts(given)
         columns, train, known = given.columns, given.train, given.known
         times = None if time is None else read_times(time, given.bags)
         if times is None and is_network(self._method) and (told := dated_bags_advice(given.bags)):
@@ -318,8 +326,9 @@ class LLPClassifier(FittedClassifier):
         self.distinct_rows_ = None if same is None else len(same.first)
         self._columns, self._predictor = columns, predictor
         self._known = known
-        self._table = None if sampled or as_shares else by_bag(proportions, counts)
-        self._of_rows = not (sampled or as_shares)
+        self._ranges = given.ranges
+        self._table = None if sampled or as_shares or given.ranges else by_bag(proportions, counts)
+        self._of_rows = not (sampled or as_shares or given.ranges)
         self.reading_ = {}
         self._of_known_bags = None  # learned when it is first asked for
         self._held_out = held_out
@@ -328,6 +337,13 @@ class LLPClassifier(FittedClassifier):
         if self.doubts_ is not None and self.doubts_.warning:
             warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
         return self
+
+    def _with_expected_counts(self, given: TrainingSet) -> TrainingSet:
+        """Return the training set with expected counts of bags whose counts are ranges."""
+        held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
+        if held_out is None or not len(given.ranges_of_known().bags):
+            return given
+        return given.with_expected(expected_counts(given.known, given.ranges_of_known(), held_out))
 
     def _fitted(
         self,
