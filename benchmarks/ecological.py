@@ -85,8 +85,8 @@ def estimated(
     """Return share, lower and upper end of the class, in the group and outside."""
     found = model.estimate(features, bags, group.rename("is"))
     found = found[(found["bag"] == "all") & (found["class"] == label)].set_index("is")
-    columns = ["share", "share_lower", "share_upper"]
-    return [tuple(map(float, found.loc[value, columns])) for value in ("in", "out")]
+    rows = (found.loc[value] for value in ("in", "out"))
+    return [(float(row["share"]), float(row["share_lower"]), float(row["share_upper"])) for row in rows]
 
 
 def judged(made: list[dict[str, Any]]) -> pd.DataFrame:

@@ -17,6 +17,8 @@ from llpbench.owndata.marks import csv_parts
 _FLAGS = {
     "sample_weight=": "--weight-column",
     "labels=": "--label-column",
+    "time=": "--time-column",
+    "with choose": "with llpbench choose",
     "method='bag-gp'": "--method bag-gp in llpbench fit",
     "as counts= with as_shares=True": "by --counts with --as-shares",
     "sampled=True": "--sampled",
@@ -115,6 +117,7 @@ def warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
+    from llpbench.owndata.times import DatedBags
     from llpbench.owndata.unknown_bags import UnknownBags
     from llpbench.owndata.weights import RoundedWeights
 
@@ -132,6 +135,7 @@ def warnings_as_lines() -> Iterator[None]:
         FewPositives,
         RoundedWeights,
         UncertainGroups,
+        DatedBags,
     )
     with warnings.catch_warnings():
         usual = warnings.showwarning

@@ -55,7 +55,7 @@ def board_table(found: MethodChoice) -> ReportTable:
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
     folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     caption = (
-        f"Means over {folds} of bags that were held out ({tells}). The "
+        f"Means over {folds} of {'later ' if found.later else ''}bags that were held out ({tells}). The "
         "difference is of the first of these, positive where better, with an interval of 95 % for all differences "
         "together, corrected for folds that share training bags (Nadeau & Bengio 2003)."
     )
@@ -64,8 +64,37 @@ def board_table(found: MethodChoice) -> ReportTable:
     return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
 
 
+def rare_table(found: MethodChoice) -> ReportTable | None:
+    """The table of rare classes, None if no class is rare."""
+    rows = [
+        (
+            text(str(row["method"]), strong=row["method"] == found.best),
+            text(str(row["class"])),
+            number(row["counted"], 0),
+            number(row["predicted"], 1),
+            number(100 * row["bags_with"], 0),
+            number(100 * row["average_precision"], 0) if row["average_precision"] is not None else number(None),
+        )
+        for row in found.rare.astype(object).where(found.rare.notna(), None).to_dict("records")
+    ]
+    if not rows:
+        return None
+    headings = (
+        Heading("method", numeric=False),
+        Heading("class", numeric=False),
+        *map(Heading, ("counted", "predicted", "% of bags", "average precision")),
+    )
+    caption = (
+        "Rows of the class in held-out bags, counted and predicted: the two agree if a method is calibrated. Then the "
+        "share of bags that have such a row, and the average precision (x 100) of finding these bags by their expected "
+        "number of such rows, which is about that share by chance. Average precision of rows needs labels."
+    )
+    return ReportTable("rare", "Rare classes in held-out bags", caption, headings, tuple(rows))
+
+
 _TABLES = ("board.csv", "folds.csv", "bags.csv")
-_FILES = ("index.html", *_TABLES, "held-out-shares.svg", "bags.svg", "effects.svg")
+_RARE = "rare.csv"
+_FILES = ("index.html", *_TABLES, _RARE, "held-out-shares.svg", "bags.svg", "effects.svg")
 
 
 def demand_own(out: Path) -> None:
@@ -87,11 +116,16 @@ def write_choice(found: MethodChoice, name: str, out: Path) -> Path:
         out.mkdir(parents=True, exist_ok=True)
         for frame, file in zip((found.board, found.folds, found.bags), _TABLES, strict=True):
             replace_file(out / file, frame_as_csv(frame))
+        rare = rare_table(found)
+        if rare is not None:
+            replace_file(out / _RARE, frame_as_csv(found.rare))
         plots = _plots(found, out)
         doubts = _doubts(found)
         warning = "" if doubts is None else doubts.warning
-        replace_file(page, choice_page(name, found.advice, warning, _facts(found), board_table(found), plots))
-        forget_stale(out, [page.name, *_TABLES, *(f"{plot.name}.svg" for plot in plots)])
+        tables = [board_table(found), *([] if rare is None else [rare])]
+        replace_file(page, choice_page(name, found.advice, warning, _facts(found), tables, plots))
+        written = [*_TABLES, *([] if rare is None else [_RARE]), *(f"{plot.name}.svg" for plot in plots)]
+        forget_stale(out, [page.name, *written])
     except OSError as error:
         raise LLPBenchError(f"{str(out)!r} cannot be written: {one_line(error)}. Choose another --out.") from error
     return page
@@ -102,6 +136,7 @@ def _facts(found: MethodChoice) -> dict[str, str]:
     facts = {
         "Advised": found.best,
         "Bags of known counts": f"{len(bags):,}, of {bags['rows'].min():,.0f} to {bags['rows'].max():,.0f} rows",
+        "Held out": "later bags" if found.later else "random bags",
         "Time of all fits": duration(float(found.folds["seconds"].sum())),
     }
     doubts = _doubts(found)

@@ -33,7 +33,7 @@ OWN_DATA = {
     "Rows": ("repeat_column", "weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core"),
     "Method": (
         *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
-        *("seed", "plugin", "refits"),
+        *("time_column", "seed", "plugin", "refits"),
     ),
     "Output": ("interval", "out", "plot", "label"),
     "Format of the files (detected; to set it for one file only, write rows:VALUE or bags:VALUE)": (

@@ -66,9 +66,8 @@ def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
 
     if not isinstance(given["X"], LargeRows):
         return model.fit(**given)
-    rest = {
-        name: value for name, value in given.items() if name not in ("X", "bags", "keep_key", "sample_weight", "labels")
-    }
+    in_memory = ("X", "bags", "keep_key", "sample_weight", "labels", "time")
+    rest = {name: value for name, value in given.items() if name not in in_memory}
     return fit_large(model, given["X"], **rest, say=say)
 
 

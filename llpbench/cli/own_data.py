@@ -60,6 +60,11 @@ _LEARNING_OPTIONS = (
         help="Column of ROWS with known classes of some rows, empty in others.",
     ),
     click.option(
+        "--time-column",
+        metavar="NAME",
+        help="Column of BAGS or ROWS with the time of a bag (number or date): hold out later bags.",
+    ),
+    click.option(
         "--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count. [default: 0]"
     ),
     click.option(
@@ -119,15 +124,17 @@ def _learning(command: Any) -> Any:
         repeat_column: str | None,
         weight_column: str | None,
         label_column: str | None,
+        time_column: str | None,
         noise: float,
         noise_kind: str,
         **others: Any,
     ) -> Any:
-        from llpbench.owndata.bag_files import BagFile
+        from llpbench.owndata.bag_files import BagFile, bag_index
         from llpbench.owndata.column_names import split_names
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.large_fit import LargeRows
-        from llpbench.owndata.row_files import bag_keys, column_of, read_rows, repeated
+        from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
+        from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
 
         load_plugins(plugin)
@@ -137,7 +144,12 @@ def _learning(command: Any) -> Any:
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, others)
             frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
-        people = {"--repeat-column": repeat_column, "--weight-column": weight_column, "--label-column": label_column}
+        people = {
+            "--repeat-column": repeat_column,
+            "--weight-column": weight_column,
+            "--label-column": label_column,
+            "--time-column": time_column,
+        }
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
             raise LLPBenchError(f"{told} and --out-of-core do not go together. Leave one out.")
         decimals = frame.attrs["decimals"]
@@ -153,9 +165,19 @@ def _learning(command: Any) -> Any:
         others_of_rows = [name for name in (weight_column, label_column) if name is not None]
         out += [str(column_of(frame, name, rows).name) for name in others_of_rows]
         with warnings_as_lines(), reading("bags"):
-            table = BagFile(bags, names, **columns, size_column=size_column, form=formats.bags).read()
+            file = BagFile(bags, names, **columns, size_column=size_column, time_column=time_column, form=formats.bags)
+            table = file.read()
         bag_of_row = bag_keys(frame, names, rows)
         key_columns = [str(column_of(frame, name, rows).name) for name in names]
+        times = None
+        if time_column is not None:
+            times = table.pop("time", None)
+            if not (times is not None or has_column(frame, time_column)):
+                raise LLPBenchError(f"--time-column must be a column of {bags} or {rows}, got {time_column!r}.")
+            if has_column(frame, time_column):
+                column = column_of(frame, time_column, rows)
+                out += [str(column.name)] if column.name not in key_columns else []
+                times = time_by_bag(column, bag_index(bag_of_row), f"file {str(rows)!r}") if times is None else times
         if keep_key:
             frame[key_columns] = bag_of_row[names].to_numpy(dtype=object)
         given = {
@@ -172,6 +194,7 @@ def _learning(command: Any) -> Any:
             "keep_key": keep_key,
             "sample_weight": weights,
             "labels": labels,
+            "time": times,
         }
         if large is not None:
             given["X"] = LargeRows(large, key_columns, out, keep_key)
@@ -295,7 +318,12 @@ def fit(
 @_learning
 @click.option("--methods", metavar="NAMES", help="Methods to compare: auto,bag-gp,dllp. [default: six]")
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Parts that bags are split into.")
-@click.option("--repeats", default=2, show_default=True, metavar="N", help="Random splits into parts.")
+@click.option(
+    "--repeats",
+    type=int,
+    metavar="N",
+    help="Random splits into parts. [default: 2; with --time-column 1]",
+)
 @click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Folder of the page.")
 def choose(
     rows: Path,
@@ -303,7 +331,7 @@ def choose(
     read: dict[str, Any],
     methods: str | None,
     folds: int,
-    repeats: int,
+    repeats: int | None,
     seed: int,
     out: Path,
 ) -> int:
@@ -315,7 +343,7 @@ def choose(
     from rich.console import Console
 
     del read
-    from llpbench.cli.choice_files import board_table, demand_own, write_choice
+    from llpbench.cli.choice_files import board_table, demand_own, rare_table, write_choice
     from llpbench.core.files import obstacle
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
@@ -328,7 +356,8 @@ def choose(
     with warnings_as_lines():
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    render_tables([board_table(found)], Console())
+    rare = rare_table(found)
+    render_tables([board_table(found), *([] if rare is None else [rare])], Console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     echo(f"page: {write_choice(found, rows.name, out)}", err=True)

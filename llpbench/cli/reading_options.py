@@ -16,7 +16,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.csv_dialect import FileFormat
 from llpbench.owndata.marks import csv_parts
 
-_ONCE = ("--bags", "--size-column", "--class-column")
+_ONCE = ("--bags", "--size-column", "--class-column", "--time-column")
 """options that a second one would replace"""
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")

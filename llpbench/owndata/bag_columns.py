@@ -11,6 +11,7 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.marks import csv_line
+from llpbench.owndata.times import looks_dated
 
 _FEWEST_BAGS = 5
 """Number of bags from which agreement of a column with all bags is not a coincidence."""
@@ -27,7 +28,7 @@ class BagColumn(UserWarning):
 def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
     """Return a message that names columns that identify bags or repeat their counts; "" if there are none.
 
-    A column of texts with a different value in each bag names bags. A column of numbers repeats counts if it has one
+    Such a text or date differs in nearly every bag. Such a number counts the bags, like the number of a day, or has one
     value in each bag, which is the count or share of a class. `keys` are columns that the user wants as features.
     """
     bags = len(train.sizes)
@@ -40,8 +41,10 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
         if name in keys or len(values) < 2 or not (codes == codes[first][train.bag_of_row]).all():
             continue
         column = frame.iloc[first, place]
-        if not is_numeric(column, "X"):
-            names += [name] * (len(values) == bags)
+        if len(values) >= _NEARLY_ALL * bags and (not is_numeric(column, "X") or _counts_bags(column)):
+            names.append(name)
+        elif not is_numeric(column, "X"):
+            continue
         elif _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
             repeats.append(name)
     told = [f"different values in all bags: {', '.join(map(repr, names))}"] if names else []
@@ -53,6 +56,14 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
         f"some features identify bags ({'; '.join(told)}). They explain the counts without any other feature. To leave "
         f"them out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
+
+
+def _counts_bags(column: pd.Series) -> bool:
+    """Whether numbers of bags run without a gap, or are dates such as 20240331."""
+    values = column.dropna().to_numpy(dtype=np.float64)
+    if not len(values) or (values % 1).any():
+        return False
+    return np.ptp(values) + 1 == len(np.unique(values)) or all(looks_dated(value) for value in values)
 
 
 def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:

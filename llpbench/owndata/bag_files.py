@@ -16,10 +16,12 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.frames import as_text
 from llpbench.owndata.column_names import plain, split_names
+from llpbench.owndata.count_ranges import MOST, read_range
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
-from llpbench.owndata.row_files import FileNote, bag_keys, column_of, read_rows
+from llpbench.owndata.row_files import FileNote, bag_keys, column_of, has_column, read_rows
+from llpbench.owndata.times import time_by_bag
 
 _MOST_MARKS = 5
 
@@ -39,6 +41,8 @@ class BagFile:
     """column with the class, in a table with a line for each bag and class"""
     size_column: str | None = None
     """column with the number of rows of the whole bag"""
+    time_column: str | None = None
+    """column with the time of the bag, unless it is in the file of rows"""
     suppressed: Sequence[str] = ()
     """marks of suppressed numbers, in addition to empty cells"""
     form: FileFormat = AS_IT_SHOWS
@@ -73,11 +77,14 @@ class BagFile:
         found: dict[str, Any] = {"counts" if self.counts else "proportions": given}
         if self.size_column is not None:
             found["sizes"] = self._sizes(frame, keys[list(self.keys)])
+        if self.time_column is not None and has_column(frame, self.time_column):
+            times = column_of(frame, self.time_column, self.path)
+            found["time"] = time_by_bag(times, bag_index(keys[list(self.keys)]), f"file {str(self.path)!r}")
         return found
 
     def _sizes(self, frame: pd.DataFrame, keys: pd.DataFrame) -> pd.Series:
         assert self.size_column is not None
-        bags = pd.Index(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.MultiIndex.from_frame(keys)
+        bags = bag_index(keys)
         sizes = pd.Series(self._numbers(frame, [self.size_column], whole=True).iloc[:, 0].to_numpy(), index=bags)
         repeated = pd.DataFrame({"bag": bags.to_flat_index(), "size": sizes.to_numpy()}).drop_duplicates()
         two = repeated["bag"].duplicated()
@@ -98,16 +105,18 @@ class BagFile:
             name: read_number_text(column, decimal=decimal, missing=missing, known_gaps=False)
             for name, column in columns.items()
         }
-        marks = list(dict.fromkeys(mark for each in found.values() for mark in each.broken))
+        ranges = {name: self._ranges(each, whole=whole) for name, each in found.items()}
+        wrong = {name: each.broken[ranges[name].isna()] for name, each in found.items()}
+        marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
         for name, each in found.items():
-            if len(each.broken):
-                told = f"Fix {'it' if len(each.broken) == 1 else 'them'}"
+            if len(broken := wrong[name]):
+                told = f"Fix {'it' if len(broken) == 1 else 'them'}"
                 if len(marks) <= _MOST_MARKS:
                     told += f", or name what marks suppressed ones: --suppressed {shlex.quote(csv_line(marks))}"
                 raise DataError(
-                    f"file {str(self.path)!r}: {plural(len(each.broken), 'value')} of column {name!r} "
-                    f"{'is no number' if len(each.broken) == 1 else 'are no numbers'}, such as "
-                    f"{each.broken.iloc[0]!r} in row {each.broken.index[0]} (counted from 0). {told}."
+                    f"file {str(self.path)!r}: {plural(len(broken), 'value')} of column {name!r} "
+                    f"{'is no number' if len(broken) == 1 else 'are no numbers'}, such as "
+                    f"{broken.iloc[0]!r} in row {broken.index[0]} (counted from 0). {told}."
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]
@@ -116,10 +125,43 @@ class BagFile:
                     "such columns by --proportions."
                 )
         self._tell(found)
-        return pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
+        numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
+        return self._with_ranges(numbers, {name: each.broken for name, each in found.items()})
+
+    def _ranges(self, column: NumberText, *, whole: bool) -> pd.Series:
+        """Return the ranges among the texts of a column of counts that are no numbers, by line; None for others."""
+        if whole or not self.counts or column.percent:
+            return pd.Series(None, index=column.broken.index, dtype=object)
+        return column.broken.map(read_range).astype(object)
+
+    def _with_ranges(self, numbers: pd.DataFrame, texts: dict[str, pd.Series]) -> pd.DataFrame:
+        """Return numbers with the texts of ranges in their place, and warn of them (`FileNote`)."""
+        number = sum(map(len, texts.values()))
+        if not number:
+            return numbers
+        for name, each in texts.items():
+            numbers[name] = numbers[name].astype(object)
+            numbers.loc[each.index, name] = each.astype(object)
+        name, text = next((name, each.iloc[0]) for name, each in texts.items() if len(each))
+        known = read_range(text)
+        assert known is not None
+        warnings.warn(
+            f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, such "
+            f"as {text!r} in column {name!r}, read as {known.low:g} "
+            f"{f'to {known.high:g}' if known.high < MOST else 'or more'}. To ignore such counts: --suppressed "
+            f"{shlex.quote(csv_line([text]))}.",
+            FileNote,
+            stacklevel=3,
+        )
+        return numbers
 
     def _tell(self, found: dict[str, NumberText]) -> None:
         """Warn (`FileNote`) about the first column with numbers that Python does not read."""
         first = next((name for name, each in found.items() if each.example is not None), None)
         if first is not None:
             warnings.warn(f"file {str(self.path)!r}: {reading_of(first, found[first])}.", FileNote, stacklevel=3)
+
+
+def bag_index(keys: pd.DataFrame) -> pd.Index:
+    """Return the bag of each line of a file."""
+    return pd.Index(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.MultiIndex.from_frame(keys)

@@ -16,11 +16,11 @@ On confounded bags a method that predicts bags well may rank rows wrongly.
 from __future__ import annotations
 
 import contextlib
-import time
 import warnings
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -37,14 +37,18 @@ from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
+from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
-from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
+from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
+from llpbench.owndata.folds import Fold, held_to_trained, later_folds, random_folds, require_classes
 from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.rare import FewPositives
+from llpbench.owndata.rare_bags import held_out_positives
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit
+from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
@@ -85,6 +89,13 @@ class MethodChoice:
     """reasons for the recommendation, in a few sentences"""
     union: LLPClassifier | None
     """`method="auto"`, fitted to all bags; its `doubts_` are part of the advice; None if not compared or failed"""
+    later: bool = False
+    """whether folds are later bags, predicted from earlier ones; else they are random"""
+
+    @property
+    def rare(self) -> pd.DataFrame:
+        """How each method predicts rare classes of held-out bags (`held_out_positives`); empty if no class is rare."""
+        return held_out_positives(self.bags)
 
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
@@ -100,7 +111,8 @@ def choose(
     *,
     methods: str | Sequence[str] | Mapping[str, LLPClassifier] = COMPARED,
     folds: int = 5,
-    repeats: int = 2,
+    repeats: int | None = None,
+    time: Any = None,
     random_state: int = 0,
     progress: bool | Callable[[str], None] = True,
     **given: Any,
@@ -121,7 +133,10 @@ def choose(
     folds
         Number of parts that bags are split into.
     repeats
-        Number of splits.
+        Number of splits. Default: 2, with `time` 1.
+    time
+        Time of each bag, a number or a date: a mapping or series by bag, or an array in ascending order of the bags.
+        Folds are then later bags, each predicted from all earlier ones. Networks also stop by their latest bags.
     random_state
         Seed of the folds and of the methods. The same seed repeats everything but the seconds.
     progress
@@ -152,41 +167,54 @@ def choose(
     candidates = _candidates(methods, random_state)
     if given.get("labels") is not None:
         raise LLPBenchError("labels= is not used in comparisons. Leave it out.")
-    read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks all arguments
+    if time is not None and repeats not in (None, 1):
+        raise LLPBenchError(f"repeats must be 1 with time=, which leaves nothing to chance, got {repeats!r}.")
+    read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
+    times = None if time is None else read_times(time, read.bags_.tolist())
+    if times is None and (told := dated_bags_advice(read.bags_.tolist())):
+        warnings.warn(told, DatedBags, stacklevel=2)
     frame = as_frame(X).drop(columns=read.key_features_)
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     copies = read._repeats
+    ranges = read._ranges
+    if ranges is not None:  # bags of ranges are learned from, and never judged by
+        found = found.copy()
+        found[ranges.bags] = np.nan
     if copies is not None:
         frame, of_row = frame.iloc[copies.places], of_row[copies.places]
         found = copies.counts(found, noisy=bool(noise.get("noise")))
         noise |= {"noise": noise["noise"] * copies.ratio} if "noise" in noise else {}
-    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
-    parts = list(random_folds(found, folds, repeats, random_state))
-    _demand_classes(found, parts, read.classes_.tolist())
+    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, times, ranges)
+    if times is None:
+        parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
+    else:
+        parts = list(later_folds(found, times, folds))
+    ratio = held_to_trained(parts, found)
+    require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
     rows, predicted, failures = [], [], dict[str, str]()
     with ComparisonProgress(progress, len(parts)) as shown:
         fits = {name: len(parts) + (name == union) for name in candidates}
-        left = RemainingFits(fits, {}, 1.0) if shown.silent else bagged.tried(candidates, fits, folds, random_state)
+        left = RemainingFits(fits, {}, 1.0) if shown.silent else bagged.tried(candidates, fits, parts, random_state)
         shown.say(f"{plural(len(parts), 'fold')} of {plural(len(candidates), 'method')}: {left.text}")
-        for repeat, fold, held in parts:
+        for part in parts:
             for number, (name, candidate) in enumerate({**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}.items()):
                 if name in failures:
                     continue
                 shown.fitting(name, left.seconds, number / len(candidates))
-                clock = time.perf_counter()
+                clock = perf_counter()
                 try:
-                    scores, shares = bagged.judged(candidate, held)
+                    scores, shares = bagged.judged(candidate, part)
                 except Exception as error:
                     failures[name] = _reason(error)
                     left.drop(name)
                     _require_any(candidates, failures)
                     continue
-                rows.append({"repeat": repeat, "fold": fold, "method": name, **scores})
+                rows.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
                 predicted.append(shares.assign(method=name))
                 if name in candidates:
-                    left.took(name, time.perf_counter() - clock)
+                    left.took(name, perf_counter() - clock)
             shown.fold(left.seconds)
         fitted = None
         if union is not None and union not in failures:
@@ -198,9 +226,11 @@ def choose(
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
     reference = union if union in candidates else _leader(by_fold, candidates)
-    board = compared(by_fold, reference, DECIDES)
-    unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES))}
+    board = compared(by_fold, reference, DECIDES, ratio)
+    unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES, ratio))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
+    if times is not None:
+        advice += " Held-out bags were later than the bags that methods learned from."
     if reference != union:
         advice += f" auto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
@@ -210,7 +240,8 @@ def choose(
     predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
     places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
     places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
-    return MethodChoice(board.reset_index(drop=True), by_fold, places, reference, best, advice, fitted)
+    board = board.reset_index(drop=True)
+    return MethodChoice(board, by_fold, places, reference, best, advice, fitted, later=times is not None)
 
 
 def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
@@ -231,16 +262,19 @@ def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> 
         raise LLPBenchError(f"every method failed. {told}")
 
 
-def compared(folds: pd.DataFrame, reference: str, criterion: str) -> pd.DataFrame:
-    """Return the board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion."""
+def compared(folds: pd.DataFrame, reference: str, criterion: str, ratio: float | None = None) -> pd.DataFrame:
+    """Return the board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion.
+
+    `ratio`: held-out to training bags; None: folds are parts of all bags.
+    """
     sign = 1.0 if CRITERIA[criterion].maximise else -1.0
     means = folds.drop(columns=["repeat", "fold"]).groupby("method", sort=False).mean()
     scores = folds.pivot(index=["repeat", "fold"], columns="method", values=criterion)
-    parts = folds["fold"].nunique()
+    ratio = 1 / (folds["fold"].nunique() - 1) if ratio is None else ratio
     others = max(scores.shape[1] - (2 if YARDSTICK in scores else 1), 1)
     for name in means.index:
         gains = sign * (scores[name] - scores[reference]).to_numpy()
-        difference = corrected(gains, 1 / (parts - 1), others)
+        difference = corrected(gains, ratio, others)
         means.loc[name, ["gain", "low", "high"]] = difference.mean, difference.low, difference.high
     return means.sort_values(criterion, ascending=sign < 0, kind="stable").reset_index()
 
@@ -321,15 +355,21 @@ class _Bagged:
         counts: FloatArray,
         classes: list[Hashable],
         noise: Mapping[str, Any],
+        times: FloatArray | None,
+        ranges: CountRanges | None,
     ) -> None:
-        """Set rows, the bag of each row (-1: none), counts of bags, and further arguments of `fit`."""
+        """Set rows, the bag of each row (-1: none), counts and times of bags, and further arguments of `fit`."""
         self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
+        self._times, self._ranges = times, ranges
 
     def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """Return a candidate fitted to the `chosen` bags [bags]."""
         frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
-        table = pd.DataFrame(self._counts[chosen], index=np.flatnonzero(chosen), columns=self._classes)
+        table = self._table(chosen)
         model: LLPClassifier = clone(candidate)
+        given = dict(self._noise)
+        if self._times is not None and is_network(model._method):
+            given["time"] = pd.Series(self._times[chosen], index=table.index)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` has them
             warnings.simplefilter("ignore", SamePredictions)  # the yardstick ties with them
@@ -339,8 +379,18 @@ class _Bagged:
             warnings.simplefilter("ignore", NumbersAsText)
             warnings.simplefilter("ignore", FewPositives)
             warnings.simplefilter("ignore", ExtremeValues)
-            model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
+            model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **given)
         return model
+
+    def _table(self, chosen: Any) -> pd.DataFrame:
+        """Counts of the chosen bags, ranges as texts."""
+        table = pd.DataFrame(self._counts, columns=self._classes)
+        if self._ranges is not None:
+            table = table.astype(object)
+            rows = np.bincount(self._of_row[self._of_row >= 0], minlength=len(table))
+            for bag, low, high in zip(self._ranges.bags, self._ranges.low, self._ranges.high, strict=True):
+                table.iloc[bag] = [f"{rows[bag] - high:f}-{rows[bag] - low:f}", f"{low:f}-{high:f}"]
+        return table[chosen]
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
         """Return all rows, without columns that have no value in the `chosen` bags, which `fit` rejects."""
@@ -348,33 +398,32 @@ class _Bagged:
         return self._frame.loc[:, known.to_numpy()]
 
     def tried(
-        self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], folds: int, seed: int
+        self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], parts: Sequence[Fold], seed: int
     ) -> RemainingFits:
         """Return estimated seconds of some fits, from a trial of each candidate on an eighth of the bags."""
         known = np.flatnonzero(~np.isnan(self._counts).any(axis=1))
         chosen = np.zeros(len(self._counts), dtype=bool)
         some = min(max(len(known) // _TRIED, _FEWEST_TRIED), len(known))
         chosen[generator(seed, "bags of trials").choice(known, some, replace=False)] = True
-        inside = self._of_row >= 0
-        ratio = (1 - 1 / folds) * inside.sum() / np.append(chosen, False)[self._of_row].sum()
+        rows = np.bincount(self._of_row[self._of_row >= 0], minlength=len(chosen))
+        ratio = np.mean([rows[part.train].sum() for part in parts]) / rows[chosen].sum()
         trials = {}
         for name, candidate in candidates.items():
-            clock = time.perf_counter()
+            clock = perf_counter()
             with contextlib.suppress(Exception):  # perhaps too few bags; the first fold shows it
                 self.fitted(candidate, chosen)
-                trials[name] = time.perf_counter() - clock
+                trials[name] = perf_counter() - clock
         return RemainingFits(fits, trials, float(ratio))
 
-    def judged(self, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
-        """Return criteria of a candidate on the held-out bags `held`, and their predicted shares.
+    def judged(self, candidate: LLPClassifier, part: Fold) -> tuple[dict[str, float], pd.DataFrame]:
+        """Return criteria of a candidate on the held-out bags of a fold, and their predicted shares.
 
         Predictions are mixed with uniform ones (`choose`).
         """
-        chosen = np.ones(len(self._counts), dtype=bool)
-        chosen[held] = False
-        clock = time.perf_counter()
+        chosen, held = part.train, part.held
+        clock = perf_counter()
         model = self.fitted(candidate, chosen)
-        seconds = time.perf_counter() - clock
+        seconds = perf_counter() - clock
         place = np.full(len(chosen) + 1, -1, dtype=np.int64)
         place[held] = np.arange(len(held))
         rows = np.flatnonzero(place[self._of_row] >= 0)
@@ -402,38 +451,6 @@ class _Bagged:
             for number, label in enumerate(self._classes)
         ]
         return {**scores, "seconds": seconds}, pd.concat(shares)
-
-
-def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[tuple[int, int, IntArray]]:
-    """Return repeat, fold, and held-out bags (with known counts) of each part."""
-    for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("random_state", seed, 0)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
-    known = np.flatnonzero(~np.isnan(counts).any(axis=1))
-    if len(known) < max(folds, 4):
-        raise LLPBenchError(
-            f"{folds} folds need at least {max(folds, 4)} bags with known counts, got {len(known)}. Choose fewer "
-            "folds, or give more bags."
-        )
-    for repeat in range(repeats):
-        shuffled = generator(seed, "folds of bags", repeat).permutation(known)
-        for fold, held in enumerate(np.array_split(shuffled, folds)):
-            yield repeat, fold, np.sort(held)
-
-
-def _demand_classes(counts: FloatArray, parts: Sequence[tuple[int, int, IntArray]], classes: list[Hashable]) -> None:
-    """Raise `LLPBenchError` if the training bags of a fold have a single class."""
-    has = counts > 0  # [bags, classes]; False for suppressed bags
-    for _, _, held in parts:
-        left = np.delete(has, held, axis=0).any(axis=0)
-        if left.sum() < 2 <= has.any(axis=0).sum():
-            rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
-            known = int((~np.isnan(counts).any(axis=1)).sum())
-            raise LLPBenchError(
-                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} known ones: "
-                f"without a fold only {classes[int(left.argmax())]!r} is left to learn from. Give more bags with "
-                f"{classes[rare]!r}."
-            )
 
 
 def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:

@@ -12,12 +12,13 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import BaggedRows, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
+from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
     DoubtfulFit,
@@ -28,11 +29,19 @@ from llpbench.owndata.doubts import (
     sameness_warning,
 )
 from llpbench.owndata.fitted import FittedClassifier, as_objects
-from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, NetworkTraining, fit_members, numbers_for
+from llpbench.owndata.fitting import (
+    YARDSTICK,
+    NetworkPredictor,
+    NetworkTraining,
+    fit_members,
+    is_network,
+    numbers_for,
+)
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.selecting import by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
-from llpbench.owndata.training_set import read_training_set
+from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
+from llpbench.owndata.training_set import TrainingSet, read_training_set
 
 _TRIED = 100
 """Number of rows that a newly fitted method must be able to predict."""
@@ -87,7 +96,7 @@ class LLPClassifier(FittedClassifier):
     bags_
         Labels of the bags of `fit`.
     bag_counts_
-        [bags, classes] counts, NaN if suppressed.
+        [bags, classes] counts, NaN if suppressed; expected counts of ranges.
     bag_sizes_
         [bags] numbers of rows, or sums of their weights.
     left_out_
@@ -114,6 +123,8 @@ class LLPClassifier(FittedClassifier):
     >>> model.predict_proba(people[:2]).shape
     (2, 2)
     """
+
+    _ranges: CountRanges | None
 
     def __init__(
         self,
@@ -168,6 +179,7 @@ class LLPClassifier(FittedClassifier):
         keep_key: bool = False,
         sample_weight: Any = None,
         labels: Any = None,
+        time: Any = None,
     ) -> Self:
         """Fit the method to rows in bags.
 
@@ -186,6 +198,9 @@ class LLPClassifier(FittedClassifier):
             - a frame by bag with a column for each class
             - a series by bag and class, in which a missing class has 0
             - an array in ascending order of the bags
+
+            With two classes, counts may be ranges: "1-9", "<10" (from 0), "5+". The method is then fitted two or three
+            more times to find their expected counts.
         classes
             Names of the classes in the order of the columns, if these have no names. The last of two classes is the
             positive one. Default: names of the columns (for a single column `late`: "not late" and "late"), else 0, 1,
@@ -218,8 +233,12 @@ class LLPClassifier(FittedClassifier):
             weights are rounded up or down (docs/own-data.md). A column of X with the name and values of this series is
             not a feature.
         labels
-            [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of its own and
-            is removed from its old bag and from that bag's counts.
+            [rows] known labels of some rows, None or NaN for all others. Each is learned from as a bag of one row, and
+            is taken out of its bag and of its counts.
+        time
+            Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
+            mapping or series by bag, or an array in ascending order of the bags. Other methods hold out no bags;
+            compare them on later bags with `choose`.
 
         Raises
         ------
@@ -239,7 +258,16 @@ class LLPClassifier(FittedClassifier):
             A network, or a direct method, gives all rows the same probabilities.
         DoubtfulFit
             The bags show that "auto" may be wrong about rows.
+        DatedBags
+            Labels of bags look like dates, and a network holds out random bags.
         """
+        if time is not None and not is_network(self._method):
+            raise LLPBenchError(
+                f"time= needs a network, which holds out bags, got method {self.method!r}. Leave it out, or compare "
+                "methods on later bags with choose."
+            )
+        if time is not None and labels is not None:
+            raise LLPBenchError("time= and labels= do not go together. Leave one of them out.")
         given = read_training_set(
             X,
             bags,
@@ -258,11 +286,17 @@ class LLPClassifier(FittedClassifier):
             keep_key=keep_key,
             numbers=numbers_for(self._method, self.encoder, self.numbers),
         )
+        if given.ranges is not None:
+            with self._threads(len(given.known.bag_of_row)):
+                given = self._with_expected_counts(given)
         columns, train, known = given.columns, given.train, given.known
+        times = None if time is None else read_times(time, given.bags)
+        if times is None and is_network(self._method) and (told := dated_bags_advice(given.bags)):
+            warnings.warn(told, DatedBags, stacklevel=2)
         number = len(given.classes)
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
-            predictor = self._fitted(train, columns.cardinalities)
+            predictor = self._fitted(train, columns.cardinalities, times=times)
             step = -(-len(train.bag_of_row) // _TRIED)
             tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
             rare, evidence = is_rare(known), None
@@ -296,8 +330,9 @@ class LLPClassifier(FittedClassifier):
         self.distinct_rows_ = None if same is None else len(same.first)
         self._columns, self._predictor = columns, predictor
         self._known = known
-        self._table = None if sampled or as_shares else by_bag(proportions, counts)
-        self._of_rows = not (sampled or as_shares)
+        self._ranges = given.ranges
+        self._table = None if sampled or as_shares or given.ranges else by_bag(proportions, counts)
+        self._of_rows = not (sampled or as_shares or given.ranges)
         self.reading_ = {}
         self._of_known_bags = None  # computed on first use
         self._held_out = held_out
@@ -307,7 +342,20 @@ class LLPClassifier(FittedClassifier):
             warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
         return self
 
-    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
+    def _with_expected_counts(self, given: TrainingSet) -> TrainingSet:
+        """Return the training set with expected counts of bags whose counts are ranges."""
+        held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
+        if held_out is None or not len(given.ranges_of_known().bags):
+            return given
+        return given.with_expected(expected_counts(given.known, given.ranges_of_known(), held_out))
+
+    def _fitted(
+        self,
+        train: BaggedRows,
+        cardinalities: tuple[int, ...],
+        ensemble: int | None = None,
+        times: FloatArray | None = None,
+    ) -> Predictor:
         training = NetworkTraining(
             encoder=self.encoder,
             encoder_params=self.encoder_params or {},
@@ -317,6 +365,7 @@ class LLPClassifier(FittedClassifier):
             validation=self.validation,
             device=self.device,
             numbers=numbers_for(self._method, self.encoder, self.numbers),
+            times=times,
         )
         return fit_members(
             self._method,

@@ -55,7 +55,7 @@ class MeanPredictor:
         return np.asarray(np.mean([member(rows) for member in self.members], axis=0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkTraining:
     """Settings of the training of a network. They are checked for direct methods, too."""
 
@@ -68,6 +68,8 @@ class NetworkTraining:
     """share of the bags that are held out to choose the epoch"""
     device: str
     numbers: str
+    times: FloatArray | None = None
+    """[bags] time of each bag; the latest are held out. None: random ones"""
 
 
 def method_on_bags(name: str) -> Any:
@@ -76,6 +78,11 @@ def method_on_bags(name: str) -> Any:
     if declared.supervision != "bags":
         raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
     return declared
+
+
+def is_network(method: str) -> bool:
+    """Return whether a method holds out bags to choose an epoch."""
+    return not issubclass(method_on_bags(method), DirectMethod)
 
 
 def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
@@ -218,8 +225,8 @@ def _fit_networks(
     seed: int,
     training: NetworkTraining,
 ) -> NetworkPredictor:
-    """Train networks together. Each keeps the epoch that predicts proportions of held-out bags best (KL)."""
-    held = _held_out(bags, training.validation, seed)
+    """Trained together, each stopped where the proportions of bags that are held out are met best (KL)."""
+    held = _held_out(bags, training.validation, seed, training.times)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
     every = np.arange(len(validation.sizes))
     index = validation.padded(every, int(validation.sizes.max()))
@@ -280,8 +287,8 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
     )
 
 
-def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
-    """Return a random part of the known bags [bags]."""
+def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | None = None) -> Any:
+    """[bags] bool: some of the known ones, at random or the latest."""
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
@@ -293,8 +300,23 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
     largest = max(MOST_PADDED // (number * bags.counts.shape[1]), np.sort(bags.sizes[known])[number - 1])
     held = np.zeros(len(bags.sizes), dtype=bool)
     small = known[bags.sizes[known] <= largest]
+    if times is not None:
+        held[small[times[small] >= _first_held_out(times[small], number)]] = True
+        if not held.any() or (~held[known]).sum() < 2:
+            raise LLPBenchError(
+                f"time= needs at least 2 bags earlier than those held out, got {len(np.unique(times[known]))} "
+                f"different times of {len(known)} bags. Leave it out."
+            )
+        return held
     held[generator(seed, "held-out bags").choice(small, number, replace=False)] = True
     return held
+
+
+def _first_held_out(times: FloatArray, number: int) -> float:
+    """The time from which bags are held out, so that these are about `number`, and never all."""
+    moments = np.unique(times)
+    later = np.array([(times >= moment).sum() for moment in moments[1:]])
+    return float(moments[1:][np.abs(later - number).argmin()] if len(later) else np.inf)
 
 
 def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:

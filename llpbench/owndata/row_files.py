@@ -390,6 +390,11 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
     return frame.iloc[:, known.index(column)]
 
 
+def has_column(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a table has a column of a name, as `column_of` finds it."""
+    return matching_column(name, [str(column) for column in frame.columns]) is not None
+
+
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
     """Return the columns that name the bag of a row, as texts, because two files may have different types.
 

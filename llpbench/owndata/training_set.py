@@ -17,6 +17,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.bag_columns import BagColumn, bag_column_warning
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
+from llpbench.owndata.count_ranges import CountRanges, first_guess, ranged_counts, read_ranges
 from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
@@ -53,6 +54,23 @@ class TrainingSet:
     keys: Sequence[str]
     """columns of X that name bags or hold weights and are not features"""
     left_out: dict[str, int]
+    ranges: CountRanges | None = None
+    """bags whose counts are ranges, in rows of `train`; their `counts` are a first guess"""
+
+    def with_expected(self, expected: FloatArray) -> TrainingSet:
+        """Return the same with expected counts [ranges] of the last class in rows of `train`."""
+        assert self.ranges is not None
+        bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.counts.copy()
+        size = self.train.sizes[bags]
+        counts[bags] = np.column_stack([size - expected, expected])
+        people[bags] = counts[bags] * (self.sizes[bags] / size)[:, None]
+        train = replace(self.train, counts=counts)
+        return replace(self, train=train, known=train.where_known(), counts=people)
+
+    def ranges_of_known(self) -> CountRanges:
+        """Return the ranges with bags numbered as in `known`."""
+        assert self.ranges is not None
+        return replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[self.ranges.bags])
 
     @property
     def classes(self) -> list[Hashable]:
@@ -89,6 +107,17 @@ def read_training_set(
         raise LLPBenchError(f"noise= needs counts of the rows in X, got {given}. Leave one out.")
     if as_shares and counts is None:
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
+    ranged = ranged_counts(counts)
+    if ranged is not None:
+        _require_plain(
+            {
+                "sampled=True": sampled,
+                "as_shares=True": as_shares,
+                "noise=": deviation > 0,
+                "labels=": labels is not None,
+            }
+        )
+        counts = ranged.known
     of_bags = read_bag_labels(bags, X, read_weights(sample_weight, X))
     table = read_bag_table(proportions, counts, of_bags, sizes)
     if not (deviation or as_shares):
@@ -104,7 +133,13 @@ def read_training_set(
     hint, suppress = repeat_hint(frame, of_bags, table, sampled), impossible == "suppress"
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
-    suppressed = table.suppressed(of_bags)
+    suppressed, ranges = table.suppressed(of_bags), None
+    if ranged is not None:
+        ranges, impossible_ranges = read_ranges(ranged, of_bags, table, order, suppress)
+        size = np.asarray(of_bags.sizes, dtype=np.float64)
+        guess = first_guess(found, size, ranges)
+        found[ranges.bags] = np.column_stack([size[ranges.bags] - guess, guess])
+        suppressed -= len(ranges.bags) + impossible_ranges
     left_out = {
         "rows": len(frame) - len(inside),
         "bags": len(table.names) - len(of_bags.names),
@@ -137,6 +172,7 @@ def read_training_set(
     if copies is not None:
         noise = deviation * copies.ratio
         train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
+        ranges = None if ranges is None else ranges.scaled(train.sizes / np.asarray(of_bags.sizes, dtype=np.float64))
     known = train.where_known()
     if len(known.sizes) < 2:
         raise LLPBenchError(
@@ -168,7 +204,14 @@ def read_training_set(
         nameless=nameless,
         keys=keys,
         left_out=left_out,
+        ranges=ranges,
     )
+
+
+def _require_plain(given: dict[str, bool]) -> None:
+    """Raise `LLPBenchError` for an argument that does not go together with ranges."""
+    if other := next((name for name, there in given.items() if there), None):
+        raise LLPBenchError(f"counts as ranges and {other} do not go together. Leave one of them out.")
 
 
 def key_columns(frame: pd.DataFrame, bags: Any) -> list[str]:

@@ -19,16 +19,21 @@ table.choice { width: max-content; min-width: 100%; }
 
 
 def choice_page(
-    name: str, advice: str, warning: str, facts: Mapping[str, str], table: ReportTable, plots: Sequence[Plot]
+    name: str,
+    advice: str,
+    warning: str,
+    facts: Mapping[str, str],
+    tables: Sequence[ReportTable],
+    plots: Sequence[Plot],
 ) -> str:
-    """The page: what is advised and warned of ("": nothing), the facts it rests on, the board, and plots."""
+    """The page: what is advised and warned of ("": nothing), the facts it rests on, board and other tables, plots."""
     style = read_part(STYLE) + _OWN_STYLE
     page = template("choice.html").render(
         name=name,
         advice=advice,
         warning=warning,
         facts=facts,
-        table=table,
+        tables=tables,
         plots=plots,
         style=style,
         policy=content_policy(style, ""),

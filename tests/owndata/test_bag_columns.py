@@ -31,6 +31,9 @@ def fit(column: Any, **given: Any) -> LLPClassifier:
     ("column", "what"),
     [
         ([f"district {bag}" for bag in OF_ROW], "different values"),
+        ([f"day {max(bag, 1)}" for bag in OF_ROW], "different values"),
+        (100 + OF_ROW, "different values"),
+        (20240101 + OF_ROW + 90 * (OF_ROW > 9), "different values"),
         (YES[OF_ROW], "counts or shares"),
         ((SIZE - YES)[OF_ROW], "counts or shares"),
         ((YES / SIZE)[OF_ROW].round(2), "counts or shares"),
@@ -47,6 +50,7 @@ def test_a_column_of_the_bags_is_named(column: Any, what: str) -> None:
     [
         INCOME[OF_ROW],
         SIZE[OF_ROW],
+        1000 + OF_ROW**2,
         [f"county {bag // 2}" for bag in OF_ROW],
         [f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)],
     ],

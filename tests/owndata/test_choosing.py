@@ -23,11 +23,11 @@ from llpbench.owndata.choosing import (
     choose,
     compared,
     corrected,
-    random_folds,
 )
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
+from llpbench.owndata.folds import random_folds
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
@@ -59,8 +59,8 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
     found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1, folds=4)
     by_fold = found.folds[found.folds["method"] == LINEAR[0]]
     folds = random_folds(table.to_numpy(dtype=float), 4, 1, 0)
-    for (_, given), (_, _, held) in zip(by_fold.iterrows(), folds, strict=True):
-        names = table.index[held]
+    for (_, given), fold in zip(by_fold.iterrows(), folds, strict=True):
+        names = table.index[fold.held]
         out = np.isin(bags, names)
         model = LLPClassifier(LINEAR[0]).fit(frame[~out], bags[~out], counts=table.drop(names))
         uniform = 1 / (2 * np.sum(~out))

@@ -34,7 +34,7 @@ def test_the_page_leaves_its_file_for_nothing(classes: int, tmp_path: Path, chro
     headings = (Heading("method", numeric=False), *(Heading(f"criterion {place}") for place in range(6)))
     row = (text(HOSTILE, strong=True), *(number(0.5) for _ in range(6)))
     page = choice_page(
-        HOSTILE, "Take it.", "Beware.", {"Bags": "30"}, ReportTable("n", "T", "C", headings, (row,)), plots
+        HOSTILE, "Take it.", "Beware.", {"Bags": "30"}, [ReportTable("n", "T", "C", headings, (row,))], plots
     )
     resize(chrome, 390)
     prefer(chrome, "dark")

@@ -1,0 +1,242 @@
+"""Counts known only as ranges, such as small cells of official tables: "1-9", "<10", "5+".
+
+A range gets its expected count. Without features all bags have one distribution: the number of positives of a bag is
+beta-binomial. Its mean and overdispersion maximise the likelihood, in which a range counts as the probability of all
+numbers in it. Then every bag is predicted by models that were fitted without it, and the logit of the mean of a bag
+becomes a + s z, z that of its mean prediction. a, s and the overdispersion maximise the likelihood again. The final fit
+learns from the expected count given its range.
+
+This is one step of EM whose expectations come from held-out predictions: a model that has seen a count would repeat it.
+The final fit takes expected counts for known ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import betaln, expit, gammaln, logit, logsumexp
+
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
+from llpbench.data.bag_tables import BagLabels, BagTable, read_bag_table
+
+_NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
+_BETWEEN = re.compile(rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}")
+_BELOW = re.compile(rf"(?:<|under|below|less than|fewer than)\s*{_NUMBER}")
+_UP_TO = re.compile(rf"(?:<=|\u2264|up to)\s*{_NUMBER}")
+_FROM = re.compile(rf"(?:>=|\u2265)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|or more)")
+_ABOVE = re.compile(rf"(?:>|over|more than)\s*{_NUMBER}")
+MOST = 1e15
+"""upper end of a range that has none"""
+_POINTS = 257
+"""numbers of a range that are summed over; of a larger one some stand for their neighbours"""
+_LEAST = 1e-6
+
+
+class Range(NamedTuple):
+    """Both ends are possible."""
+
+    low: float
+    high: float
+
+
+def read_range(value: Any) -> Range | None:
+    """Return the range that a text states, None for anything else."""
+    if not isinstance(value, str):
+        return None
+    text = value.strip().lower()
+
+    def numbers(pattern: re.Pattern[str]) -> list[float]:
+        found = pattern.fullmatch(text)
+        return [] if found is None else [float(each.replace(",", "")) for each in found.groups() if each is not None]
+
+    if ends := numbers(_BETWEEN):
+        return Range(*ends) if ends[0] <= ends[1] else None
+    if ends := numbers(_BELOW):
+        return Range(0.0, np.ceil(ends[0]) - 1) if ends[0] > 0 else None
+    if ends := numbers(_UP_TO):
+        return Range(0.0, ends[0])
+    if ends := numbers(_FROM):
+        return Range(ends[0], MOST)
+    if ends := numbers(_ABOVE):
+        return Range(np.floor(ends[0]) + 1, MOST)
+    return None
+
+
+@dataclass(frozen=True)
+class RangedCounts:
+    """Counts in the form in which they were given, with numbers instead of ranges."""
+
+    known: Any
+    """NaN for ranges"""
+    low: Any
+    high: Any
+
+
+def ranged_counts(counts: Any) -> RangedCounts | None:
+    """Return counts without their ranges; None if there are no ranges."""
+    found: list[Range] = []
+
+    def pick(choose: Callable[[Range], float]) -> Any:
+        def of(value: Any) -> Any:
+            known = read_range(value)
+            if known is None:
+                return value
+            found.append(known)
+            return choose(known)
+
+        return _cells(counts, of)
+
+    known = pick(lambda _: np.nan)
+    return RangedCounts(known, pick(lambda each: each.low), pick(lambda each: each.high)) if found else None
+
+
+def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
+    """Return `given` with `of` applied to each cell; what has none is returned as it is."""
+    if isinstance(given, Mapping):
+        return {name: _cells(value, of) for name, value in given.items()}
+    if isinstance(given, pd.DataFrame):
+        return given.apply(lambda column: _cells(column, of))
+    if isinstance(given, pd.Series):
+        return given if pd.api.types.is_numeric_dtype(given) else given.astype(object).map(of)
+    if isinstance(given, list | tuple):
+        return [_cells(each, of) for each in given]
+    if isinstance(given, np.ndarray):
+        return given if given.dtype.kind in "biuf" else [_cells(each, of) for each in given.tolist()]
+    return of(given)
+
+
+@dataclass(frozen=True, eq=False)
+class CountRanges:
+    """The bags whose counts are ranges."""
+
+    bags: IntArray
+    """[ranges] which bag"""
+    low: FloatArray
+    """[ranges] fewest rows of the last class, in ascending order of classes"""
+    high: FloatArray
+
+    def scaled(self, factor: FloatArray) -> CountRanges:
+        """Return ranges in other units, `factor` [bags] of them for one."""
+        return replace(self, low=self.low * factor[self.bags], high=self.high * factor[self.bags])
+
+
+def read_ranges(
+    given: RangedCounts, labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
+) -> tuple[CountRanges, int]:
+    """Return the ranges of bags, and the number of bags left out.
+
+    `table` holds the known counts; `order`: places of the ascending classes in it.
+
+    With two columns, each says something of the other, since they add up to the rows of a bag. Raises `LLPBenchError`
+    for more than two classes, and for ranges that no number of rows meets, unless `suppress` leaves these out.
+    """
+    if len(order) != 2:
+        raise LLPBenchError(f"counts as ranges need two classes, got {len(order)}. Give NaN for them.")
+    low, high = (_two_columns(each, labels, table) for each in (given.low, given.high))
+    size = np.asarray(labels.sizes, dtype=np.float64)
+    if table.values.shape[1] == 1:  # of the last class named
+        low, high = (np.column_stack([size - other[:, 1], one[:, 1]]) for one, other in ((low, high), (high, low)))
+    low, high = low[:, list(order)], high[:, list(order)]
+    least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
+    most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
+    known = {name for name, values in zip(table.names, table.values, strict=True) if not np.isnan(values).any()}
+    ranged = np.array([name not in known for name in labels.names]) & ~np.isnan(least) & ~np.isnan(most)
+    off = ranged & (least > most)
+    if off.any() and not suppress:
+        bag = int(off.argmax())
+        raise LLPBenchError(
+            f"the counts of bag {labels.names[bag]!r} are ranges that its {size[bag]:,.10g} rows cannot meet; so in "
+            f"{plural(int(off.sum()), 'bag')}. Correct them, or give impossible='suppress'."
+        )
+    bags = np.flatnonzero(ranged & ~off)
+    return CountRanges(bags, least[bags], most[bags]), int(off.sum())
+
+
+def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
+    """Return one end of all counts [bags, 2], NaN where suppressed; of a single column in the last one."""
+    values = read_bag_table(None, given, labels)
+    place = {name: index for index, name in enumerate(values.names)}
+    at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
+    columns = values.values if table.columns is None or values.columns is None else _as_in(values, table)
+    found = np.where((at >= 0)[:, None], columns[at], np.nan)
+    return np.asarray(np.column_stack([np.full(len(found), np.nan), found]) if found.shape[1] == 1 else found)
+
+
+def _as_in(values: BagTable, table: BagTable) -> FloatArray:
+    """Return columns in the order of those of another table."""
+    assert values.columns is not None
+    assert table.columns is not None
+    return values.values[:, [values.columns.index(column) for column in table.columns]]
+
+
+def first_guess(counts: FloatArray, sizes: FloatArray, ranges: CountRanges) -> FloatArray:
+    """Return expected counts [ranges] of the last class without features. `counts` [bags, 2], NaN if unknown."""
+    return _Likelihood(counts, sizes, ranges).expected(None)
+
+
+def expected_counts(known: BaggedRows, ranges: CountRanges, held_out: FloatArray) -> FloatArray:
+    """Return expected counts [ranges] of the last class, from predictions [rows, 2] by models without a row's bag."""
+    mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
+    return _Likelihood(known.counts, known.sizes.astype(np.float64), ranges).expected(
+        logit(mean.clip(_LEAST, 1 - _LEAST))
+    )
+
+
+class _Likelihood:
+    """Beta-binomial likelihood of counts, some of them ranges."""
+
+    def __init__(self, counts: FloatArray, sizes: FloatArray, ranges: CountRanges) -> None:
+        exact = np.asarray(~np.isnan(counts).any(axis=1))
+        exact[ranges.bags] = False
+        self._exact = np.flatnonzero(exact)
+        self._counts, self._sizes, self._ranges = counts[self._exact, 1].clip(min=0), sizes, ranges
+        width = ranges.high - ranges.low
+        points = int(min(width.max(initial=0.0) + 1, _POINTS))
+        steps = np.arange(points)
+        inside = ranges.low[:, None] + steps * np.maximum(width / max(points - 1, 1), 1.0)[:, None]
+        self._points = np.minimum(inside, ranges.high[:, None])  # [ranges, points]
+        self._outside = inside > ranges.high[:, None] + 1e-9
+
+    def expected(self, logits: FloatArray | None) -> FloatArray:
+        """Return expected counts [ranges], given logits of mean predictions [bags]."""
+        centre = float(logit(np.clip(self._share(), 1e-4, 1 - 1e-4)))
+        away = np.zeros(len(self._sizes)) if logits is None else logits - logits.mean()
+        start, bounds = [centre, 0.0 if logits is None else 1.0, np.log(50.0)], [(-15, 15), (0, 1.5), (-1, 14)]
+        if logits is None:
+            bounds[1] = (0, 0)
+        found = minimize(lambda t: -self._value(t, away), start, bounds=bounds, method="L-BFGS-B").x
+        weights = self._of_ranges(found, away)
+        return np.asarray((np.exp(weights - logsumexp(weights, axis=1, keepdims=True)) * self._points).sum(axis=1))
+
+    def _share(self) -> float:
+        middle = (self._ranges.low + self._ranges.high) / 2
+        total = self._sizes[self._exact].sum() + self._sizes[self._ranges.bags].sum()
+        return float((self._counts.sum() + middle.sum()) / max(total, 1.0))
+
+    def _value(self, t: FloatArray, away: FloatArray) -> float:
+        exact = _beta_binomial(self._counts, self._sizes[self._exact], t[0] + t[1] * away[self._exact], t[2])
+        return float(exact.sum() + logsumexp(self._of_ranges(t, away), axis=1).sum())
+
+    def _of_ranges(self, t: FloatArray, away: FloatArray) -> FloatArray:
+        """[ranges, points] log probabilities, -inf outside a range"""
+        bags = self._ranges.bags
+        logits = (t[0] + t[1] * away[bags])[:, None]
+        found = _beta_binomial(self._points, self._sizes[bags][:, None], logits, t[2])
+        return np.asarray(np.where(self._outside, -np.inf, found))
+
+
+def _beta_binomial(count: FloatArray, size: FloatArray, logits: FloatArray, log_precision: float) -> FloatArray:
+    """Return log probabilities; counts and sizes need not be whole."""
+    share, precision = expit(logits), np.exp(log_precision)
+    one, other = share * precision + 1e-9, (1 - share) * precision + 1e-9
+    rest = np.maximum(size - count, 0.0)
+    choose = gammaln(size + 1) - gammaln(count + 1) - gammaln(rest + 1)
+    return np.asarray(choose + betaln(count + one, rest + other) - betaln(one, other))

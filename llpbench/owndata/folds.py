@@ -1,0 +1,105 @@
+"""Folds of bags that are held out: at random, or the later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from llpbench.core.bags import BoolArray, FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.seeding import generator
+
+_FEWEST = 4
+"""bags with known counts that allow folds"""
+
+
+class Fold(NamedTuple):
+    """Bags to learn from, and bags to judge by."""
+
+    repeat: int
+    fold: int
+    train: BoolArray
+    """[bags] whether a bag is learned from"""
+    held: IntArray
+    """numbers of the held-out bags, all of known counts"""
+
+
+def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[Fold]:
+    """Bags of known counts in random parts; a fold holds out one of them and has all other bags to learn from."""
+    require_whole("repeats", repeats, 1)
+    require_whole("random_state", seed, 0)
+    known = _known(counts, folds)
+    for repeat in range(repeats):
+        shuffled = generator(seed, "folds of bags", repeat).permutation(known)
+        for fold, held in enumerate(np.array_split(shuffled, folds)):
+            train = np.ones(len(counts), dtype=bool)
+            train[held] = False
+            yield Fold(repeat, fold, train, np.sort(held))
+
+
+def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[Fold]:
+    """Bags of known counts in blocks by their `times` [bags]; a fold holds out one block and learns from earlier bags.
+
+    There is one block more than folds: the first is never held out. Bags of the same time are in the same block. Blocks
+    have about the same number of bags.
+    """
+    known = _known(counts, folds)
+    moments, numbers = np.unique(times[known], return_counts=True)
+    if len(moments) <= folds:
+        raise LLPBenchError(
+            f"{folds} folds of later bags need at least {folds + 1} different times, got {len(moments)}. Choose fewer "
+            "folds."
+        )
+    starts, before = [0], np.cumsum(numbers) - numbers
+    for block in range(1, folds + 1):
+        nearest = int(np.abs(before - block * len(known) / (folds + 1)).argmin())
+        starts.append(int(np.clip(nearest, starts[-1] + 1, len(moments) - folds - 1 + block)))
+    edges = [*moments[starts], np.inf]
+    if int((times[known] < edges[1]).sum()) < 2:
+        raise LLPBenchError(
+            f"the earliest of {folds + 1} blocks must have 2 bags with known counts, got 1. Choose fewer folds."
+        )
+    for fold in range(folds):
+        inside = (times[known] >= edges[fold + 1]) & (times[known] < edges[fold + 2])
+        yield Fold(0, fold, np.asarray(times < edges[fold + 1]), known[inside])
+
+
+def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
+    """Ratio of held-out to training bags of known counts, mean over folds."""
+    known = ~np.isnan(counts).any(axis=1)
+    return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
+
+
+def require_whole(name: str, value: object, least: int) -> None:
+    """Raise `LLPBenchError` unless a value is a whole number from `least`."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
+
+
+def require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:
+    """Raise `LLPBenchError` where a fold leaves a single class to learn from."""
+    has = counts > 0  # [bags, classes], of suppressed ones nothing
+    for part in parts:
+        left = has[part.train].any(axis=0)
+        if left.sum() < 2 <= has.any(axis=0).sum():
+            rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
+            known = int((~np.isnan(counts).any(axis=1)).sum())
+            raise LLPBenchError(
+                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} known ones: "
+                f"a fold has only {classes[int(left.argmax())]!r} to learn from. Give more bags with "
+                f"{classes[rare]!r}."
+            )
+
+
+def _known(counts: FloatArray, folds: int) -> IntArray:
+    """Numbers of the bags of known counts."""
+    require_whole("folds", folds, 2)
+    known = np.flatnonzero(~np.isnan(counts).any(axis=1))
+    if len(known) < max(folds, _FEWEST):
+        raise LLPBenchError(
+            f"{folds} folds need at least {max(folds, _FEWEST)} bags with known counts, got {len(known)}. Choose fewer "
+            "folds, or give more bags."
+        )
+    return known

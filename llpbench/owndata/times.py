@@ -1,0 +1,139 @@
+"""The time of each bag, by which later bags are held out: dates or numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import FloatArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
+from llpbench.owndata.fitting import is_number
+
+_FEWEST_DATES = 5
+"""bags whose labels are different dates, from which this is no chance"""
+_DATE = re.compile(r"(19|20)\d\d-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?([T ].*)?")
+_EXAMPLE = "2024-03-31"
+
+
+class DatedBags(UserWarning):
+    """Bags look dated, and random ones of them are held out."""
+
+
+def read_times(time: Any, bags: Sequence[Hashable]) -> FloatArray:
+    """Return the time of each bag as a number [bags].
+
+    `time`: a mapping or series by bag, or an array in ascending order of the bags. Raises `LLPBenchError` for missing
+    times, for those that are neither all numbers nor all dates, and for another number of them.
+    """
+    if isinstance(time, pd.Series):
+        twice = time.index.duplicated()
+        if twice.any():
+            raise LLPBenchError(f"time has two entries for bag {time.index[twice][0]!r}. Give one for each bag.")
+        time = dict(zip(time.index, time, strict=True))
+    if isinstance(time, Mapping):
+        lacking = [bag for bag in bags if bag not in time]
+        if lacking:
+            raise LLPBenchError(
+                f"time must be known for every bag, got none for {lacking[0]!r} ({plural(len(lacking), 'bag')} like "
+                "this). Fill it in."
+            )
+        return as_times([time[bag] for bag in bags])
+    if isinstance(time, str) or not hasattr(time, "__len__"):
+        raise LLPBenchError(f"time must be that of each bag, in a mapping, series or array, got {time!r}.")
+    if len(time) != len(bags):
+        raise LLPBenchError(
+            f"time has {len(time):,} entries, there are {len(bags):,} bags. Give one for each bag in ascending order, "
+            "or a mapping from bag to time."
+        )
+    return as_times(list(time))
+
+
+def as_times(values: Sequence[Any]) -> FloatArray:
+    """Return numbers or dates as numbers; dates as days."""
+    column = pd.Series(list(values), dtype=object)
+    texts = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+    gaps = texts.isna() | (texts == "")
+    if gaps.any():
+        raise LLPBenchError(f"time must be known for every bag, got none for {plural(int(gaps.sum()), 'bag')}.")
+    numbers = texts.map(lambda value: float(value) if is_number(value) else _number(value))
+    if numbers.notna().all():
+        return np.asarray(numbers.to_numpy(dtype=np.float64))
+    dates = texts.map(_date)
+    if dates.notna().all():
+        return np.asarray((pd.to_datetime(dates) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
+    odd = np.flatnonzero(numbers.isna() & dates.isna())
+    if len(odd):
+        raise LLPBenchError(f"time must be numbers, or dates such as {_EXAMPLE}, got {values[odd[0]]!r}.")
+    other = texts[numbers.notna()].iloc[0]
+    raise LLPBenchError(f"time must be all numbers or all dates, got {other!r} and {texts[dates.notna()].iloc[0]!r}.")
+
+
+def _number(value: Any) -> float | None:
+    try:
+        found = float(value) if isinstance(value, str) else np.nan
+    except ValueError:
+        return None
+    return found if np.isfinite(found) else None
+
+
+def _date(value: Any) -> pd.Timestamp | None:
+    """Return a date, or an ISO text of one, in UTC."""
+    if not isinstance(value, str | date | np.datetime64):
+        return None
+    try:
+        found = pd.to_datetime(value, format="ISO8601" if isinstance(value, str) else None, utc=True)
+    except (ValueError, TypeError):
+        return None
+    return None if found is pd.NaT else found
+
+
+def dates_of(labels: Sequence[Hashable]) -> list[Hashable]:
+    """Return the part of the labels of bags that looks like dates, [] if none does."""
+    parts = zip(*labels, strict=True) if labels and isinstance(labels[0], tuple) else [tuple(labels)]
+    for part in parts:
+        if len(set(part)) >= _FEWEST_DATES and all(looks_dated(value) for value in part):
+            return list(part)
+    return []
+
+
+def looks_dated(value: Any) -> bool:
+    """Return whether a value is a date, or looks like 2024-03-31, 2024-03 or 20240331."""
+    if isinstance(value, date | np.datetime64):
+        return True
+    text = str(int(value)) if is_number(value) and np.isfinite(value) and value == int(value) else value
+    return isinstance(text, str) and len(text.strip()) >= len("2024-03") and bool(_DATE.fullmatch(text.strip()))
+
+
+def dated_bags_advice(labels: Sequence[Hashable]) -> str:
+    """Return one line if labels of bags look like dates; else ""."""
+    dates = dates_of(labels)
+    if not dates:
+        return ""
+    return (
+        f"bags look dated, such as {str(dates[0])!r}, and random ones are held out. To hold out later bags: "
+        "--time-column, in Python time=."
+    )
+
+
+def time_by_bag(values: pd.Series, bags: pd.Index, source: str) -> pd.Series:
+    """Return the time of each bag from lines of a file with their bags; those of no bag are left out.
+
+    Raises `LLPBenchError` if a bag has several times.
+    """
+    lines = pd.DataFrame({"bag": bags.to_flat_index(), "time": values.to_numpy(dtype=object)})
+    lines = lines[lines["bag"].notna()].drop_duplicates()
+    twice = lines["bag"].duplicated(keep=False)
+    if twice.any():
+        bag = lines["bag"][twice].iloc[0]
+        one, other = lines["time"][lines["bag"] == bag].iloc[:2]
+        raise LLPBenchError(
+            f"a bag must have one time, got {one!r} and {other!r} for bag {bag!r} in column {values.name!r} of "
+            f"{source}. Make bags of shorter time, or name another column."
+        )
+    return pd.Series(lines["time"].to_numpy(), index=pd.Index(lines["bag"], tupleize_cols=False))

@@ -1,0 +1,175 @@
+"""Later bags are held out: what a time is, which bags a fold has, and what learns from them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+
+from llpbench.core.bags import FloatArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata import fitting
+from llpbench.owndata.choosing import choose
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.folds import held_to_trained, later_folds
+from llpbench.owndata.rare_bags import held_out_positives
+from llpbench.owndata.times import DatedBags, as_times, dated_bags_advice, read_times
+
+BAGS = ["a", "b", "c"]
+LINEAR = ["bag-mean-linear", "bag-soft-label-linear"]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        {"c": 3, "a": 1.5, "b": 2},
+        pd.Series(["2024-03-01", "2024-01-31", "2024-02-01"], index=["c", "a", "b"]),
+        ["2024-01-31T10:00", "2024-01-31T11:00", "2024-02-01"],
+        pd.date_range("2024-01-01", periods=3),
+        [date(2023, 12, 31), "2024-01-01", np.datetime64("2024-01-02")],
+        np.array(["9", "10", "11"]),
+    ],
+)
+def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
+    assert (np.diff(read_times(time, BAGS)) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("time", "told"),
+    [
+        (["2024-01-01", 5, 6], "got 5 and '2024-01-01'"),
+        (["2024-01-01", "soon", "2024-01-02"], "got 'soon'"),
+        (["2024-13-01", "2024-01-01", "2024-01-02"], "got '2024-13-01'"),
+        ([1, None, 3], "1 bag"),
+        ([1, 2], "2 entries"),
+        ({"a": 1, "c": 2}, "none for 'b'"),
+        (pd.Series([1, 2, 3, 4], index=[*BAGS, "a"]), "two entries for bag 'a'"),
+        (5, "got 5"),
+        ([True, False, True], "got True"),
+    ],
+)
+def test_what_is_no_time_is_one_clear_line(time: Any, told: str) -> None:
+    with pytest.raises(LLPBenchError) as error:
+        read_times(time, BAGS)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_dates_are_days() -> None:
+    assert np.diff(as_times(["2024-02-28", "2024-03-01T12:00"])) == pytest.approx([2.5])
+
+
+def test_a_fold_learns_from_earlier_bags_alone() -> None:
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 30, 60).astype(float)
+    counts: FloatArray = np.ones((60, 2))
+    counts[::7] = np.nan
+    parts = list(later_folds(counts, times, 4))
+    known = np.asarray(~np.isnan(counts).any(axis=1))
+    assert len(parts) == 4
+    for part in parts:
+        assert times[part.train].max() < times[part.held].min()
+        assert (part.train == (times < times[part.held].min())).all()
+        assert known[part.held].all()
+        assert 6 <= len(part.held) <= 16
+    held = np.concatenate([part.held for part in parts])
+    assert len(set(held)) == len(held)
+    assert {*held} == {*np.flatnonzero(known & (times >= times[parts[0].held].min()))}
+    ratio = np.mean([len(part.held) / (part.train & known).sum() for part in parts])
+    assert held_to_trained(parts, counts) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("times", [[0.0] * 6, [0.0, 0, 0, 1, 1, 1], [0.0, 1, 2, 3, 3, 3]])
+def test_too_few_times_or_early_bags_are_one_clear_line(times: list[float]) -> None:
+    with pytest.raises(LLPBenchError, match="fewer folds"):
+        list(later_folds(np.ones((6, 2)), np.array(times), 3))
+
+
+def test_a_drift_is_seen_by_later_bags_and_not_by_random_ones() -> None:
+    """A feature that counts the days explains shares of days between those seen, and misleads beyond them."""
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(30), 10)
+    frame = pd.DataFrame({"day": day + rng.normal(0, 0.1, 300), "noise": rng.normal(size=300)})
+    share = np.where(np.arange(30) < 15, np.arange(30), 30 - np.arange(30)) / 16
+    counts = dict(enumerate(np.round(10 * share)))
+    given: dict[str, Any] = {
+        "counts": counts,
+        "methods": LINEAR,
+        "folds": 3,
+        "progress": False,
+    }
+    random = choose(frame, day, repeats=1, **given)
+    later = choose(frame, day, time={bag: bag for bag in counts}, **given)
+    assert later.later
+    assert not random.later
+    assert len(later.folds) == 3 * 3
+    assert later.board["kl"].min() > 1.5 * random.board["kl"].min()
+
+
+def test_repeats_make_no_sense_with_time() -> None:
+    frame, bags, votes = people(200, 12)
+    with pytest.raises(LLPBenchError, match="repeats"):
+        choose(frame, bags, counts=counted(bags, votes), time=range(12), repeats=2)
+
+
+def test_a_network_stops_by_its_latest_bags(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, bags, votes = people(200, 20)
+    held, real = [], fitting._held_out
+
+    def spy(*given: Any) -> Any:
+        held.append(real(*given))
+        return held[-1]
+
+    monkeypatch.setattr(fitting, "_held_out", spy)
+    network = LLPClassifier("dllp", epochs=1, validation=0.2, device="cpu")
+    network.fit(frame, bags, counts=counted(bags, votes), time=np.arange(20)[::-1])
+    assert np.flatnonzero(held[0]).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("given", [{"method": "bag-gp"}, {"method": "dllp", "labels": [None] * 200}])
+def test_fit_refuses_a_time_that_it_has_no_use_for(given: dict[str, Any]) -> None:
+    frame, bags, votes = people(200, 20)
+    method = given.pop("method")
+    with pytest.raises(LLPBenchError, match="time="):
+        LLPClassifier(method).fit(frame, bags, counts=counted(bags, votes), time=range(20), **given)
+
+
+def test_dated_bags_are_told_of_once() -> None:
+    frame, bags, votes = people(200, 12)
+    dates = np.array([f"2024-02-{int(bag[1:]) + 1:02}" for bag in bags])
+    given: dict[str, Any] = {
+        "methods": LINEAR,
+        "repeats": 1,
+        "folds": 2,
+        "progress": False,
+    }
+    with pytest.warns(DatedBags) as told:
+        choose(frame, dates, counts=counted(dates, votes), **given)
+    assert len([each for each in told if each.category is DatedBags]) == 1
+    assert dated_bags_advice([("x", 20240101 + day) for day in range(6)])
+    assert not dated_bags_advice([f"2024-01-{day:02}" for day in range(1, 4)])
+    assert not dated_bags_advice([str(number) for number in range(1000, 1020)])
+
+
+def test_rare_classes_of_held_out_bags() -> None:
+    bags = pd.DataFrame(
+        {
+            "method": ["one"] * 6 + ["other"] * 6,
+            "bag": [0, 1, 2] * 4,
+            "class": (["no"] * 3 + ["yes"] * 3) * 2,
+            "rows": 100,
+            "known": [0.98, 1.0, 0.99, 0.02, 0.0, 0.01] * 2,
+            "predicted": [0.9, 0.9, 0.9, 0.04, 0.01, 0.03, 0.9, 0.9, 0.9, 0.01, 0.04, 0.03],
+        }
+    )
+    found = held_out_positives(bags).set_index("method")
+    assert found["class"].tolist() == ["yes", "yes"]
+    assert found["counted"].tolist() == pytest.approx([3, 3])
+    assert found["predicted"].tolist() == pytest.approx([8, 8])
+    assert found["bags_with"].tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert found["average_precision"].tolist() == pytest.approx([1.0, (1 / 2 + 2 / 3) / 2])
+    assert held_out_positives(bags.assign(known=0.5)).empty
