@@ -24,7 +24,7 @@ def main(path: Path, models: list[str]) -> None:
             if model in table:
                 continue
             clock = time.perf_counter()
-            fitted = pyei.TwoByTwoEI(model_name=model)
+            fitted = pyei.TwoByTwoEI(model_name=model, lmbda=0.5)  # the prior of King, Rosen and Tanner
             fitted.fit(
                 np.array(table["share"]),
                 np.array(table["votes"]),

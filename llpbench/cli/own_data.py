@@ -28,7 +28,14 @@ _PATH = AnyPath(path_type=Path)
 
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
-    click.option("--bags", required=True, type=_PATH, metavar="FILE", help="Table with a row for each bag."),
+    click.option(
+        "--bags",
+        required=True,
+        multiple=True,
+        type=_PATH,
+        metavar="FILE",
+        help="Table with a row for each bag. Repeat it with --bag-column for several groupings of the rows.",
+    ),
     bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
     click.option("--size-column", metavar="NAME", help="Column of BAGS with the rows of a whole bag."),
@@ -107,7 +114,7 @@ def _learning(command: Any) -> Any:
     @functools.wraps(command)
     def called(
         rows: Path,
-        bags: Path,
+        bags: tuple[Path, ...],
         bag_column: tuple[str, ...],
         columns: dict[str, Any],
         formats: Formats,
@@ -129,6 +136,8 @@ def _learning(command: Any) -> Any:
         noise_kind: str,
         **others: Any,
     ) -> Any:
+        import pandas as pd
+
         from llpbench.owndata.bag_files import BagFile, bag_index
         from llpbench.owndata.column_names import split_names
         from llpbench.owndata.known_labels import labels_of_column
@@ -138,7 +147,7 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.weights import weights_of_column
 
         load_plugins(plugin)
-        if rows == bags == Path("-"):
+        if [rows, *bags].count(Path("-")) > 1:
             raise LLPBenchError("ROWS and --bags must not both be standard input, got - twice.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
         with warnings_as_lines(), reading("rows"):
@@ -154,7 +163,7 @@ def _learning(command: Any) -> Any:
             raise LLPBenchError(f"{told} and --out-of-core do not go together. Leave one out.")
         decimals = frame.attrs["decimals"]
         known = list(frame.columns)
-        names = key_names(bag_column, known)
+        groupings = _groupings(bags, bag_column, known)
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
         for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
             frame[name] = frame[name].astype("category")  # somebody has said what it is
@@ -165,21 +174,25 @@ def _learning(command: Any) -> Any:
         others_of_rows = [name for name in (weight_column, label_column) if name is not None]
         out += [str(column_of(frame, name, rows).name) for name in others_of_rows]
         with warnings_as_lines(), reading("bags"):
-            file = BagFile(bags, names, **columns, size_column=size_column, time_column=time_column, form=formats.bags)
-            table = file.read()
-        bag_of_row = bag_keys(frame, names, rows)
+            of_bags: dict[str, Any] = {"size_column": size_column, "time_column": time_column, "form": formats.bags}
+            tables = [BagFile(path, names, **columns, **of_bags).read() for path, names in groupings]
+        table = tables[0]
+        keys_of_row = [bag_keys(frame, names, rows) for _, names in groupings]
+        bag_of_row = keys_of_row[0]
+        names = [*dict.fromkeys(name for _, own in groupings for name in own)]
         key_columns = [str(column_of(frame, name, rows).name) for name in names]
         times = None
         if time_column is not None:
             times = table.pop("time", None)
             if not (times is not None or has_column(frame, time_column)):
-                raise LLPBenchError(f"--time-column must be a column of {bags} or {rows}, got {time_column!r}.")
+                raise LLPBenchError(f"--time-column must be a column of {bags[0]} or {rows}, got {time_column!r}.")
             if has_column(frame, time_column):
                 column = column_of(frame, time_column, rows)
                 out += [str(column.name)] if column.name not in key_columns else []
                 times = time_by_bag(column, bag_index(bag_of_row), f"file {str(rows)!r}") if times is None else times
         if keep_key:
-            frame[key_columns] = bag_of_row[names].to_numpy(dtype=object)
+            every = pd.concat(keys_of_row, axis=1)
+            frame[key_columns] = every.loc[:, ~every.columns.duplicated()][names].to_numpy(dtype=object)
         given = {
             "X": frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore"),
             "bags": bag_of_row,
@@ -196,6 +209,12 @@ def _learning(command: Any) -> Any:
             "labels": labels,
             "time": times,
         }
+        if len(groupings) > 1:
+            if large is not None or time_column is not None:
+                told = "--out-of-core" if large is not None else "--time-column"
+                raise LLPBenchError(f"several --bags and {told} do not go together. Leave one of them out.")
+            given["bags"] = keys_of_row
+            given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
         if large is not None:
             given["X"] = LargeRows(large, key_columns, out, keep_key)
         read = {
@@ -210,6 +229,18 @@ def _learning(command: Any) -> Any:
     for option in reversed(_LEARNING_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def _groupings(bags: tuple[Path, ...], given: tuple[str, ...], known: list[str]) -> list[tuple[Path, list[str]]]:
+    """The tables of bags, each with the columns that name its bags."""
+    if len(bags) == 1:
+        return [(bags[0], key_names(given, known))]
+    if len(bags) != len(given):
+        raise LLPBenchError(
+            f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(given)}. Give each table "
+            "of bags its own --bag-column, or leave the other tables out."
+        )
+    return [(path, key_names((text,), known)) for path, text in zip(bags, given, strict=True)]
 
 
 def _warn_of(doubts: Doubts | None) -> None:
@@ -294,7 +325,7 @@ def fit(
         echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in the table")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
-    people = plural(int(model.bag_sizes_.sum()), "row")
+    people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
     if given["sample_weight"] is not None:
         people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(

@@ -16,7 +16,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.csv_dialect import FileFormat
 from llpbench.owndata.marks import csv_parts
 
-_ONCE = ("--bags", "--size-column", "--class-column", "--time-column")
+_ONCE = ("--size-column", "--class-column", "--time-column")
 """options that a second one would replace"""
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
@@ -43,7 +43,7 @@ class Formats:
 
 
 class OwnDataCommand(Command):
-    """A command that refuses a second --bags."""
+    """A command that refuses a second option of one that holds one value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises `LLPBenchError` for an option that is given twice and would win silently."""

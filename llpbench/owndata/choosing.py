@@ -42,6 +42,7 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
 from llpbench.owndata.folds import Fold, held_to_trained, later_folds, random_folds, require_classes
+from llpbench.owndata.groupings import are_groupings
 from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.rare import FewPositives
@@ -167,6 +168,8 @@ def choose(
     candidates = _candidates(methods, random_state)
     if given.get("labels") is not None:
         raise LLPBenchError("labels= is not used in comparisons. Leave it out.")
+    if are_groupings(bags):
+        raise LLPBenchError("choose compares methods on one grouping of rows, got several. Give one.")
     if time is not None and repeats not in (None, 1):
         raise LLPBenchError(f"repeats must be 1 with time=, which leaves nothing to chance, got {repeats!r}.")
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given

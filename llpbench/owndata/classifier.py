@@ -37,6 +37,7 @@ from llpbench.owndata.fitting import (
     is_network,
     numbers_for,
 )
+from llpbench.owndata.groupings import are_groupings, stacked
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.selecting import by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
@@ -104,6 +105,8 @@ class LLPClassifier(FittedClassifier):
         "impossible" counts.
     distinct_rows_
         Number of distinct rows if there are so few that each is computed only once; else None.
+    groupings_
+        Number of groupings of the rows.
     key_features_
         Columns of X that name bags or hold weights, and were not used as features.
     reading_
@@ -188,7 +191,9 @@ class LLPClassifier(FittedClassifier):
         X
             Frame or array [rows, features] of numbers, bools, texts or categories. Missing values are allowed.
         bags
-            [rows] label of each row's bag, by position. A frame of several natural keys has tuples as labels.
+            [rows] label of each row's bag, by position. A frame of several natural keys has tuples as labels. A list of
+            such series or arrays is several groupings of the same rows, by district and by age group; `counts` is then
+            a list of their tables.
         proportions
             Proportions of each bag, instead of counts.
         counts
@@ -266,6 +271,26 @@ class LLPClassifier(FittedClassifier):
                 f"time= needs a network, which holds out bags, got method {self.method!r}. Leave it out, or compare "
                 "methods on later bags with choose."
             )
+        stack = None
+        if are_groupings(bags):
+            stack = stacked(
+                X,
+                bags,
+                method=self._method,
+                proportions=proportions,
+                counts=counts,
+                sample_weight=sample_weight,
+                keep_key=keep_key,
+                others={
+                    "sizes=": sizes is not None,
+                    "noise=": bool(noise),
+                    "sampled=True": sampled,
+                    "as_shares=True": as_shares,
+                    "labels=": labels is not None,
+                },
+            )
+            X, bags, sample_weight = stack.X, stack.bags, stack.sample_weight  # noqa: N806
+            proportions, counts = stack.proportions, stack.counts
         if time is not None and labels is not None:
             raise LLPBenchError("time= and labels= do not go together. Leave one of them out.")
         given = read_training_set(
@@ -321,7 +346,8 @@ class LLPClassifier(FittedClassifier):
             self.feature_names_in_ = np.array(columns.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.key_features_ = [*given.keys]
+        self.key_features_ = [*given.keys] if stack is None else [*dict.fromkeys([*stack.keys, *given.keys])]
+        self.groupings_ = 1 if stack is None else stack.number
         self.bags_ = as_objects(given.bags)
         self.bag_counts_, self.bag_sizes_ = given.counts, given.sizes
         self._deviation, self._repeats = given.deviation, given.repeats

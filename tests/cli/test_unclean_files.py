@@ -289,10 +289,10 @@ def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPB
 
 
 @pytest.mark.usefixtures("rows")
-def test_a_second_table_of_bags_is_refused(llpbench: LLPBench) -> None:
+def test_a_second_table_of_bags_without_its_column_is_refused(llpbench: LLPBench) -> None:
     result = fit(llpbench, "--bags", "bags.csv")
     assert (result.code, len(result.err.strip().splitlines())) == (2, 1)
-    assert "--bags must be given once" in result.err
+    assert "--bag-column" in result.err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,141 @@
+"""Several groupings of the same rows, such as by district and by age group, each with its own counts.
+
+Each grouping gets a copy of all rows: in a copy, a row is in its bag of that grouping. Methods then see bags as usual.
+Its likelihood is the product of those of all groupings (a composite likelihood). It takes counts of two groupings for
+independent given the features, although the same rows are in both. Estimates are not biased by this, but standard
+errors are a little too small.
+"""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.data.bag_tables import BagTable, read_bag_labels, read_bag_table
+from llpbench.owndata.fitting import is_network
+from llpbench.owndata.training_set import key_columns
+
+
+@dataclass(frozen=True, eq=False)
+class StackedRows:
+    """Copies of rows, one for each grouping, as arguments of `read_training_set`."""
+
+    X: Any
+    bags: Any
+    """[rows of all copies] labels; None for rows of no bag"""
+    counts: Any
+    proportions: Any
+    sample_weight: Any
+    keys: list[str]
+    """columns of X that name bags of a grouping, and were left out"""
+    number: int
+    """of groupings"""
+
+
+def are_groupings(bags: Any) -> bool:
+    """Return whether `bags` are several groupings: a list of arrays, series, lists or frames."""
+    own = (pd.Series, pd.DataFrame, np.ndarray, list)
+    return isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, own) for each in bags)
+
+
+def stacked(
+    X: Any,
+    bags: Any,
+    *,
+    method: str,
+    proportions: Any,
+    counts: Any,
+    sample_weight: Any,
+    keep_key: bool,
+    others: Mapping[str, bool],
+) -> StackedRows:
+    """Return copies of rows for several groupings.
+
+    `others`: arguments of `fit` that need a single grouping, and whether they were given. Raises `LLPBenchError` for
+    these, for networks, for another number of tables than of groupings, for bags of two groupings with the same label,
+    and for tables of different classes.
+    """
+    if is_network(method):
+        raise LLPBenchError(f"several groupings need a direct method, got {method!r}. Use method='bag-gp'.")
+    if other := next((name for name, there in others.items() if there), None):
+        raise LLPBenchError(f"several groupings and {other} do not go together. Leave one of them out.")
+    given, what = (counts, "counts") if proportions is None else (proportions, "proportions")
+    if not isinstance(given, list | tuple) or len(given) != len(bags) or len(bags) < 2:
+        raise LLPBenchError(f"{what} must be a list with a table for each of {len(bags)} groupings, of 2 or more.")
+    labels, tables, keys = [], list[BagTable](), list[str]()
+    for grouping, table in zip(bags, given, strict=True):
+        known = read_bag_labels(grouping, X)
+        labels.append(_label_of_row(known.names, known.of_row))
+        tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
+        keys += key_columns(X, grouping) if isinstance(X, pd.DataFrame) and not keep_key else []
+    _require_disjoint(tables)
+    joined = _joined(tables, what)
+    features = X
+    if isinstance(X, pd.DataFrame):
+        features = pd.concat([X.drop(columns=[*dict.fromkeys(keys)])] * len(bags), ignore_index=True)
+    else:
+        features = np.concatenate([np.asarray(X)] * len(bags))
+    weights = sample_weight
+    if isinstance(sample_weight, pd.Series):
+        weights = pd.concat([sample_weight] * len(bags), ignore_index=True)
+    elif sample_weight is not None:
+        weights = np.tile(np.asarray(sample_weight), len(bags))
+    return StackedRows(
+        X=features,
+        bags=pd.Series(np.concatenate(labels), dtype=object),
+        counts=None if counts is None else joined,
+        proportions=None if proportions is None else joined,
+        sample_weight=weights,
+        keys=[*dict.fromkeys(keys)],
+        number=len(bags),
+    )
+
+
+def _label_of_row(names: list[Hashable], of_row: Any) -> Any:
+    """[rows] labels, None where a row has no bag"""
+    found = np.empty(len(names) + 1, dtype=object)
+    found[: len(names)] = pd.Series(names, dtype=object).to_numpy()
+    found[-1] = None
+    return found[of_row]
+
+
+def _require_disjoint(tables: list[BagTable]) -> None:
+    seen = set[Hashable]()
+    for table in tables:
+        both = [name for name in table.names if name in seen]
+        if both:
+            raise LLPBenchError(f"bags of two groupings must not have the same label, got {both[0]!r}. Rename one.")
+        seen.update(table.names)
+
+
+def _joined(tables: list[BagTable], what: str) -> Any:
+    """Return one table of the bags of all groupings."""
+    first = tables[0]
+    for table in tables[1:]:
+        same = table.values.shape[1] == first.values.shape[1]
+        if not same or (table.columns is None) != (first.columns is None):
+            raise LLPBenchError(f"{what} of all groupings must have the same classes. Give the same columns in all.")
+        if {*(table.columns or ())} != {*(first.columns or ())}:
+            raise LLPBenchError(
+                f"{what} of all groupings must have the same classes, got {first.columns} and {table.columns}."
+            )
+    values = [table.values if table.columns is None else _ordered(table, first) for table in tables]
+    names = [name for table in tables for name in table.names]
+    if first.columns is None:
+        return dict(zip(names, np.concatenate(values).tolist(), strict=True))
+    index = pd.Index(pd.Series(names, dtype=object), tupleize_cols=False)
+    return pd.DataFrame(np.concatenate(values), index=index, columns=pd.Index(first.columns))
+
+
+def _ordered(table: BagTable, first: BagTable) -> Any:
+    """Return the values of a table with the columns of another."""
+    assert table.columns is not None
+    assert first.columns is not None
+    return table.values[:, [table.columns.index(column) for column in first.columns]]

@@ -1,0 +1,49 @@
+"""Two tables of bags of the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench import LLPBench
+from districts import counted, people
+
+from llpbench import LLPClassifier
+
+FIT = ["fit", "rows.csv", "--counts", "no,yes", "--method", "bag-mean-linear", "--out", "model"]
+BOTH = ["--bags", "a.csv", "--bag-column", "district", "--bags", "b.csv", "--bag-column", "home+half"]
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """A working directory with rows and two tables of bags, the second one by two columns."""
+    frame, bags, votes = people(400, 16)
+    rows = frame.assign(district=bags, home=np.where(frame["owns"], "own", "rent"), half=np.arange(400) % 2)
+    names = np.array(["no", "yes"])[votes]
+    counted(rows["district"], names).to_csv(tmp_path / "a.csv")
+    pd.crosstab([rows["home"], rows["half"]], names).to_csv(tmp_path / "b.csv")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return rows
+
+
+def test_two_groupings_are_learned_from(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    result = llpbench(*FIT, *BOTH)
+    assert result.code == 0, result.err
+    assert "400 rows in 20 bags" in result.out
+    model = LLPClassifier.load("model")
+    assert ("own", "0") in {*model.bags_}
+    assert {*model.key_features_}.isdisjoint(model.feature_names_in_)
+    assert not {"district", "home", "half"} & {*model.feature_names_in_}
+    assert llpbench("predict", "model", "rows.csv", "--out", "new.csv").code == 0
+    assert len(pd.read_csv("new.csv")) == len(rows)
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize("more", [BOTH[:6], [*BOTH, "--out-of-core"], [*BOTH, "--method", "dllp"]])
+def test_what_does_not_go_together_is_one_clear_line(llpbench: LLPBench, more: list[str]) -> None:
+    result = llpbench(*FIT, *more)
+    assert result.code == 2
+    assert len(result.err.strip().splitlines()) == 1
