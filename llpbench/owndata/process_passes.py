@@ -71,7 +71,7 @@ def _drawn(
     some = sample(chosen)
     rows = plural(len(some.bag_of_row), "row")
     say(f"bins, kernel scales, pairs and hyperparameters come from {few} randomly drawn bags ({rows})")
-    found = bag_process._fit(some, settings, rng)
+    found = bag_process._fit(some, settings, rng, brief=True)
     return replace(found, sample=(found, some))
 
 
