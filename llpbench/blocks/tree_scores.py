@@ -82,7 +82,7 @@ def _outside(column: FloatArray, codes: IntArray) -> BoolArray:
         table = np.ones(codes.max() + 2, dtype=bool)
         table[codes] = False
         return np.asarray(table.take(np.nan_to_num(column).astype(np.intp), mode="clip"))
-    inside = column == codes[0]
+    inside: BoolArray = column == codes[0]
     for code in codes[1:]:
         inside |= column == code
     return ~inside
