@@ -160,15 +160,15 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
     features = len(components.effects)
     pairs = [(i, j) for i in range(features) for j in range(i + 1, features)]
     start: FloatArray | None = None
+    steps = 60 if len(train.sizes) <= settings.averaged_up_to else 30
     if len(pairs) > settings.most_pairs:
-        pairs, start = _screened(train, components, pairs, settings.wary)
+        pairs, nearby = _screened(train, components, pairs, settings.wary)
         pairs = pairs[: settings.most_pairs]
+        if brief:
+            start, steps = nearby, _BRIEF
     components.effects += [components.pair(i, j) for i, j in pairs]
     means = components.bag_means(train.bag_of_row, train.sizes)
-    steps = 60 if len(train.sizes) <= settings.averaged_up_to else 30
-    if brief and start is not None:
-        steps = _BRIEF
-    evidence, mode = _mode(train, components, means, steps, settings.wary, start if brief else None)
+    evidence, mode = _mode(train, components, means, steps, settings.wary, start)
     drawn = mode[None]
     if settings.draws and len(train.sizes) <= settings.averaged_up_to:
         center, std = evidence.prior.mean, evidence.prior.std

@@ -153,7 +153,7 @@ class BagSpace(_Joined):
         self.lower = row + bags * column
         """places of the lower triangle in a matrix that is stored column by column"""
         self.grams = np.stack(
-            [(part @ part.T).ravel()[self.lower] for part in (self.parts[c] for c in self.wide)] or [[]]
+            [(part @ part.T).ravel()[self.lower] for part in (self.parts[c] for c in self.wide.tolist())] or [[]]
         )
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:

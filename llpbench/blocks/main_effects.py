@@ -67,7 +67,9 @@ class Observed:
         factor = np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
 
         def variance(design: FloatArray) -> FloatArray:
-            half = solve_triangular(factor, white @ _others(design, width).T, lower=True)
+            of_feature = np.flatnonzero(design.any(axis=0))  # a feature's effect has a part in few components
+            crossed = white[:, width - design.shape[1] + of_feature] @ design[:, of_feature].T
+            half = solve_triangular(factor, crossed, lower=True)
             return np.asarray(np.maximum((design**2).sum(axis=1) - (half**2).sum(axis=0), 0.0))
 
         return variance

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import blas, cho_factor, cho_solve
 
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
@@ -117,6 +117,7 @@ class NormalEquations:
     def __init__(self) -> None:
         self._waiting: list[tuple[FloatArray, FloatArray]] = []
         self._inner: FloatArray | None = None
+        """its lower triangle, stored column by column"""
         self._right: FloatArray | None = None
 
     def add(self, seen: Seen) -> None:
@@ -128,12 +129,11 @@ class NormalEquations:
 
     def _flush(self) -> None:
         columns, targets = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
-        inner, right = columns.T @ columns, columns.T @ targets
         if self._inner is None or self._right is None:
-            self._inner, self._right = inner, right
-        else:
-            self._inner += inner
-            self._right += right
+            self._inner = np.zeros((columns.shape[1],) * 2, order="F")
+            self._right = np.zeros((columns.shape[1], targets.shape[1]))
+        self._inner = blas.dsyrk(1.0, columns.T, beta=1.0, c=self._inner, lower=1, overwrite_c=1)
+        self._right += columns.T @ targets
         self._waiting = []
 
     def solved(self) -> tuple[FloatArray, FloatArray]:
@@ -142,7 +142,7 @@ class NormalEquations:
             self._flush()
         assert self._inner is not None
         assert self._right is not None
-        precision = self._inner
+        precision = np.tril(self._inner) + np.tril(self._inner, -1).T
         precision[np.diag_indices(len(precision))] += 1.0
         self._inner = None
         return precision, cho_solve(cho_factor(precision, lower=True), self._right)

@@ -56,7 +56,7 @@ class ScoreTree:
 
     def __call__(self, columns: TreeColumns, rows: slice) -> FloatArray:
         """Return the value of each row's leaf [rows], in the arithmetic of XGBoost."""
-        return self.value.take(self._leaf(0, columns, rows), mode="clip")
+        return np.asarray(self.value.take(self._leaf(0, columns, rows), mode="clip"))
 
     def _leaf(self, node: int, columns: TreeColumns, rows: slice) -> Any:
         """Return the node in which each row ends, from `node` on: [rows], or one number for all rows.
@@ -81,8 +81,8 @@ def _outside(column: FloatArray, codes: IntArray) -> BoolArray:
     if len(codes) > _FEW_CODES:
         table = np.ones(codes.max() + 2, dtype=bool)
         table[codes] = False
-        return table.take(np.nan_to_num(column).astype(np.intp), mode="clip")
-    inside = column == codes[0]
+        return np.asarray(table.take(np.nan_to_num(column).astype(np.intp), mode="clip"))
+    inside: BoolArray = column == codes[0]
     for code in codes[1:]:
         inside |= column == code
     return ~inside

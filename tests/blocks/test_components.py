@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from scipy.special import expit
 
+from llpbench.blocks import bag_process
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process, fit_wary
 from llpbench.blocks.binning import RowBins
@@ -161,6 +164,30 @@ class TestProcess:
         )
         assert found.components.effects[-1].features == (1, 3)
         assert len(found.components.effects) == 6
+
+    def test_a_brief_search_finds_nearly_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rng = np.random.default_rng(0)
+        numbers = rng.normal(size=(6000, 5))
+        labels = (rng.random(6000) < expit(2 * numbers[:, 0] + numbers[:, 1] * numbers[:, 3])).astype(float)
+        train, settings = in_groups(rows_of(numbers.tolist()), 10, labels), ProcessSettings(waves=10, most_pairs=8)
+        calls: list[int] = []
+
+        def counted(*args: Any, **named: Any) -> Any:
+            calls.append(named["options"]["maxiter"])
+            return minimize(*args, **named)
+
+        monkeypatch.setattr(bag_process, "minimize", counted)
+        monkeypatch.setattr(bag_process, "_MANY_BAGS", 599)
+        brief = fit_process(train, settings, np.random.default_rng(0))
+        monkeypatch.setattr(bag_process, "_SMALL_BAG", 10)
+        long = fit_process(train, settings, np.random.default_rng(0))
+        assert calls == [30, 12, 30, 30]
+        assert [each.features for each in brief.components.effects] == [
+            each.features for each in long.components.effects
+        ]
+        assert np.corrcoef(brief.shares()[:, 1], long.shares()[:, 1])[0, 1] > 0.999
+        values = [long.evidence(each.hyperparameters)[0] for each in (brief, long)]
+        assert values[0] < values[1] + 0.5
 
     def test_what_bags_have_of_their_own_is_unexplained(self) -> None:
         rng = np.random.default_rng(0)

@@ -44,10 +44,14 @@ def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
 T = np.array([-0.3, -1.2, 0.4, -0.8])
 
 
-@pytest.fixture(params=["grams", "bags", "features", "sums"])
+@pytest.fixture(params=["grams", "bags", "wide", "features", "sums"])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All ways of doing the algebra."""
-    algebra = {"grams": lambda means, _: Grams(means), "bags": lambda means, _: BagSpace(means)}
+    algebra = dict.fromkeys(("bags", "wide"), lambda means, _: BagSpace(means)) | {
+        "grams": lambda means, _: Grams(means)
+    }
+    monkeypatch.setattr(room, "_WIDE", 2 if request.param == "wide" else 24)
+    monkeypatch.setattr(room, "_TRACED", 4)
     monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
     monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
@@ -91,7 +95,7 @@ def test_posterior(space: str) -> None:
     assert_allclose(posterior.alpha, np.linalg.solve(dense(found, T), found.targets), rtol=1e-8)
     inverse = np.linalg.inv(dense(found, T))
     assert_allclose(posterior.inverse.times(np.eye(BAGS)), inverse, rtol=1e-7, atol=1e-10)
-    some = np.random.default_rng(1).normal(size=(2, BAGS, 3))
+    some = np.random.default_rng(1).normal(size=(3, BAGS, 3))
     expected = [np.trace(each.T @ inverse @ each) for each in some]
     assert_allclose(list(posterior.inverse.traces(some)), expected, rtol=1e-9)
 

@@ -11,8 +11,10 @@ from scipy.special import expit
 from llpbench.blocks import trees
 from llpbench.blocks.count_trees import boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.tree_scores import TreeColumns, add_scores, trees_of
 from llpbench.blocks.trees import TreeRows, TreeSettings
-from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core import distinct
+from llpbench.core.bags import BaggedRows, FloatArray, Ragged
 
 BAGS, SIZE = 300, 10
 FEW = TreeSettings(60)
@@ -111,3 +113,57 @@ def test_parts_together_learn_from_all_bags() -> None:
         correlations = [np.corrcoef(each(train.rows)[:, 1], logit)[0, 1] for each in (found, of_part)]
         assert correlations[0] > 0.75
         assert correlations[0] > correlations[1] + 0.02
+
+
+def repeated(classes: int) -> BaggedRows:
+    """3,000 rows, twelve of them distinct, in five bags, one of them small."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([900, 600, 5, 1000, 495])
+    numbers = rng.integers(0, 4, (3000, 1)).astype(float)
+    numbers[numbers == 3] = np.nan
+    rows = rows_of(numbers.tolist(), rng.integers(1, 4, (3000, 1)).tolist())
+    label = (rng.random(3000) * (0.6 + 0.3 * rows.numeric[:, 0]) * classes).astype(int).clip(0, classes - 1)
+    counts = np.zeros((5, classes))
+    np.add.at(counts, (np.repeat(np.arange(5), sizes), label), 1.0)
+    return BaggedRows(rows, Ragged(rng.permutation(3000), sizes), counts)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_of_distinct_rows_are_those_of_all_rows(
+    classes: int, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = repeated(classes)
+    start = np.random.default_rng(1).normal(size=(5, classes))[train.rows.categorical[:, 0]]
+    found = []
+    for least in (100_000, 1000):
+        monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
+        monkeypatch.setattr(trees, "_parts", lambda *_: parts)
+        data, counts = TreeRows(train.rows), BagCounts(train)
+        refitted = boost_posteriors(data, counts, start, TreeSettings(12), 2, np.random.default_rng(0))
+        counted = boost_counts(data, counts, train.prior, TreeSettings(12), np.random.default_rng(0))
+        found.append([each(train.rows) for each in (refitted, counted)])
+        assert (data._parts[0].data.num_row() < 20) == (least == 1000)
+    assert_allclose(found[1], found[0], atol=1e-4)
+    assert np.std(found[0][0]) > 0.1
+
+
+def test_scores_of_columns_are_those_of_xgboost() -> None:
+    rng = np.random.default_rng(0)
+    numbers, codes = rng.normal(size=(2000, 3)), rng.integers(1, 60, (2000, 2))
+    numbers[rng.random(numbers.shape) < 0.1] = np.nan
+    codes[rng.random(codes.shape) < 0.1] = 0
+    codes[:, 1] %= 4
+    rows = rows_of(numbers.tolist(), codes.tolist())
+    data = TreeRows(rows)
+    data.parts(np.arange(2000), 2000)
+    wanted = np.stack([np.nan_to_num(numbers[:, 0]) + codes[:, 0] % 3, (codes[:, 1] == 0) * numbers[:, 1] ** 2], axis=1)
+    wanted[np.isnan(wanted)] = 5.0
+    booster = data.grow([lambda scores: (scores - wanted, np.ones_like(scores))], 2, TreeSettings(20), rng)
+    scores = np.zeros((2000, 2), dtype=np.float32)
+    found = trees_of(booster)
+    add_scores(found, TreeColumns(data.input.values(rows)), scores)
+    assert_array_equal(scores, data.scores(booster).astype(np.float32))
+    sizes = [len(codes) for tree in found for codes in tree.categories.values()]
+    assert min(sizes) <= 2
+    assert max(sizes) > 16
