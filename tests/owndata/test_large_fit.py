@@ -43,7 +43,9 @@ def made_up(folder: Path, classes: int = 2, parts: int = 3) -> tuple[pd.DataFram
     return rows, counted(bags, votes).rename_axis("district")
 
 
-def in_passes(path: Path, counts: pd.DataFrame, rows: int = 100, params: Any = FEW_DRAWS, **given: Any) -> LLPClassifier:
+def in_passes(
+    path: Path, counts: pd.DataFrame, rows: int = 100, params: Any = FEW_DRAWS, **given: Any
+) -> LLPClassifier:
     batches = RowBatches(path, {}, keys=["district"], rows=rows)
     model = LLPClassifier("bag-gp", params=params)
     return fit_large(model, LargeRows(batches, ["district"], []), counts=counts, say=lambda _: None, **given)
