@@ -351,7 +351,6 @@ def test_members_together_are_members_alone() -> None:
     assert float(apart.abs().max()) > 1e-2
 
 
-@pytest.mark.slow
 def test_the_other_objective_learns_pure_bags() -> None:
     """The default learns them, of two and of three classes, in `check`."""
     classes = 2
