@@ -171,13 +171,7 @@ def cell(pretraining: str = "self+bag", method: str = "dllp", **params: Any) -> 
     protocol = Protocol(epochs=2, patience=2)
     given = {"epochs": 2, **params}
     return make_cell(
-        method,
-        "tiny",
-        bag_size=16,
-        encoder="mlp",
-        protocol=protocol,
-        pretraining=pretraining,
-        pretraining_params=given,
+        method, "tiny", bag_size=16, encoder="mlp", protocol=protocol, pretraining=pretraining, pretraining_params=given
     )
 
 

@@ -75,12 +75,7 @@ def told_off(result: Any) -> str:
         ("bags", lambda f: f.assign(district=f.index), [], "which are given for bags such as '0', '1', '2'"),
         ("bags", lambda f: pd.concat([f, f.iloc[:1]]), [], "two entries for bag 'd00'"),
         ("bags", lambda f: f.drop(index=2), [], "1 bag of 8 ('d02') has no counts"),
-        (
-            "bags",
-            lambda f: f.assign(district=f["district"].replace("d03", "d33")),
-            [],
-            "('d03') has no counts",
-        ),
+        ("bags", lambda f: f.assign(district=f["district"].replace("d03", "d33")), [], "('d03') has no counts"),
         ("bags", lambda f: f.assign(yes=f["yes"] + 1), [], "8 of 8 bags. Give --sampled"),
         ("bags", lambda f: f.assign(no=f["no"] + f["yes"] + 2, yes=-2), [], "the counts of bag 'd00' are"),
         ("bags", lambda f: f.assign(yes=f["yes"].astype(object).where(f.index > 0, "*")), [], "--suppressed '*'"),

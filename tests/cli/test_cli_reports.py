@@ -117,13 +117,7 @@ def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbe
 def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
     there = next(run for run in read_shipped().records.values() if run["spec"]["method"] == "dllp")
     spec = there["spec"]
-    mine = record(
-        "mine",
-        0.5,
-        dataset=spec["dataset"],
-        bag_size=spec["bag_size"],
-        protocol=spec["protocol"],
-    )
+    mine = record("mine", 0.5, dataset=spec["dataset"], bag_size=spec["bag_size"], protocol=spec["protocol"])
     done = llpbench("compare", "--out", str(journal(tmp_path, mine)))
     assert done.code == 0
     first = done.out.splitlines()[0]

@@ -41,6 +41,18 @@ def test_what_is_built_in_keeps_to_its_contract(registry: Registry, name: str) -
         assert verdict.result != "failed", f"{verdict.check.name}: {verdict.detail}"
 
 
+OF_EVERY_ENCODER = ("declaration", "encodes", "padding", "row_interaction", "contextual", "awkward")
+"""checks that train nothing; all checks are tried with the MLP"""
+
+
+@pytest.mark.parametrize("name", ENCODERS.names())
+def test_every_encoder_is_what_it_declares(name: str) -> None:
+    subject_of, checks = CHECKS_OF[ENCODERS.kind]
+    subject = subject_of(ENCODERS.entry(name))
+    verdicts = [check(subject) for check in checks if check.name in OF_EVERY_ENCODER]
+    assert [verdict.check.name for verdict in verdicts if verdict.result == "ok"] == [*OF_EVERY_ENCODER]
+
+
 Catch = Callable[..., str]
 
 

@@ -19,11 +19,6 @@ from llpbench.encoders.tabm import TabM, TabMParams
 from llpbench.training.specification import make_cell
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
-SCHEMAS = [
-    SCHEMA,
-    Schema(numeric=0, cardinalities=(4,), classes=2, prior=(0.5, 0.5), rows_per_step=10),
-    Schema(numeric=2, cardinalities=(), classes=3, prior=(0.5, 0.3, 0.2), rows_per_step=10),
-]
 
 
 def build(name: str, schema: Schema = SCHEMA) -> Encoder:
@@ -46,36 +41,11 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=["mixed", "categorical", "numeric"])
-def test_shapes(name: str, schema: Schema) -> None:
-    encoder = build(name, schema)
-    z, tokens = encoder(rows(2, 5, schema), torch.ones(2, 5, dtype=torch.bool), None)
-    assert z.shape == (2, 5, encoder.dim)
-    assert tokens.shape[:3] == (2, 5, schema.features)
-
-
 def test_permuting_rows_permutes_outputs(name: str) -> None:
     encoder, data, mask = build(name), rows(1, 12), torch.ones(1, 12, dtype=torch.bool)
     order = torch.randperm(12)
     permuted = encoder(Rows(*(value[:, order] for value in data)), mask, None).z
     assert torch.allclose(permuted, encoder(data, mask, None).z[:, order], atol=1e-5)
-
-
-def test_a_row_depends_on_others_only_where_the_encoder_says_so(name: str) -> None:
-    encoder, data, mask = build(name), rows(1, 6), torch.ones(1, 6, dtype=torch.bool)
-    changed = Rows(data.numeric.clone(), data.categorical, data.missing)
-    changed.numeric[0, 5] += 3
-    difference = (encoder(data, mask, None).z - encoder(changed, mask, None).z)[0, :5].abs().max()
-    assert (difference > 1e-6) == encoder.row_interaction
-
-
-def test_padding_changes_nothing(name: str) -> None:
-    encoder, data = build(name), rows(1, 6)
-    whole = encoder(data, torch.ones(1, 6, dtype=torch.bool), None).z
-    more = rows(1, 9)
-    padded = Rows(*(torch.cat([a, b[:, 6:]], dim=1) for a, b in zip(data, more, strict=True)))
-    masked = encoder(padded, torch.arange(9)[None] < 6, None).z[:, :6]
-    assert torch.allclose(whole, masked, atol=1e-5)
 
 
 def test_what_stands_under_a_missing_value_does_not_matter(name: str) -> None:

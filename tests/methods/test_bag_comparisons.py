@@ -16,15 +16,8 @@ from llpbench.core.bags import Bags
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
 from llpbench.methods.bag_contrast import BagContrast, BagContrastParams, genbags
-from llpbench.methods.debiased_square import (
-    DebiasedSquare,
-    DebiasedSquareParams,
-    leave_out,
-    stretched,
-)
-from llpbench.methods.debiased_square import (
-    stream as streamed,
-)
+from llpbench.methods.debiased_square import DebiasedSquare, DebiasedSquareParams, leave_out, stretched
+from llpbench.methods.debiased_square import stream as streamed
 from llpbench.methods.easy_llp import EasyLLP, EasyLLPParams, bag_estimates, class_losses
 
 LAW = [(0.2, 0, 0.5), (0.6, 1, 0.3), (0.9, 0, 0.2)]

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 from llpbench.blocks.losses import difference_contrast, instance_contrast, proportion_loss
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now, Pairs
 from llpbench.core.model import Model
 from llpbench.core.ranges import ranges
@@ -185,19 +184,6 @@ def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
     assert torch.allclose(four, method.loss(model, bags, now(150)), atol=1e-5)
     with pytest.raises(ValueError, match=r"even number of bags a step, .*3"):
         method.loss(model, select(bags, 0, 1, 0), now(150))
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"generator": "lsa"}, r"tabllp-bdc\.generator must be one of linear, greedy, got lsa"),
-        ({"genrator": "linear"}, "Did you mean generator"),
-        ({"temperature": "hot"}, r"tabllp-bdc\.temperature must be a number"),
-    ],
-)
-def test_unknown_components_come_with_the_valid_ones(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(LLPBenchError, match=message):
-        make_cell("tabllp-bdc", "adult", bag_size=256, params=params)
 
 
 def test_the_pairs_that_are_judged_are_those_of_the_loss() -> None:

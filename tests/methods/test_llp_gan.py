@@ -241,7 +241,6 @@ def test_fake_numbers_go_with_the_fake_categories_but_send_them_no_gradient() ->
     assert all(weight.grad.abs().sum() > 0 for weight in generator.embeddings.weights)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(
     "schema",
     [
@@ -252,8 +251,9 @@ def test_fake_numbers_go_with_the_fake_categories_but_send_them_no_gradient() ->
     ],
     ids=["numbers alone", "categories alone", "10,000 categories", "three classes"],
 )
-def test_tables_of_every_kind(schema: Schema, objective: str) -> None:
-    method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
+def test_tables_of_every_kind(schema: Schema) -> None:
+    """With the objective that is not the default, which `test_conformance.py` looks at."""
+    method = LLPGAN(GANParams(objective="wgan"))
     network, bags = players(method, schema), some_bags(schema=schema, proportions=schema.prior)
     for phase in ("discriminator", "generator"):
         player = list(getattr(network, phase).parameters())
@@ -270,9 +270,8 @@ def test_tables_of_every_kind(schema: Schema, objective: str) -> None:
 # -- bags and randomness -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_padding_changes_no_loss(objective: str) -> None:
-    method = LLPGAN(GANParams(objective=objective, gradient_penalty=10.0))  # type: ignore[arg-type]
+def test_padding_changes_no_loss() -> None:
+    method = LLPGAN(GANParams(objective="wgan", gradient_penalty=10.0))
     network, bags = players(method), some_bags()
     padding = ~bags.mask.unsqueeze(-1)
     rows = Rows(
@@ -284,18 +283,6 @@ def test_padding_changes_no_loss(objective: str) -> None:
     assert losses(method, network, garbage) == losses(method, network, bags)
     counted = garbage._replace(mask=torch.ones_like(bags.mask))
     assert (np.array(losses(method, network, counted)) != losses(method, network, bags)).any()
-
-
-def test_noise_and_dropout_are_the_random_streams_and_none_is_left_in_prediction() -> None:
-    method, bags = LLPGAN(), some_bags()
-    network = players(method)
-    first, again = losses(method, network, bags), losses(method, network, bags)
-    assert first == again
-    other = method.loss(model(network, 8), bags, moment(phase="discriminator"))
-    assert float(other.detach()) != first[0]
-    prediction = [method.log_proba(model(network, None), bags) for _ in range(2)]
-    assert torch.equal(*prediction)
-    assert not torch.allclose(method.log_proba(model(network, 7), bags), prediction[0], atol=1e-3)
 
 
 def test_the_representation_is_what_the_logits_are_made_of() -> None:
@@ -364,7 +351,6 @@ def test_members_together_are_members_alone() -> None:
     assert float(apart.abs().max()) > 1e-2
 
 
-@pytest.mark.slow
 def test_the_other_objective_learns_pure_bags() -> None:
     """The default learns them, of two and of three classes, in `check`."""
     classes = 2

@@ -72,9 +72,7 @@ def test_predictions_that_fail_for_other_bags_are_drawn_towards_the_share(rows: 
     assert log_loss(proba[:, 1], fresh) < log_loss(moved[:, 1], fresh) - 0.05
 
 
-def test_without_support_of_held_out_bags_rows_get_the_share_of_their_bag(
-    rows: tuple[FloatArray, FloatArray],
-) -> None:
+def test_without_support_of_held_out_bags_rows_get_the_share_of_their_bag(rows: tuple[FloatArray, FloatArray]) -> None:
     """Features order the rows of a bag the wrong way, and other bags do not say so."""
     logits, effects = rows
     rng = np.random.default_rng(1)

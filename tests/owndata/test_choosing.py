@@ -16,14 +16,7 @@ from scipy.stats import ttest_rel
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import progress
-from llpbench.owndata.choosing import (
-    DECIDES,
-    MethodChoice,
-    advised,
-    choose,
-    compared,
-    corrected,
-)
+from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, compared, corrected
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
@@ -225,10 +218,7 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
             "methods must be names, or a mapping from names to classifiers",
         ),
         ({"methods": [YARDSTICK]}, "must be two or more, got ['bag-share']"),
-        (
-            {"methods": {YARDSTICK: LLPClassifier("bag-gp"), "one": LLPClassifier("bag-gp")}},
-            repr(YARDSTICK),
-        ),
+        ({"methods": {YARDSTICK: LLPClassifier("bag-gp"), "one": LLPClassifier("bag-gp")}}, repr(YARDSTICK)),
         (
             {"counts": pd.DataFrame({"no": [15] * 19 + [14], "yes": [0] * 19 + [1]}), "bags": np.arange(300) // 15},
             "class 'yes' must be in more bags, got 1 of 20",

@@ -466,11 +466,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": TABLE.to_numpy(), "classes": [("a", 1), ("b", 2)]}, "all texts or all numbers"),
         ({}, {"bags": pd.Series(BAGS)[::-1]}, r"entry 0 is 59 in bags and 0 in X. Give bags.loc\[X.index\]"),
         ({}, {"counts": TABLE[1] * 0}, "known bags must have two classes, got only 0 in all 6"),
-        (
-            {},
-            {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))},
-            "got 1 of 6",
-        ),
+        ({}, {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))}, "got 1 of 6"),
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
         ({}, {"noise": -1.0}, "the scale of what was added"),
         ({}, {"noise": "1"}, "must be from 0 to 1e.12, got '1'"),

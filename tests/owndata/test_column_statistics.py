@@ -25,11 +25,7 @@ def test_columns_are_those_of_all_rows(rows: int) -> None:
     frame = people(600)[0].assign(same=0.1, large=1e6 + np.arange(600) / 7, none=[*[None] * 300, *["x"] * 300])
     expected, statistics = FeatureColumns(frame), counted(frame, rows)
     found = statistics.columns(statistics.ranges(), statistics.moments)
-    assert (found.names, found.numeric, found.categorical) == (
-        expected.names,
-        expected.numeric,
-        expected.categorical,
-    )
+    assert (found.names, found.numeric, found.categorical) == (expected.names, expected.numeric, expected.categorical)
     assert found.categories == [[*names] for names in expected.categories]
     assert found.used == expected.used
     assert found.ranges == expected.ranges

@@ -44,8 +44,7 @@ def fitted(method: str, classes: int = 2, **settings: Any) -> LLPClassifier:
 
 
 @pytest.mark.parametrize(
-    ("method", "classes"),
-    [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3)],
+    ("method", "classes"), [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3)]
 )
 def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_path: Path) -> None:
     model = fitted(method, classes)

@@ -13,15 +13,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import (
-    in_order,
-    join_tunings,
-    journal_files,
-    merge,
-    merge_into,
-    read_shipped,
-    shipped,
-)
+from llpbench.results.merging import in_order, join_tunings, journal_files, merge, merge_into, read_shipped, shipped
 
 
 def journal(folder: Path, *records: Record) -> Path:
