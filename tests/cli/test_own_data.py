@@ -216,7 +216,7 @@ def broken_rows(folder: Path) -> None:
         (None, ["--proportions", "yes"], "--counts or --proportions"),
         (None, ["--leave-out", "idd"], "has no column 'idd'"),
         (None, ["--types", "age=numbers"], "must be text or number, got 'age=numbers'"),
-        (None, ["--types", "town=number"], "values of column 'town' are no numbers, such as"),
+        (None, ["--types", "town=number"], "values of column 'town' must be numbers, got"),
         (None, ["--set", "trees"], "--set must be NAME=VALUE"),
         (None, ["--set", "leave=3"], "no hyperparameter 'leave'. Did you mean leaves"),
         (None, ["--bags", "gone.csv"], "there is no file 'gone.csv'"),

@@ -473,7 +473,7 @@ TABLE = counted(BAGS, VOTES)
             "got 1 of 6",
         ),
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
-        ({}, {"noise": -1.0}, "the scale of what was added"),
+        ({}, {"noise": -1.0}, "noise must be .*got -1.0"),
         ({}, {"noise": "1"}, "must be from 0 to 1e.12, got '1'"),
         ({}, {"bags": None}, "bags must be the label of each row's bag, .* got None"),
         ({}, {"bags": "d00"}, "bags must be the label of each row's bag, .* got 'd00'"),
