@@ -1,4 +1,4 @@
-"""`llpbench effects`: what a fitted model says of single features."""
+"""`llpbench effects`: effects of single features in a fitted model."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def effects(
 
     load_plugins(plugin)
     check_suffix(Path(out))
-    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
+    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # check before a fit that takes minutes
         raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
     if model is None:
         found, title, bags, name = _of_dataset(dataset, bagging, bag_size, seed, method, label, data_dir)
@@ -93,7 +93,7 @@ def effects(
 
 
 _Found = tuple[Sequence[FeatureEffect], str, int, str]
-"""effects, what they are of, the number of its bags, and the class"""
+"""effects, their title, the number of bags, and the class"""
 
 
 def _of_model(folder: Path, label: str | None) -> _Found:

@@ -58,8 +58,8 @@ class BagFile:
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
-                f"--class-column needs one column of numbers, got {', '.join(values)}. Leave --class-column out if each "
-                "class has a column."
+                f"--class-column needs one column of numbers, got {', '.join(values)}. Leave --class-column out if "
+                "each class has a column."
             )
         if len(set(values)) < len(values):
             raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
