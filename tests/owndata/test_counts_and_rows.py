@@ -63,7 +63,7 @@ def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() 
     total = cells.groupby("bag")["people"].sum() * 3
     counts = pd.DataFrame({"no": total - table["yes"], "yes": table["yes"]})
     rows = cells.drop(columns="bag").assign(people=cells["people"] * 3)
-    with pytest.raises(LLPBenchError, match="'people' .*--weight-column people") as error:
+    with pytest.raises(LLPBenchError, match=r"'people' .*--weight-column people") as error:
         fitted(X=rows, bags=cells["bag"], counts=counts)
     assert "sampled" not in str(error.value)
     with pytest.raises(LLPBenchError, match="Leave sampled=True out"):
