@@ -29,6 +29,13 @@ BANNED = (
     r"\bnobody knows\b",
     r"\bmade again\b",
     r"\bis no (plot|method|model)'s\b",
+    r"\bfrom which it is told\b",
+    r"\bnext to nothing\b",
+    r"\btells? nothing\b",
+    r"\bas far as somebody\b",
+    r"\bis no chance\b",
+    r"\bfinds nothing to obey\b",
+    r"\bmeets? (held-out )?bags\b",
 )
 """patterns, in lower case"""
 

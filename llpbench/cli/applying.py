@@ -1,4 +1,4 @@
-"""`llpbench predict` and `estimate`: what a fitted model says of rows and of groups of rows."""
+"""`llpbench predict` and `estimate`: predictions of rows, and estimates of groups, with a fitted model."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class _Given:
     """all columns of the file"""
     features: DataFrame
     others: DataFrame
-    """columns of the file that are no features"""
+    """columns of the file that are not features"""
     bags: DataFrame | None
-    """[rows] what names the bag of each row"""
+    """[rows] label of each row's bag"""
     counts: dict[str, Any]
     """arguments of `LLPClassifier`: weights of rows, and counts or proportions of bags (default: those of `fit`)"""
 
 
 def _applying(command: Any) -> Any:
-    """Options of what a model is applied to; the command gets it as `read`, a function that reads the files."""
+    """Add options for input files. The command gets `read`, a function that reads the files."""
 
     @functools.wraps(command)
     def called(
@@ -66,7 +66,7 @@ def _applying(command: Any) -> Any:
         from llpbench.owndata.table_sources import is_among
 
         load_plugins(plugin)
-        demand_room(out)  # before anything is predicted
+        demand_room(out)  # check before predictions are computed
         if any(is_among(out, each) for each in (rows, bags) if each is not None):
             raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
         if bags is None and any(columns.values()):
@@ -130,7 +130,7 @@ def _read(
     )
     others = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
     keys = bag_keys(frame, names, rows) if names else None
-    if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
+    if keys is not None and bags is None:  # labels are texts in files, but may be numbers in a model
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
         counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
@@ -274,8 +274,8 @@ def estimate(
     """Estimate counts and shares of groups, in all bags and in each, with intervals.
 
     ROWS are whole bags: those of llpbench fit, or those of --bags. The file has a line for each group and class in all
-    bags (the bag is "all"), then one for each bag, group and class. `count` and `share` are the estimate, _lower and
-    _upper the ends of its interval of 95 %. Values outside _min and _max are impossible, given the counts of bags.
+    bags (the bag is "all"), then one for each bag, group and class. `count` and `share` are the estimates, _lower and
+    _upper the ends of their 95 % intervals. The counts of bags allow no values outside _min and _max.
     """
     import pandas as pd
 

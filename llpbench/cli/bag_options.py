@@ -1,4 +1,4 @@
-"""What commands on your own data share: options of bags, names of columns, messages in terms of the command line."""
+"""Common parts of commands on your own data: options of bags, names of columns, messages with flags."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FLAGS = {
     "counts= of these": "--bags, a table of these",
     "there is predict_proba(X, bags)": "leave --whole-bags out",
 }
-"""what messages of `LLPClassifier` tell to give, by what it is called on the command line"""
+"""Arguments of `LLPClassifier` in messages, and the flags that replace them."""
 
 
 @contextlib.contextmanager
@@ -68,11 +68,11 @@ _BAG_OPTIONS = (
         help="Marks of suppressed numbers in BAGS: '*,<5'.",
     ),
 )
-"""options that name columns of a table of bags"""
+"""Options that name columns of a table of bags."""
 
 
 def bag_options(required: bool) -> Callable[[Any], Any]:
-    """The columns that name a bag, and `_BAG_OPTIONS`, which the command gets as `columns`."""
+    """Add the option for columns that name a bag, and `_BAG_OPTIONS`. The command gets them as `columns`."""
 
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
@@ -107,7 +107,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print warnings of fits and predictions as lines, except doubts, which come after the fit."""
+    """Print warnings of fits and predictions as lines, and doubts after the fit."""
     from llpbench.owndata.bag_columns import BagColumn
     from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit
     from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, SamePredictions
@@ -154,7 +154,7 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def possible_names(given: Iterable[str], between: str) -> list[str]:
-    """Every name that an option could hold: each text, and each run of its parts."""
+    """Return every name that an option could contain: each text, and each sequence of its parts."""
     found = []
     for text in given:
         parts = text.split(between)

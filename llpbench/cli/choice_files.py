@@ -23,11 +23,11 @@ from llpbench.report.plots.saving import save_figure
 from llpbench.report.report_table import Heading, ReportTable, number, text
 
 _SHOWN = ("l1", "mpiou", "likelihood")
-"""criteria beside the one that decides"""
+"""Criteria shown in addition to that of the recommendation."""
 
 
 def board_table(found: MethodChoice) -> ReportTable:
-    """The board for people; machines have `board.csv`."""
+    """Return the board as text. `board.csv` has all numbers."""
     rows = []
     for row in found.board.to_dict("records"):
         if row["failure"]:
@@ -55,9 +55,9 @@ def board_table(found: MethodChoice) -> ReportTable:
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
     folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     caption = (
-        f"Means over {folds} of {'later ' if found.later else ''}bags that were held out ({tells}). The "
-        "difference is of the first of these, positive where better, with an interval of 95 % for all differences "
-        "together, corrected for folds that share training bags (Nadeau & Bengio 2003)."
+        f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first criterion; "
+        "positive is better. Intervals are at 95 % for all differences together, corrected for folds that share training bags (Nadeau & "
+        "Bengio 2003)."
     )
     failed = found.board[found.board["failure"] != ""]
     caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
@@ -98,7 +98,7 @@ _FILES = ("index.html", *_TABLES, _RARE, "held-out-shares.svg", "bags.svg", "eff
 
 
 def demand_own(out: Path) -> None:
-    """Raise `LLPBenchError` if a folder holds what `write_choice` would replace but has not written: bags, a report."""
+    """Raise `LLPBenchError` if `write_choice` would replace files that it has not written, such as a report."""
     memory = out / WRITTEN
     if memory.exists() and {*_TABLES} <= {*memory.read_text(encoding="utf-8").splitlines()}:
         return
@@ -110,7 +110,7 @@ def demand_own(out: Path) -> None:
 
 
 def write_choice(found: MethodChoice, name: str, out: Path) -> Path:
-    """Write page, tables and plots into a folder; the page's path. Raises `LLPBenchError` if that cannot be done."""
+    """Write page, tables and plots into a folder. Return the path of the page. Raises `LLPBenchError` on failure."""
     page = out / "index.html"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -157,15 +157,15 @@ def _plots(found: MethodChoice, out: Path) -> list[Plot]:
         (
             "held-out-shares",
             "Held-out bags: predicted and known shares",
-            "Each point is a bag (of more than two classes, a bag and a class), predicted while held out; the larger, "
-            "the more rows. On the grey line both agree. Points along a level line: nothing was learned.",
+            "Each point is a held-out bag (with more than two classes, a bag and a class). Larger points have more "
+            "rows. On the grey line both shares agree. If points lie along a horizontal line, nothing was learned.",
             lambda: held_out_shares(bags, predicted),
         ),
         (
             "bags",
             "Sizes and shares of bags",
-            "Each point is a bag. In grey where 95 % of bags would lie if rows fell into bags at random: the more bags "
-            "lie outside, the more they can tell.",
+            "Each point is a bag. The grey area would contain 95 % of the bags if rows were assigned at random. Bags "
+            "outside it contain information.",
             lambda: sizes_and_shares(bags),
         ),
     ]
@@ -175,8 +175,8 @@ def _plots(found: MethodChoice, out: Path) -> list[Plot]:
             (
                 "effects",
                 f"Strongest effects on {bags.classes[-1]}, by {found.reference}",
-                "What the model says of a feature's values, averaged over all others, with two posterior standard "
-                "deviations; in grey how much of the prior's variance is left (1: the bags told nothing).",
+                "Effects of a feature's values in the model, averaged over all other features, with two posterior "
+                "standard deviations. Grey: posterior variance divided by prior variance (1: bags show nothing).",
                 lambda: effect_panels(effects, f"effects on the log odds of {bags.classes[-1]}"),
             )
         )
@@ -188,7 +188,7 @@ def _plots(found: MethodChoice, out: Path) -> list[Plot]:
 
 
 def _shares(found: MethodChoice) -> tuple[BagShares, dict[str, np.ndarray]]:
-    """The bags, and by method what was predicted of them [bags, classes], in the order of the board."""
+    """Return the bags, and predictions of bags [bags, classes] by method, in the order of the board."""
     classes = list(dict.fromkeys(found.bags["class"]))
     by_method = {
         name: found.bags[found.bags["method"] == name].pivot(index="place", columns="class")

@@ -1,4 +1,4 @@
-"""Tables for people: what is registered, where the data are, what a run would do."""
+"""Tables in the terminal: registered entries, datasets, plans."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FACTS = {
     "bagging": (),
     "encoder": (),
 }
-"""what each kind's decorator states, besides summary and reference"""
+"""Columns of each kind, in addition to summary and reference."""
 
 _SENTENCES = (
     *(
@@ -48,7 +48,7 @@ _SENTENCES = (
     ),
     *("meaning", "changed", "only where"),
 )
-"""columns that may be broken into lines; names stay in one piece"""
+"""Columns whose texts may be wrapped. Names are never wrapped."""
 _WIDTH_OF_FILES = 160
 _STYLES = {
     "done": "green",
@@ -62,7 +62,7 @@ _STYLES = {
 
 
 def show(table: Table) -> None:
-    """Print a table. Where nobody looks on, as in a file, lines are as long as they need to be."""
+    """Print a table. In files and pipes, lines are as long as necessary."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
@@ -70,7 +70,7 @@ def show(table: Table) -> None:
 
 
 def registry_table(registry: Registry, unlisted: Sequence[str] = ()) -> Table:
-    """Everything of one kind, and those of its names that no list has; imports nothing that is indexed from source."""
+    """Return the table of one kind, with `unlisted` names. Entries indexed from source are not imported."""
     entries, facts = [*registry.entries(), *map(registry.entry, unlisted)], _FACTS[registry.kind]
     if registry.kind == "method":
         entries = sorted(entries, key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
@@ -83,18 +83,18 @@ def registry_table(registry: Registry, unlisted: Sequence[str] = ()) -> Table:
 
 
 def studies_table(studies: Iterable[Study]) -> Table:
-    """Every study."""
+    """Return the table of studies."""
     return _table(["study", "title", "question"], [[study.name, study.title, study.question] for study in studies])
 
 
 def suites_table(suites: Iterable[SuiteEntry]) -> Table:
-    """Every suite: how many datasets it has, and which of them are not on this machine."""
+    """Return the table of suites: number of datasets, and datasets missing on this machine."""
     rows = [[suite.name, str(len(suite.datasets)), ", ".join(suite.missing), suite.summary] for suite in suites]
     return _table(["suite", "datasets", "missing here", "summary"], rows)
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
-    """Every dataset and where it would be read from."""
+    """Return the table of datasets and where they are read from."""
     rows = [
         [entry.name, entry.code, _number(entry.rows), _number(entry.features), entry.found, entry.source, entry.licence]
         for entry in entries
@@ -103,7 +103,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
 
 
 def findings_table(findings: Iterable[Findings]) -> Table:
-    """Table of the check of each dataset."""
+    """Return the table of checks of datasets."""
     rows = [
         [found.name, "ok" if found.ok else "problem", found.found, found.fingerprint[:16], found.problem]
         for found in findings
@@ -112,7 +112,7 @@ def findings_table(findings: Iterable[Findings]) -> Table:
 
 
 def plan_table(plan: Plan) -> Table:
-    """Each cell, how it stands, and its seeds."""
+    """Return the table of cells with their states and seeds."""
     table = _table(["cell", "state", "done", "failed", "stale", "missing"], ())
     for each in plan.tunings:
         state = _text(each.state, style=_STYLES[each.state])
@@ -124,7 +124,7 @@ def plan_table(plan: Plan) -> Table:
 
 
 def tunings_table(records: Iterable[TuningRecord]) -> Table:
-    """Table of the choices of searches by each criterion."""
+    """Return the table of configurations that searches chose, by criterion."""
     headings = ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"]
     table = _table(headings, ())
     for record in records:
@@ -142,7 +142,7 @@ def tunings_table(records: Iterable[TuningRecord]) -> Table:
 
 
 def effects_table(effects: Iterable[FeatureEffect]) -> Table:
-    """The strongest effects of features: how strong, how sure, and where they are lowest and highest."""
+    """Return the table of effects of features: size, uncertainty, and where they are lowest and highest."""
     table = _table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], ())
     for effect in strongest(effects, 12):
         ends = []
@@ -154,7 +154,7 @@ def effects_table(effects: Iterable[FeatureEffect]) -> Table:
 
 
 def params_table(method: str) -> Table:
-    """Every hyperparameter of a method: default, search range, when it is searched, meaning."""
+    """Return the table of a method's hyperparameters: default, search range, condition, meaning."""
     from llpbench.core.ranges import conditions, declarations, ranges
     from llpbench.core.registry import METHODS
 
@@ -169,7 +169,7 @@ def params_table(method: str) -> Table:
 
 
 def _cell(cell: Cell) -> str:
-    """A cell with what tells it from others of the same method."""
+    """Return the name of a cell, with the differences to other cells of the same method."""
     from llpbench.training.specification import configuration  # torch
 
     differs = configuration(cell)
@@ -177,7 +177,7 @@ def _cell(cell: Cell) -> str:
 
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
-    """Each check, and what it found; what fails alike is one row, where the first stands."""
+    """Return the table of checks and their results. Checks with the same failure are one row."""
     table = _table(["check", "result", "detail"], ())
     rows: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
@@ -192,7 +192,7 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
 
 
 def _seeds(seeds: Sequence[int]) -> str:
-    """`0-9` for a run of seeds, `0,3,7` otherwise."""
+    """Return `0-9` for consecutive seeds, `0,3,7` otherwise."""
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]}-{seeds[-1]}"
     return ",".join(map(str, seeds))
@@ -212,7 +212,7 @@ def _number(number: int | None) -> str:
 
 
 def _text(value: str, style: str = "") -> Text:
-    """A cell in which a terminal finds nothing to obey."""
+    """Return the text of a cell without control characters."""
     return Text(printable(value), style=style)
 
 

@@ -1,4 +1,4 @@
-"""`llpbench effects`: what a fitted model says of single features."""
+"""`llpbench effects`: effects of single features in a fitted model."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def class_of(model: LLPClassifier, label: str | None) -> Any:
 
 
 _Found = tuple[Sequence[FeatureEffect], str, int, str]
-"""effects, what they are of, the number of its bags, and the class"""
+"""effects, their title, the number of bags, and the class"""
 
 
 def _of_model(folder: Path, label: str | None) -> _Found:

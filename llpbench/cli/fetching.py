@@ -48,7 +48,7 @@ def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> 
         try:
             place = fetch(name, data_dir)
             echo(f"{name}: {place.kind}, {place.path}")
-        except LLPBenchError as error:  # one source that is down must not keep the others away
+        except LLPBenchError as error:  # continue with other datasets if a source is down
             echo(f"llpbench: {error}", err=True)
             failed += 1
     return FAILED if failed else 0

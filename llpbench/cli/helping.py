@@ -1,4 +1,4 @@
-"""`--help`: two examples first, then options in groups; an unknown command gets the nearest names."""
+"""`--help` with examples first and options in groups; suggestions for unknown commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN = {
     ),
     "Output": ("out", "save_predictions", "all_boards"),
 }
-"""options of run, tune and plan by the heading of their group"""
+"""Options of run, tune and plan, by the heading of their group."""
 
 OWN_DATA = {
     "Bags": (
@@ -40,7 +40,7 @@ OWN_DATA = {
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),
 }
-"""those of fit, choose, predict and estimate"""
+"""Options of fit, choose, predict and estimate, by the heading of their group."""
 
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "common", "plugin"),
@@ -49,7 +49,7 @@ REPORT = {
 
 
 class Command(click.Command):
-    """A command whose help begins with examples."""
+    """Command whose help begins with examples."""
 
     def __init__(
         self, *args: Any, examples: Sequence[str] = (), groups: Mapping[str, Sequence[str]] | None = None, **others: Any
@@ -58,12 +58,12 @@ class Command(click.Command):
         self.examples, self.groups = examples, groups or {}
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, then what the command does."""
+        """Write the examples, then the description of the command."""
         _write_examples(self.examples, formatter)
         super().format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by group, those of none at the end."""
+        """Write the options by group. Options without a group are last."""
         group_of = {name: title for title, names in self.groups.items() for name in names}
         found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.groups, "Options")}
         for param in self.get_params(ctx):
@@ -79,7 +79,7 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """Commands whose help begins with examples."""
+    """Group of commands whose help begins with examples."""
 
     command_class = Command
 
@@ -88,14 +88,14 @@ class CommandGroup(click.Group):
         self.examples = examples
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, then what the commands do."""
+        """Write the examples, then the description of the commands."""
         _write_examples(self.examples, formatter)
         super().format_help_text(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named. Raises a usage error with the nearest names if there is none."""
+        """Return the command with a name. Raises a usage error with the nearest names if there is none."""
         if args and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing and args[0][:1] != "-":
             self._refuse(ctx, args[0])
         return super().resolve_command(ctx, args)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from llpbench.owndata.row_batches import RowBatches
 
 LARGE = 2_000_000_000
-"""bytes of values beyond which rows are read in batches, unless somebody says otherwise"""
+"""Size of values in bytes above which rows are read in batches by default."""
 
 out_of_core_option: Callable[[Any], Any] = click.option(
     "--out-of-core/--in-memory",
@@ -28,7 +28,7 @@ out_of_core_option: Callable[[Any], Any] = click.option(
 
 
 def is_large(asked: bool | None, rows: Path, able: bool) -> bool:
-    """Return whether rows are read in batches: as `asked`, or beyond `LARGE` where the method is `able` to. Says so."""
+    """Return whether rows are read in batches: as `asked`, or above `LARGE` if the method is `able` to."""
     from llpbench.owndata.row_batches import unpacked_bytes
 
     if asked is not None or not able:
@@ -48,7 +48,7 @@ def batches_to_fit(
 ) -> RowBatches | None:
     """Return the rows in batches if a fit reads them so, else None.
 
-    Takes `out_of_core` from the `others` of a command.
+    Removes `out_of_core` from the `others` of a command.
     """
     from llpbench.owndata.large_fit import METHOD, require_streamable
     from llpbench.owndata.row_batches import RowBatches
@@ -61,7 +61,7 @@ def batches_to_fit(
 
 
 def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
-    """Return a model fitted to what a command was given: rows in a frame, or in batches."""
+    """Return a model fitted to the input of a command: rows in a frame, or in batches."""
     from llpbench.owndata.large_fit import LargeRows, fit_large
 
     if not isinstance(given["X"], LargeRows):
@@ -72,14 +72,14 @@ def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
 
 
 def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: FileFormat) -> dict[str, Any]:
-    """Return arguments of `read_rows` that read rows as `fit` did: texts and numbers are those of the model."""
+    """Return arguments of `read_rows`, so that rows are read as in `fit`."""
     types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
     form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
     kept_keys = model.reading_.get("keys", [])
     return {
         "types": {name: kind for name, kind in types.items() if name not in kept_keys},
         "keys": keys,
-        "features": [name for name in wanted if name not in kept_keys],  # names of bags are read as they stand
+        "features": [name for name in wanted if name not in kept_keys],  # labels of bags are unchanged texts
         "form": form,
         "decimals": model.reading_.get("decimals", {}),
     }
@@ -100,7 +100,7 @@ def predict_in_batches(
     batches = RowBatches(rows, **given)
     frame = batches.head()
     names = key_names(list(frame.columns))
-    if names:  # a model fitted in Python may call bags by numbers; files call them by texts
+    if names:  # labels of bags are texts in files, but may be numbers in a model fitted in Python
         model.bags_ = bags_as_texts(model.bags_, names)
     keys = [str(column_of(frame, name, rows).name) for name in names]
     number = predict_large(model, batches, out, keys=keys, say=say)
@@ -109,5 +109,5 @@ def predict_in_batches(
 
 
 def say(text: str) -> None:
-    """Show a line of progress."""
+    """Print a line of progress."""
     echo(f"llpbench: {text}", err=True)

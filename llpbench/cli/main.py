@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. Heavy modules are imported by the command that needs them."""
+"""The commands of llpbench. Heavy modules are imported by the command that needs them."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 TRIALS = 50
-"""of a tuning, unless somebody says otherwise: the paper's"""
+"""Default number of trials, as in the paper."""
 
 
 _RESUMABLE = {"run", "tune"}
-"""commands that go on where they were interrupted"""
+"""Commands that continue where they were interrupted."""
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _code() -> int:
-    """The exit code of what the command line asks for."""
+    """Run a command line and return its exit code."""
     try:
         code = int(cli(prog_name="llpbench", standalone_mode=False) or 0)
         if sys.stdout is not None:
@@ -68,7 +68,7 @@ def _code() -> int:
     except click.ClickException as error:
         return _fail(error.format_message())
     except (KeyboardInterrupt, click.Abort):
-        kept = "What is finished is safe; run the same command again to go on."
+        kept = "Finished work is saved. Run the same command again to continue."
         advice = kept if _RESUMABLE.intersection(sys.argv[1:2]) else "Run the same command again to start over."
         echo(f"llpbench: interrupted. {advice}", err=True)
         return INTERRUPTED
@@ -96,7 +96,7 @@ def _fail(message: str) -> int:
 def cli() -> None:
     """Benchmark and toolkit for learning from label proportions (LLP) on tables.
 
-    `llpbench run` without options compares 21 methods on Adult in minutes and prints the leaderboard.
+    `llpbench run` without options compares the 21 methods of the default set on Adult in minutes.
     """
 
 
@@ -154,7 +154,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool,
 def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     """Search the hyperparameters of each method.
 
-    llpbench run --tune N then runs what was chosen.
+    Then llpbench run --tune N runs the chosen configurations.
     """
     from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
@@ -194,7 +194,7 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
 
 
 LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
-"""what `llpbench list` shows; the last of a method"""
+"""Kinds that `llpbench list` shows. The last one needs a method."""
 
 
 @cli.command("list", examples=("llpbench list methods", "llpbench list params dllp"))
@@ -248,7 +248,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
 def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     """Check the contract of a method, encoder, bagging or dataset.
 
-    Takes a name or a file, and seconds. Everything except datasets is checked on toy data.
+    Give a name or a file. Everything except datasets is checked on toy data, in seconds.
     """
     load_plugins(plugin)
     from llpbench.cli.console_tables import show, verdicts_table
@@ -260,7 +260,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     if dataset is not None:
         from llpbench.data.loading import load_table
 
-        load_table(dataset, download=False)  # once in words, not in every check
+        load_table(dataset, download=False)  # one message, not one in every check
     for entry in entries:
         verdicts = list(run_checks(entry, dataset))
         show(verdicts_table(verdicts))
@@ -335,13 +335,13 @@ def report(
 @cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'results/shards/*' --out results"))
 @click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
-@click.option("--prefer", type=click.Choice(["newest", "first"]), help="Keep this one of different results of a run.")
+@click.option("--prefer", type=click.Choice(["newest", "first"]), help="Which of different results of a run to keep.")
 def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
     """Join journals into the journal of --out.
 
-    JOURNAL is a journal or a folder that holds it. A run that several journals have is kept once. If its results
-    differ, all are kept and reports say so. If test AUC
-    differs by more than 2 points, none counts until --prefer decides.
+    JOURNAL is a journal or its folder. If several journals have the same results of a run, the run is kept once. If
+    results differ, all are kept and reports flag them. If test AUC differs by more than 2 points, none counts until
+    --prefer decides.
     """
     from llpbench.results.merging import merge_into
     from llpbench.tuning.configurations import FOLDER, write_configurations
@@ -370,7 +370,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool) -> int:
     """Compare your results with published ones.
 
-    Begins with where your methods rank, then shows them on the board of the published methods.
+    Shows the ranks of your methods first, then your methods on the published board.
     """
     from rich.console import Console
 
@@ -428,7 +428,7 @@ def _show_plan(settings: Settings) -> int:
 
 
 def _show_how_to_merge(settings: Settings) -> None:
-    """The command that joins the journals of all parts of a plan, as a shell reads it."""
+    """Return the shell command that joins the journals of all parts of a plan."""
     from llpbench.results.journal import FILE
 
     out = shlex.quote(str(settings.out))
@@ -447,7 +447,7 @@ def _show_leaderboards(leaderboards: Any, out: Path, *, every: bool) -> None:
 
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
-    """Tables of studies; with `beside` a summary, then those that have the paper's numbers beside ours."""
+    """Return tables of studies; with `beside` a summary first, then tables with the paper's numbers beside ours."""
     from rich.console import Console
 
     from llpbench.report import render_tables
@@ -474,7 +474,7 @@ def _select_studies(pattern: str) -> list[Study]:
 
 
 def _known_metric(name: str | None) -> str:
-    """A test metric. Raises `LLPBenchError` for an unknown one, with the nearest names."""
+    """Return a test metric. Raises `LLPBenchError` with the nearest names if it is unknown."""
     from llpbench.core.criteria import METRICS
 
     if name is not None and name not in METRICS:
@@ -483,7 +483,7 @@ def _known_metric(name: str | None) -> str:
 
 
 def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]:
-    """The runs of some datasets, which need not be registered. Raises `LLPBenchError` if there are none."""
+    """Return the runs of some datasets, registered or not. Raises `LLPBenchError` if there are none."""
     from fnmatch import fnmatchcase
 
     from llpbench.data.suites import expanded
@@ -504,7 +504,7 @@ def _journal_files(names: Sequence[str]) -> list[Path]:
 
 
 def _merge(names: Sequence[str]) -> Merged:
-    """Journals as one; what is wrong with them is said at once."""
+    """Return merged journals. Prints their warnings."""
     from llpbench.results.merging import merge
 
     merged = merge(_journal_files(names))

@@ -15,21 +15,21 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class AnyPath(click.Path):
-    """A path; an empty text is none, though it would stand for the current folder."""
+    """A path. Unlike in click, an empty text is an error, not the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path. Raises `LLPBenchError` if it is empty."""
+        """Return the path. Raises `LLPBenchError` if it is empty."""
         if not str(value).strip():
             raise LLPBenchError(f"{param.get_error_hint(ctx) if param else 'a path'} must be a path, got {value!r}.")
         return super().convert(value, param, ctx)
 
 
 _KINDS = {"methods": "method", "datasets": "dataset", "baggings": "bagging", "encoders": "encoder"}
-"""what is registered under the names that an option takes"""
+"""Kinds of registered names that an option takes."""
 
 
 def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completions of the last name in a comma list: names of some kinds with this beginning."""
+    """Return completions of the last name in a comma list."""
 
     def complete(context: click.Context, option: click.Parameter, written: str) -> list[str]:
         del context, option
@@ -46,7 +46,7 @@ def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
 
 
 def run_options(command: Command) -> Command:
-    """The flags that `settings.OPTIONS` declares, with --preset and --config."""
+    """Add the flags of `settings.OPTIONS`, --preset and --config to a command."""
     for name, option in reversed(OPTIONS.items()):
         if option.form == "file":
             continue
@@ -68,7 +68,7 @@ def run_options(command: Command) -> Command:
 
 
 def _default(value: Any) -> str:
-    """A default as the command line takes it; switches are off unless their help says more."""
+    """Return a default as text for the help; "" for switches."""
     if value is None or isinstance(value, bool):
         return ""
     return f" [default: {','.join(map(str, value)) if isinstance(value, tuple) else value}]"

@@ -1,4 +1,4 @@
-"""Printing of commands to streams that may be full, closed, or obey control characters."""
+"""Printing to streams that may be full or closed, without control characters."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class OutputError(Exception):
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a line in which a terminal finds nothing to obey, wherever its words come from."""
+    """Print a line without control characters, whatever its source."""
     click.echo(printable(text), err=err)
 
 
 class _Stream:
-    """A standard stream that raises `OutputError` when it fails, or loses what is printed."""
+    """A standard stream that raises `OutputError` on failure, or ignores failures."""
 
     def __init__(self, stream: Any, needed: bool) -> None:
-        """`needed`: raise; a broken pipe, which nobody reads any more, stays a `BrokenPipeError`."""
+        """Wrap a stream. If it is `needed`, failures raise `OutputError`; a broken pipe raises `BrokenPipeError`."""
         self._stream, self._needed = stream, needed
         self._error: Exception | None = None
 
@@ -45,7 +45,7 @@ class _Stream:
         try:
             yield
         except OSError as error:
-            with contextlib.suppress(OSError, ValueError):  # else Python fails again when it flushes at its end
+            with contextlib.suppress(OSError, ValueError):  # otherwise Python fails again when it flushes at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             told = f"standard output cannot be written: {error.strerror or error}."
             self._error = error if isinstance(error, BrokenPipeError) else OutputError(told)
@@ -58,7 +58,7 @@ class _Stream:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Open those that are closed, or a file of ours would take their place; a full standard error stops no command."""
+    """Open closed streams, so that no file takes their descriptor. A full standard error stops no command."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -104,12 +104,13 @@ _LEARNING_OPTIONS = (
     format_options,
     plugin_option,
 )
-"""of what learns from rows in bags"""
+"""Options of commands that fit methods to bags."""
 
 
 def _learning(command: Any) -> Any:
-    """`_LEARNING_OPTIONS`; the command gets the name of the file of `rows`, the `seed`, and `given`: what
-    `LLPClassifier.fit` takes."""
+    """Add `_LEARNING_OPTIONS`. The command gets the file of `rows`, the `seed`, and `given`, arguments of
+    `LLPClassifier.fit`.
+    """
 
     @functools.wraps(command)
     def called(
@@ -166,7 +167,7 @@ def _learning(command: Any) -> Any:
         groupings = _groupings(bags, bag_column, known)
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
         for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
-            frame[name] = frame[name].astype("category")  # somebody has said what it is
+            frame[name] = frame[name].astype("category")  # the user has declared its type
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
         weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
@@ -324,7 +325,7 @@ def fit(
     if left["suppressed"]:
         echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in the table")
     if left["impossible"]:
-        echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
+        echo(f"suppressed: {plural(left['impossible'], 'bag')} with counts that do not fit their rows")
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
     if given["sample_weight"] is not None:
         people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
@@ -333,7 +334,7 @@ def fit(
         f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
         f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
     )
-    if (distinct := getattr(model, "distinct_rows_", None)) is not None:  # not known of rows in batches
+    if (distinct := getattr(model, "distinct_rows_", None)) is not None:  # not known for rows in batches
         echo(f"{plural(distinct, 'distinct row')}: rows with the same features are computed once")
     return 0
 
@@ -400,7 +401,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
-    """The classes that --classes names; where it is repeated, each text is one."""
+    """Return the classes that --classes names. If it is repeated, each text is a class."""
     from llpbench.owndata.column_names import split_names
 
     values: Any = table.get("counts", table.get("proportions"))

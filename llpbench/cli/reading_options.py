@@ -1,4 +1,4 @@
-"""Options that say how files are written."""
+"""Options for the format of files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llpbench.owndata.csv_dialect import FileFormat
 from llpbench.owndata.marks import csv_parts
 
 _ONCE = ("--size-column", "--class-column", "--time-column")
-"""options that a second one would replace"""
+"""Options that must be given once, because a second one would replace the first."""
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 _FORMAT_OPTIONS = (
@@ -36,17 +36,17 @@ _FORMAT_OPTIONS = (
 
 @dataclass(frozen=True)
 class Formats:
-    """How both files are written, as far as somebody has said."""
+    """Formats of both files, as far as the user has set them."""
 
     rows: FileFormat
     bags: FileFormat
 
 
 class OwnDataCommand(Command):
-    """A command that refuses a second option of one that holds one value."""
+    """Command that does not allow some options twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Raises `LLPBenchError` for an option that is given twice and would win silently."""
+        """Raise `LLPBenchError` for an option that is given twice."""
         if not ctx.resilient_parsing:
             order = [param.opts[0] for param in self.make_parser(ctx).parse_args(list(args))[2]]
             if twice := [name for name in _ONCE if order.count(name) > 1]:
@@ -57,7 +57,7 @@ class OwnDataCommand(Command):
 
 
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of files; the command gets them as `formats`."""
+    """Add the options of files. The command gets them as `formats`."""
 
     @functools.wraps(command)
     def called(
@@ -87,7 +87,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def reading(role: str) -> Iterator[None]:
-    """Say what to do about a file with the prefix of its role: `--encoding bags:cp1252`."""
+    """Add the role of a file to options in its errors: `--encoding bags:cp1252`."""
     try:
         yield
     except LLPBenchError as error:
@@ -95,7 +95,7 @@ def reading(role: str) -> Iterator[None]:
 
 
 def prefixed(message: str, role: str) -> str:
-    """A message whose options hold for one of the files."""
+    """Return a message in which options are for one of the files."""
     return _PREFIXED.sub(rf"--\1 {role}:", message)
 
 

@@ -62,11 +62,11 @@ class BagFile:
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
-                f"with --class-column there must be one column of numbers, with a line for each bag and class, got "
-                f"{', '.join(values)}."
+                f"--class-column needs one column of numbers, got {', '.join(values)}. Leave --class-column out if "
+                "each class has a column."
             )
         if len(set(values)) < len(values):
-            raise LLPBenchError(f"a column must hold one class, got {', '.join(values)} twice.")
+            raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
         table = self._numbers(frame, values)
@@ -91,7 +91,7 @@ class BagFile:
         if two.any():
             raise DataError(
                 f"file {str(self.path)!r}: column {self.size_column!r} has two sizes for "
-                f"{plural(int(two.sum()), 'bag')}, such as {repeated['bag'][two].iloc[0]!r}. Give one."
+                f"{plural(int(two.sum()), 'bag')}, such as {repeated['bag'][two].iloc[0]!r}. Correct the file."
             )
         return sizes[~bags.duplicated()]
 
@@ -112,17 +112,16 @@ class BagFile:
             if len(broken := wrong[name]):
                 told = f"Fix {'it' if len(broken) == 1 else 'them'}"
                 if len(marks) <= _MOST_MARKS:
-                    told += f", or name what marks suppressed ones: --suppressed {shlex.quote(csv_line(marks))}"
+                    told += f", or declare suppressed counts: --suppressed {shlex.quote(csv_line(marks))}"
                 raise DataError(
-                    f"file {str(self.path)!r}: {plural(len(broken), 'value')} of column {name!r} "
-                    f"{'is no number' if len(broken) == 1 else 'are no numbers'}, such as "
-                    f"{broken.iloc[0]!r} in row {broken.index[0]} (counted from 0). {told}."
+                    f"file {str(self.path)!r}: {plural(len(broken), 'value')} of column {name!r} must "
+                    f"be numbers, got {broken.iloc[0]!r} in row {broken.index[0]} (counted from 0). {told}."
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]
                 raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must hold counts, got {example!r}, a percentage. Name "
-                    "such columns by --proportions."
+                    f"file {str(self.path)!r}: column {name!r} must hold counts, got {example!r}, a percentage. Use "
+                    "--proportions for such columns."
                 )
         self._tell(found)
         numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})

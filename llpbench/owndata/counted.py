@@ -62,7 +62,7 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
             name = frame.columns[column]
             option = shlex.quote(str(name))
             told = (
-                f"Column {name!r} adds up to what is counted: rows stand for several people. Give it as weights "
+                f"Column {name!r} adds up to the counts, so rows stand for several people. Use it as weights "
                 f"(--weight-column {option}, in Python sample_weight=X[{name!r}])"
             )
             if sampled:
@@ -74,9 +74,7 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
 def noise_deviation(noise: float, kind: str) -> float:
     """Return the standard deviation of noise. Raises `LLPBenchError` for an invalid scale or kind."""
     if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
-        raise LLPBenchError(
-            f"noise, the scale of what was added to counts, must be from 0 to {_MOST_NOISE:g}, got {noise!r}."
-        )
+        raise LLPBenchError(f"noise must be a scale from 0 to {_MOST_NOISE:g}, got {noise!r}.")
     if kind not in ("gaussian", "laplace"):
         raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', got {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5

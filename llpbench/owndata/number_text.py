@@ -175,7 +175,7 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
             said += f", beside {_listed(others)}"
         told.append(said)
         names.append(name)
-    first = f"numbers written as text are taken as categories: column {'; '.join(told or unclean)}. "
+    first = f"numbers written as text are used as categories: column {'; '.join(told or unclean)}. "
     clean = "Make them numbers or missing in the file, or leave the column out."
     if not told:
         return first + clean if unclean else ""

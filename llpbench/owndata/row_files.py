@@ -20,7 +20,7 @@ from pandas.errors import ParserWarning
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line
+from llpbench.core.text import one_line, plural
 from llpbench.data.frames import as_text, without_decimals
 from llpbench.owndata.column_names import matching_column, nearest_columns, plain
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
@@ -260,8 +260,8 @@ def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[p
     except ParserWarning as error:
         raise DataError(
             f"file {str(source.path)!r} has more values in a row than the {len(header)} names of its header. Name "
-            "every column, or take the commas at the ends of rows away. If lines stand before the header: "
-            "--skip-rows 1 (so many)."
+            "every column, or remove commas at the ends of rows. If there are lines before the header, skip them: "
+            "--skip-rows 1."
         ) from error
     for note in (dialect.note, dialect.numbers if len(texts) < len(header) else ""):
         if note:
@@ -314,9 +314,11 @@ def _as_numbers(column: pd.Series, form: FileFormat, path: Path, earlier: str | 
     name, broken = str(column.name), found.broken
     if len(broken):
         marks = list(dict.fromkeys(broken))
-        some = "" if len(marks) > 5 else f" Name what marks missing ones: --missing {shlex.quote(csv_line(marks))}."
+        some = (
+            "" if len(marks) > 5 else f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
+        )
         raise DataError(
-            f"file {str(path)!r}: {len(broken):,} values of column {name!r} are no numbers, such as "
+            f"file {str(path)!r}: {plural(len(broken), 'value')} of column {name!r} must be numbers, got "
             f"{broken.iloc[0]!r} in row {broken.index[0]} (counted from 0).{some}"
         )
     if earlier is not None and found.values.notna().any() and found.percent != earlier.endswith("%"):
@@ -411,8 +413,8 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
         if several.size:
             both = " and ".join(map(repr, several.iloc[0]))
             raise DataError(
-                f"column {name!r} of file {str(path)!r} calls bags {both}, which is the same number. Write it "
-                "in one way."
+                f"column {name!r} of file {str(path)!r} must write each number in one way, got {both}. Correct the "
+                "file."
             )
     return pd.DataFrame(keys)
 

@@ -60,14 +60,14 @@ _ALSO = (Schema, DirectParams)
 _OWN = "the method's file"
 """Name of the module that registers the method, since the file of a plugin may be renamed."""
 _WHAT_TO_DO = {
-    "bags": "Call bags by texts or numbers.",
-    "classes": "Call classes by texts or numbers.",
+    "bags": "Use texts or numbers as labels of bags.",
+    "classes": "Use texts or numbers as names of classes.",
     "predictor": "Choose another method, such as auto. Predictions of this one need the Python session of its fit.",
 }
 """Advice by the part of a model that cannot be stored."""
 _FOR_AUTHORS = (
-    "Choose another method; or let its fit return an object of a class at the top of the method's own file, which "
-    "keeps nothing but arrays, numbers, texts, lists, dicts and such objects."
+    "Choose another method; or return an object from fit. Its class must be at the top level of the method's file, and "
+    "it may contain arrays, numbers, texts, lists, dicts and such objects."
 )
 """Advice for methods of plugins."""
 

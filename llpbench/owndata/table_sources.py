@@ -123,7 +123,7 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
     if ending in _BOOKS:
         raise DataError(f"file {str(path)!r} must be an Excel workbook, as its name says. Save it again.")
     if content is None and ending not in _TEXTS and not (packed and not ending):
-        raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)} or such with .gz, .bz2, .xz or .zip.")
+        raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)}, also with .gz, .bz2, .xz or .zip.")
     return TableSource(path, "csv", packed, content, usual, keys)
 
 

@@ -58,9 +58,9 @@ def test_numbers_written_as_text_are_named_and_the_advice_works(
     result = fit(llpbench, rows="text.csv")
     assert (result.code, result.err.count("--types income=number")) == (0, 1)
     result = fit(llpbench, "--types", "income=number", rows="text.csv")
-    assert (result.code, result.err.count("taken as categories")) == (0, 0)
+    assert (result.code, result.err.count("used as categories")) == (0, 0)
     assert np.allclose(probabilities(llpbench, "text.csv"), plain)
-    assert "taken as categories" not in fit(llpbench, "--types", "income=text", rows="text.csv").err
+    assert "used as categories" not in fit(llpbench, "--types", "income=text", rows="text.csv").err
 
 
 def test_marks_of_gaps_in_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
@@ -107,7 +107,7 @@ def test_percents_are_proportions(rows: pd.DataFrame, llpbench: LLPBench) -> Non
     command = ["fit", "rows.csv", "--bags", "percent.csv", "--bag-column", "district", *LINEAR]
     assert llpbench(*command, "--proportions", "yes").code == 0
     assert np.allclose(LLPClassifier.load("model").bag_counts_[:, 1], table["yes"], atol=0.1)
-    assert "Name such columns by --proportions" in llpbench(*command, "--counts", "yes").err
+    assert "--proportions" in llpbench(*command, "--counts", "yes").err
 
 
 def test_every_mark_of_suppression_is_advised_at_once(rows: pd.DataFrame, llpbench: LLPBench) -> None:

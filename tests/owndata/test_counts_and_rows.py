@@ -63,7 +63,7 @@ def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() 
     total = cells.groupby("bag")["people"].sum() * 3
     counts = pd.DataFrame({"no": total - table["yes"], "yes": table["yes"]})
     rows = cells.drop(columns="bag").assign(people=cells["people"] * 3)
-    with pytest.raises(LLPBenchError, match="Column 'people' adds up to what is counted") as error:
+    with pytest.raises(LLPBenchError, match=r"'people' .*--weight-column people") as error:
         fitted(X=rows, bags=cells["bag"], counts=counts)
     assert "sampled" not in str(error.value)
     with pytest.raises(LLPBenchError, match="Leave sampled=True out"):
@@ -78,7 +78,7 @@ def test_weights_that_are_not_whole_are_named_and_the_advice_works() -> None:
     table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
     rows = FRAME.assign(weight=weight)
     for sampled in (False, True):
-        with pytest.raises(LLPBenchError, match=r"'weight' adds up to what is counted.*--weight-column"):
+        with pytest.raises(LLPBenchError, match=r"'weight' .*--weight-column"):
             fitted(X=rows, counts=table.round(1), sampled=sampled)
     with pytest.warns(RoundedWeights):
         assert np.allclose(fitted(X=rows, counts=table.round(1), sample_weight=weight).bag_sizes_, table.sum(axis=1))

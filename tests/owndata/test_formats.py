@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_one_clear_line(given: dict[str, Any], told: str) -
 
 
 def test_noisy_counts_move_the_rows_of_a_bag_less() -> None:
-    """Bags of few rows whose counts are mostly noise say next to nothing of a bag's own effect."""
+    """Counts of small bags that are mostly noise contain almost no information about effects of bags."""
     noisy = TABLE + np.random.default_rng(0).laplace(0, 15, TABLE.shape)
     moved = []
     for noise in (5.0, 15.0):
