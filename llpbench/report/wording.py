@@ -153,12 +153,7 @@ def setting(board: Board) -> str:
     seeds = plural(numbers[-1], "seed")
     if numbers[0] != numbers[-1]:
         seeds = f"{numbers[0]} to {seeds} (varies by column and method)"
-    parts = [protocol_text(board.protocol), encoders, seeds, *board.hardware]
-    if board.common:
-        parts.append(
-            "only runs that all rows have completed" if board.columns else "no run that all rows have completed"
-        )
-    return " · ".join(parts)
+    return " · ".join([protocol_text(board.protocol), encoders, seeds, *board.hardware])
 
 
 def protocol_text(protocol: Mapping[str, Any] | None) -> str:
@@ -240,7 +235,7 @@ def bags_note(board: Board) -> str:
         True: "New bags: no row of a validation or test bag was seen in training.",
         False: "Validation and test rows are of the same bags as training rows.",
     }
-    return " ".join(filter(None, (seen[new] if own and board.columns else "", columns_text(board.columns))))
+    return " ".join(filter(None, (seen[new] if own else "", columns_text(board.columns))))
 
 
 def trials_text(spec: Mapping[str, Any]) -> str:
