@@ -74,7 +74,7 @@ def standing(of: Board, label: str) -> Standing:
 def gaps_closed(of: Board, method: str) -> dict[int, float]:
     (place,) = [n for n, row in enumerate(of.rows) if row.contender.method == method]
     found = spans(of, place)
-    return (100 * (found["score"] - found["floor"]) / (found["ceiling"] - found["floor"])).to_dict()
+    return dict(100 * (found["score"] - found["floor"]) / (found["ceiling"] - found["floor"]))
 
 
 def both(method: str, small: tuple[float, ...], large: tuple[float, ...], **facts: object) -> list[Record]:
