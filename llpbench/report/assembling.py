@@ -15,7 +15,7 @@ from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import Figure, study_tables
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning import tuning_gains, tuning_order
+from llpbench.report.tuning_tables import tuning_gains, tuning_order
 from llpbench.results.frame import NO_STALE_RUNS
 
 TITLE = "Leaderboards"
