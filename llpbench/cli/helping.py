@@ -43,7 +43,7 @@ OWN_DATA = {
 """Options of fit, choose, predict and estimate, by the heading of their group."""
 
 REPORT = {
-    "What to show": ("journals", "study", "datasets", "metric", "common", "plugin"),
+    "What to show": ("journals", "study", "datasets", "metric", "plugin"),
     "Output": ("out", "plots_dir", "no_plots", "formats", "title", "all_boards"),
 }
 

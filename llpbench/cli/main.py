@@ -278,7 +278,6 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: OUT/plots]")
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
-@click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
 @all_boards_option
 @click.option("--formats", metavar="NAMES", default="", help="Further formats: csv, json, tex (tables), png (plots).")
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
@@ -291,7 +290,6 @@ def report(
     plots_dir: str | None,
     no_plots: bool,
     study: str | None,
-    common: bool,
     all_boards: bool,
     formats: str,
     metric: str | None,
@@ -316,7 +314,6 @@ def report(
     made = make_report(
         records,
         warnings=warnings,
-        common=common,
         stale=stale,
         tunings=tunings,
         metric=_known_metric(metric),

@@ -15,7 +15,7 @@ from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import Figure, study_tables
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning import tuning_gains, tuning_order
+from llpbench.report.tuning_tables import tuning_gains, tuning_order
 from llpbench.results.frame import NO_STALE_RUNS
 
 TITLE = "Leaderboards"
@@ -67,7 +67,6 @@ def make_report(
     records: Sequence[Record],
     *,
     warnings: Sequence[str] = (),
-    common: bool = False,
     stale: Mapping[str, str] = NO_STALE_RUNS,
     tunings: Sequence[TuningRecord] = (),
     metric: str = HEADLINE,
@@ -75,11 +74,10 @@ def make_report(
 ) -> Report:
     """Everything that `records` have to say.
 
-    It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts). With
-    `common`, boards show only the runs that all their rows have completed. `stale`: by run id, what has changed in the
-    code since the run was made, for which it is marked. `tunings`: whose choices are rows of their own. `metric`: what
-    boards show and rank by. `title`: of the page.
+    It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts).
+    `stale`: by run id, what has changed in the code since the run was made, for which it is marked. `tunings`: whose
+    choices are rows of their own. `metric`: what boards show and rank by. `title`: of the page.
     """
-    leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings, metric=metric)
+    leaderboards = tabulate(records, stale=stale, tunings=tunings, metric=metric)
     latest = {record["run"]: record for record in records}
     return Report(leaderboards, tuple(latest.values()), stale, tuple(warnings), title)

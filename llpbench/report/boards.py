@@ -241,8 +241,6 @@ class Board:
     """training bags; None: all that there are"""
     differences: tuple[str, ...] = ()
     """one line for each column with a known difference between its bags"""
-    common: bool = False
-    """whether only the runs are shown that all rows have completed"""
 
     def __repr__(self) -> str:
         rows, columns = plural(len(self.rows), "method"), plural(len(self.columns), "column")

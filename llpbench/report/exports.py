@@ -20,21 +20,6 @@ SCHEMA = 1
 _NAMES = {"mean_mean": "mean", "mean_std": "std", "mean_n": "n"}
 
 
-def standings_csv(leaderboards: Leaderboards) -> str:
-    """A row for each board and row: every column of the leaderboard."""
-    return _csv(_standings(leaderboards))
-
-
-def scores_csv(leaderboards: Leaderboards) -> str:
-    """A row for each board, row, column and test metric; what is not known is an empty field."""
-    return _csv(long_form(leaderboards))
-
-
-def comparisons_csv(leaderboards: Leaderboards) -> str:
-    """A row for each board and pair of ranked rows: difference, share of runs won, and p values after Holm."""
-    return _csv(_comparisons(leaderboards))
-
-
 def table_csv(table: ReportTable) -> str:
     """A table's values as CSV, a column for each part of a heading; what is not known is an empty field."""
     return csv_lines([table.names, *(row.values() for row in table.values())])
@@ -53,7 +38,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _csv(lines: Iterable[dict[str, Any]]) -> str:
+def rows_csv(lines: Iterable[dict[str, Any]]) -> str:
+    """Rows by heading as CSV; what is not known is an empty field."""
     rows = [*lines]
     names = [*dict.fromkeys(name for row in rows for name in row)]
     return csv_lines([names, *([row.get(name) for name in names] for row in rows)])
@@ -72,7 +58,8 @@ def _of_board(board: Board, row: Row) -> dict[str, Any]:
     }
 
 
-def _standings(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+def standings_rows(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """A row for each board and row: every column of the leaderboard."""
     for board in leaderboards.boards:
         found = standings(board)
         names = [_NAMES.get(name, name) for name in ("_".join(filter(None, key)) for key in found)]
@@ -118,7 +105,8 @@ def _measured(summary: Summary | None, score: Score, metric: str) -> dict[str, A
     }
 
 
-def _comparisons(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+def pairs(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """A row for each board and pair of ranked rows: difference, share of runs won, and p values after Holm."""
     for board in leaderboards.boards:
         rows = compared(board)
         found = blocks(board, board.ranked)

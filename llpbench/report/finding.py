@@ -17,7 +17,7 @@ def finding(board: Board, *, tested: bool = True) -> str:
     Without `tested` it says nothing of other rows: datasets or seeds are too few to test differences.
     """
     few = [column.validation for column in board.columns if column.validation is not None]
-    counts = not board.columns or any(column.counts for column in board.columns)
+    counts = any(column.counts for column in board.columns)
     facts = {"few_bags": None if counts else max((least for least, _ in few), default=0), "needed": FEWEST_BAGS}
     if not board.ranked or not counts:
         return words.caption("finding", board, **facts, first="")

@@ -11,16 +11,15 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.text import hint
 from llpbench.report.assembling import Report
-from llpbench.report.boards import Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files
-from llpbench.report.exports import comparisons_csv, scores_csv, standings_csv, table_csv, table_json
+from llpbench.report.exports import long_form, pairs, rows_csv, standings_rows, table_csv, table_json
 from llpbench.report.markup import to_latex
 from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
 from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
-LONG: Mapping[str, Callable[[Leaderboards], str]] = {"leaderboards.csv": scores_csv, "comparisons.csv": comparisons_csv}
+LONG = {"leaderboards.csv": long_form, "comparisons.csv": pairs}
 """what `--formats csv` adds"""
 TABLES = "tables"
 TABLE_FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
@@ -61,8 +60,8 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     files = markdown_files(report, beside)
     if _is_foreign(out / README):
         del files[README]
-    files[STANDINGS] = standings_csv(report.leaderboards)
-    files |= {name: write(report.leaderboards) for name, write in LONG.items() if "csv" in formats}
+    files[STANDINGS] = rows_csv(standings_rows(report.leaderboards))
+    files |= {name: rows_csv(rows(report.leaderboards)) for name, rows in LONG.items() if "csv" in formats}
     files[INDEX] = to_html(report, plots=drawn, links=_links(report, out), beside=beside)
     wanted = [name for name in formats if name in TABLE_FORMATS]
     made = report.tables() if wanted else ()

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import fsum, isfinite
 from typing import NamedTuple
 
-from llpbench.core.record import Record
 from llpbench.core.studies import Arm, Study
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.report_table import Field, Heading, ReportTable, rows_of, text
-from llpbench.report.study_runs import MEASURES, StudyRuns, classes_of, runs_of_line
+from llpbench.report.study_runs import StudyRuns, classes_of, values_of_line
 
 
 class Place(NamedTuple):
@@ -33,15 +32,6 @@ def places(study: Study, arm: Arm) -> dict[str, list[Place]]:
         method: [Place(level, factor[level][arm.varies], lines[method, level]) for level in arm.levels]
         for method in methods
     }
-
-
-def values_of_line(study: Study, line: int, runs: Sequence[Record]) -> dict[int, float]:
-    """By seed, what a line reads off its runs."""
-    fixed = study.lines[line].fixed
-    own, _ = runs_of_line(study.lines[line], runs)
-    done = [run for run in own if fixed["criterion"] in run["results"]]
-    found = {run["seed"]: MEASURES[fixed["measure"]](run, fixed["criterion"]) for run in done}
-    return {seed: value for seed, value in found.items() if value is not None and isfinite(value)}
 
 
 def arm_table(study: Study, found: StudyRuns, name: str, title: str) -> ReportTable:
@@ -85,7 +75,7 @@ def _changes(study: Study, found: StudyRuns, first: Place, last: Place) -> Mappi
     differences = {}
     for dataset in sorted({dataset for _, dataset in found.runs}):
         before, after = (
-            values_of_line(study, end.line, found.runs.get((end.line, dataset), ())) for end in (first, last)
+            values_of_line(study.lines[end.line], found.runs.get((end.line, dataset), ())) for end in (first, last)
         )
         if shared := sorted(before.keys() & after.keys()):
             differences[dataset] = [after[seed] - before[seed] for seed in shared]

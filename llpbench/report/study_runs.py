@@ -196,13 +196,19 @@ class LineScore:
 def read_line(line: Line, runs: Sequence[Record]) -> LineScore:
     """Over seeds; where a line leaves several pretrainings to validation, of the best one."""
     own, chosen = runs_of_line(line, runs)
-    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
-    done = sorted((run for run in own if criterion in run["results"]), key=lambda run: run["seed"])
-    values = [measure(run, criterion) for run in done]
-    found = summarise([value for value in values if value is not None and isfinite(value)])
-    if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in done):
+    values = values_of_line(line, runs)
+    found = summarise([value for _, value in sorted(values.items())])
+    if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in own):
         found = Summary(found.mean, None, found.n)  # seeds that train together have the same: there is no spread
     return LineScore(found, sum(run["status"] != "ok" for run in own), chosen)
+
+
+def values_of_line(line: Line, runs: Sequence[Record]) -> dict[int, float]:
+    """By seed, what a line reads off its runs."""
+    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
+    own, _ = runs_of_line(line, runs)
+    found = {run["seed"]: measure(run, criterion) for run in own if criterion in run["results"]}
+    return {seed: value for seed, value in found.items() if value is not None and isfinite(value)}
 
 
 def runs_of_line(line: Line, runs: Sequence[Record]) -> tuple[list[Record], str]:

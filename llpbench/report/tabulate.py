@@ -76,7 +76,6 @@ _OF_RUNS = ["run", "cell", "seed", *_CELL, *_DECLARED, *_FACTS, *_SIZES, *_COSTS
 def tabulate(
     records: Sequence[Record],
     *,
-    common: bool = False,
     stale: Mapping[str, str] = NO_STALE_RUNS,
     tunings: Sequence[TuningRecord] = (),
     metric: str = HEADLINE,
@@ -86,14 +85,13 @@ def tabulate(
     What a search has chosen by a criterion is a row of the boards of that criterion, and of no other; a configuration
     that only a search has chosen, be it one that has been repeated since, is no row of its own.
 
-    With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
-    completed none. `stale`: by id of a run or search, what has changed in the code since it was made; the runs of what
+    `stale`: by id of a run or search, what has changed in the code since it was made; the runs of what
     a stale search has chosen are stale with it. `metric`: what boards show and rank by.
     """
     runs = {record["run"]: record for record in records}
     found = [tuning for tuning in tunings if tuning["status"] == "ok"]
     frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
-    journal = _Journal(frame, runs, found, stale, METRICS[metric], common)
+    journal = _Journal(frame, runs, found, stale, METRICS[metric])
     boards = [
         board for name in BOARD_CRITERIA for group in journal.groups if (board := journal.board(CRITERIA[name], group))
     ]
@@ -116,10 +114,8 @@ class _Journal:
         tunings: Sequence[TuningRecord],
         stale: Mapping[str, str],
         metric: Metric,
-        common: bool,
     ) -> None:
-        self._records, self._tunings, self._stale = records, tunings, stale
-        self._metric, self._common = metric, common
+        self._records, self._tunings, self._stale, self._metric = records, tunings, stale, metric
         self._measured = frame.set_index(["run", "criterion"])[[*MEASURES]]
         self._judged = {name: {*frame["run"][frame["criterion"] == name]} for name in BOARD_CRITERIA}
         self.groups = _groups(_runs_of(frame))
@@ -143,62 +139,50 @@ class _Journal:
         measured = self._measured.reindex(MultiIndex.from_arrays([runs["run"], chooses]))
         runs[[*MEASURES]] = measured.to_numpy()
         runs["value"] = shown(runs, self._metric.name)
-        columns = _columns(runs, criterion)
+        columns, records = _columns(runs, criterion), [self._records[run] for run in runs["run"]]
+        contenders = [_contender(*who) for who in runs[_WHO].drop_duplicates().itertuples(index=False, name=None)]
+        runs = runs.assign(row=runs.groupby(_WHO, sort=False).ngroup(), column=runs.groupby(_COLUMN).ngroup())
+        runs = runs.sort_values(["row", "column", "seed"], ignore_index=True)
         most = int(group["max_bags"].iat[0]) or None
-        protocol = json.loads(group["joined"].iat[0])
         start = Board(
             criterion,
             bagging_text(group["bagging"].iat[0], most),
-            protocol,
-            (),
+            json.loads(group["joined"].iat[0]),
+            tuple(columns),
             (),
             runs,
             MultiIndex.from_arrays([[], []]),
             self._metric,
             max_bags=most,
-            differences=difference_notes(columns, [self._records[run] for run in runs["run"]]),
-            common=self._common,
+            differences=difference_notes(columns, records),
         )
-        whole = self._arranged(start, columns)
-        found = replace(whole, failures=failure_notes(whole.columns, whole.rows, self._metric))
-        if self._common:
-            found = replace(self._arranged(start, _common(columns, runs)), failures=found.failures)
-        every = [self._records[run] for run in runs["run"]]
+        found = _ordered(start, _rows(runs, contenders, columns, self._records), columns, runs)
         return replace(
             found,
-            surprises=surprise_notes(found.columns, found.rows, every, self._metric),
+            failures=failure_notes(found.columns, found.rows, self._metric),
+            surprises=surprise_notes(found.columns, found.rows, records, self._metric),
             stale=stale_notes(found.columns, found.rows),
         )
 
-    def _arranged(self, start: Board, columns: Sequence[Column]) -> Board:
-        """A board with some columns: their runs, and its rows in their order."""
-        runs = start.runs
-        whose = [_contender(*who) for who in zip(*(runs[part] for part in _WHO), strict=True)]
-        contenders = [*dict.fromkeys(whose)]
-        numbers = {who: number for number, who in enumerate(contenders)}
-        places = {(*column.key, seed): n for n, column in enumerate(columns) for seed in column.seeds}
-        found = runs.assign(
-            row=[numbers[who] for who in whose],
-            column=[places.get(key, -1) for key in zip(*(runs[part] for part in (*_COLUMN, "seed")), strict=True)],
+
+def _rows(
+    runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column], records: Mapping[str, Record]
+) -> list[Row]:
+    """The rows of a board, not yet in order."""
+    scores = _scores(runs, columns, records)
+    facts = runs.groupby("row").agg(
+        changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
+    )
+    return [
+        Row(
+            who,
+            tuple(scores.get((number, n), _missing(column)) for n, column in enumerate(columns)),
+            is_default=not who.tuned and not changed,
+            ensemble=int(ensemble),
+            precision=precision,
         )
-        facts = found.groupby("row").agg(
-            changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
-        )
-        found = found[found["column"] >= 0].sort_values(["row", "column", "seed"], ignore_index=True)
-        scores = _scores(found, columns, self._records)
-        rows = [
-            Row(
-                who,
-                tuple(scores.get((number, n), _missing(column)) for n, column in enumerate(columns)),
-                is_default=not who.tuned and not changed,
-                ensemble=int(ensemble),
-                precision=precision,
-            )
-            for number, (who, (changed, ensemble, precision)) in enumerate(
-                zip(contenders, facts.itertuples(index=False), strict=True)
-            )
-        ]
-        return _ordered(start, rows, columns, found)
+        for who, (number, changed, ensemble, precision) in zip(contenders, facts.itertuples(name=None), strict=True)
+    ]
 
 
 def _ordered(start: Board, rows: Sequence[Row], columns: Sequence[Column], runs: DataFrame) -> Board:
@@ -387,16 +371,6 @@ def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
         )
         for (dataset, size, key), own in zip(facts.index, facts.itertuples(), strict=True)
     ]
-
-
-def _common(columns: Sequence[Column], runs: DataFrame) -> list[Column]:
-    """The columns with those seeds that all rows have completed; columns without any are left out."""
-    done = runs.dropna(subset="value")
-    rows = len(done[_WHO].drop_duplicates())
-    number = done.groupby([*_COLUMN, "seed"]).size()
-    shared = {*number.index[number == rows]}
-    left = [column._replace(seeds=tuple(s for s in column.seeds if (*column.key, s) in shared)) for column in columns]
-    return [column for column in left if column.seeds]
 
 
 def _counting(runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column]) -> MultiIndex:

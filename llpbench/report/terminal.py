@@ -185,8 +185,8 @@ def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
 
 
 def _has_results(board: Board) -> bool:
-    """Whether any run of it has succeeded: else its tables would be empty; without columns it says why itself."""
-    return not board.columns or any(score.succeeded for row in board.rows for score in row.scores)
+    """Whether any run of it has succeeded: else its tables would be empty."""
+    return any(score.succeeded for row in board.rows for score in row.scores)
 
 
 def _other_boards(boards: list[Board]) -> Iterator[str]:

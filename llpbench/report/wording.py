@@ -125,25 +125,18 @@ def title(board: Board) -> str:
     return f"{regime}-grained, {bags_words(board.bagging)}{alone}, selected by {board.criterion.title}"
 
 
-def bagging_words(bagging: str) -> str:
-    """How rows became bags: of bags by columns `by job and education`, of others the name that it has everywhere."""
+def bags_words(bagging: str) -> str:
+    """Kind of bags: `ordered bags`, `bags by job and education`."""
     name, *options = bagging.split(":")
     keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
     number = name.removesuffix("column")
-    if name.endswith(NATURAL) and "split=bags" in options:
-        return ":".join([name, *(option for option in options if option != "split=bags")]) + ", tested on other bags"
+    tested = ", tested on other bags" if "split=bags" in options else ""
+    if tested and name.endswith(NATURAL):
+        return f"{':'.join([name, *(option for option in options if option != 'split=bags')])} bags{tested}"
     if len(keys) != 1 or number == name:
-        return bagging
+        return f"{bagging} bags"
     others = ", ".join(option for option in options if not option.startswith(("by=", "split=")))
-    new = ", tested on other bags" if "split=bags" in options else ""
-    return f"{number}by {' and '.join(keys[0].split('+'))}{f' ({others})' if others else ''}{new}"
-
-
-def bags_words(bagging: str) -> str:
-    """Kind of bags: `ordered bags`, `bags by job and education`."""
-    found, comma, tested = bagging_words(bagging).partition(", tested")
-    number, by, keys = found.partition("by ")
-    return (f"{number}bags {by}{keys}" if by else f"{found} bags") + comma + tested
+    return f"{number}bags by {' and '.join(keys[0].split('+'))}{f' ({others})' if others else ''}{tested}"
 
 
 def setting(board: Board) -> str:
@@ -153,12 +146,7 @@ def setting(board: Board) -> str:
     seeds = plural(numbers[-1], "seed")
     if numbers[0] != numbers[-1]:
         seeds = f"{numbers[0]} to {seeds} (varies by column and method)"
-    parts = [protocol_text(board.protocol), encoders, seeds, *board.hardware]
-    if board.common:
-        parts.append(
-            "only runs that all rows have completed" if board.columns else "no run that all rows have completed"
-        )
-    return " · ".join(parts)
+    return " · ".join([protocol_text(board.protocol), encoders, seeds, *board.hardware])
 
 
 def protocol_text(protocol: Mapping[str, Any] | None) -> str:
@@ -240,7 +228,7 @@ def bags_note(board: Board) -> str:
         True: "New bags: no row of a validation or test bag was seen in training.",
         False: "Validation and test rows are of the same bags as training rows.",
     }
-    return " ".join(filter(None, (seen[new] if own and board.columns else "", columns_text(board.columns))))
+    return " ".join(filter(None, (seen[new] if own else "", columns_text(board.columns))))
 
 
 def trials_text(spec: Mapping[str, Any]) -> str:

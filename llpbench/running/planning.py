@@ -50,13 +50,7 @@ class Planned:
 
     @property
     def state(self) -> State:
-        if self.wanted and self.obstacle:
-            return "impossible"
-        if self.stale:
-            return "stale"
-        if self.wanted:
-            return "to run"
-        return "failed" if self.failed else "done"
+        return _state(self, failed=bool(self.failed))
 
 
 @dataclass(frozen=True)
@@ -74,20 +68,22 @@ class PlannedTuning:
 
     @property
     def state(self) -> State:
-        if self.wanted and self.obstacle:
-            return "impossible"
-        if self.record is None:
-            return "to run"
-        if self.stale:
-            return "stale"
-        if self.wanted:
-            return "to run"
-        return "done" if self.record["status"] == "ok" else "failed"
+        return _state(self, failed=self.record is not None and self.record["status"] != "ok")
 
     @property
     def job(self) -> Job:
         instead = self.record["finished"] if self.record is not None and self.record["trials"] else ""
         return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, instead=instead)
+
+
+def _state(planned: Planned | PlannedTuning, *, failed: bool) -> State:
+    if planned.wanted and planned.obstacle:
+        return "impossible"
+    if planned.stale:
+        return "stale"
+    if planned.wanted:
+        return "to run"
+    return "failed" if failed else "done"
 
 
 @dataclass(frozen=True)
@@ -178,21 +174,17 @@ def make_plan(
         stale = {seed: why for seed, record in known.items() if (why := why_stale(record))}
         done = tuple(seed for seed, record in known.items() if seed not in stale and record["status"] == "ok")
         failed = tuple(seed for seed in known if seed not in stale and seed not in done)
-        kinds = {"done": done, "failed": failed, "stale": stale}
-        kept = {seed for kind, found in kinds.items() if kind not in again for seed in found}
-        if "failed" in again:  # what is both failed and stale
-            kept -= {seed for seed in stale if known[seed]["status"] != "ok"}
-        planned.append(
-            Planned(
-                cell,
-                done,
-                failed,
-                stale,
-                missing=tuple(seed for seed in seeds if seed not in known),
-                wanted=tuple(seed for seed in seeds if seed not in kept),
-            )
-        )
+        missing = tuple(seed for seed in seeds if seed not in known)
+        repeated = {seed for seed, record in known.items() if _is_repeated(record, stale.get(seed, ""), again)}
+        wanted = tuple(seed for seed in seeds if seed in missing or seed in repeated)
+        planned.append(Planned(cell, done, failed, stale, missing, wanted))
     return Plan(tuple(planned))
+
+
+def _is_repeated(record: Record | TuningRecord, stale: str, again: Collection[str]) -> bool:
+    """Whether a run or search is made again; it may be both failed and stale."""
+    status = "done" if record["status"] == "ok" else "failed"
+    return ("stale" if stale else status) in again or (status == "failed" and "failed" in again)
 
 
 def with_tunings(
@@ -208,9 +200,7 @@ def with_tunings(
     for tuning in tunings:
         record = found.get(tuning.id)
         stale = "" if record is None else why_stale(record)
-        kind = "stale" if stale else "done" if record is None or record["status"] == "ok" else "failed"
-        failed = record is not None and record["status"] != "ok"
-        wanted = record is None or kind in again or (failed and "failed" in again)
+        wanted = record is None or _is_repeated(record, stale, again)
         planned.append(PlannedTuning(tuning, record, stale, wanted))
     return replace(plan, tunings=tuple(planned))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import LLPBench
-from factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, record, runs
 
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
@@ -65,22 +65,6 @@ def test_a_report_of_several_journals_is_written_to_its_folder(llpbench: LLPBenc
     assert "dllp" in (out / "index.html").read_text()
     assert not (out / FILE).exists()
     assert {path.suffix for path in plots.glob("[!.]*")} == {".svg"}
-
-
-def test_common_runs_alone_may_be_shown(llpbench: LLPBench, tmp_path: Path) -> None:
-    folder = journal(tmp_path, *runs("dllp", 0.8, 0.7, 0.6), *runs("mine", 0.9))
-    every, common = (llpbench("report", "--no-plots", "--out", str(folder), *more).out for more in ((), ("--common",)))
-    assert "70.00 ± 10.00 (3)" in every
-    assert "80.00 ± – (1)" in common
-    assert "only runs that all rows have completed" in " ".join(common.split())
-
-
-def test_where_no_run_is_common_that_is_said(llpbench: LLPBench, tmp_path: Path) -> None:
-    folder = journal(tmp_path, record("dllp", 0.8, seed=0), record("mine", 0.7, seed=1), failed("mine", seed=2))
-    done = llpbench("report", "--no-plots", "--common", "--out", str(folder))
-    assert done.code == 0
-    assert "no run that all rows have completed" in " ".join(done.out.split())
-    assert "loss became NaN" in done.out
 
 
 def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Path) -> None:

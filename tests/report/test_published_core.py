@@ -13,7 +13,7 @@ from recomputed import board as recompute
 from llpbench.core.record import Record
 from llpbench.report import Report, make_report
 from llpbench.report.board_tables import names_of
-from llpbench.report.exports import standings_csv
+from llpbench.report.exports import rows_csv, standings_rows
 from llpbench.report.leaderboard import standings
 from llpbench.results.merging import journal_files, merge
 
@@ -32,13 +32,13 @@ def report(records: list[Record]) -> Report:
 
 def test_its_standings_are_those_that_the_code_makes(report: Report) -> None:
     committed = read_csv(CORE / "boards.csv")
-    assert_frame_equal(committed, read_csv(StringIO(standings_csv(report.leaderboards))), atol=1e-5)
+    assert_frame_equal(committed, read_csv(StringIO(rows_csv(standings_rows(report.leaderboards)))), atol=1e-5)
 
 
 def test_standings_of_natural_bags_are_those_that_the_code_makes() -> None:
     natural = CORE.parent / "natural"
     made = make_report([*merge(journal_files(str(natural))).records.values()]).leaderboards
-    assert_frame_equal(read_csv(natural / "boards.csv"), read_csv(StringIO(standings_csv(made))), atol=1e-5)
+    assert_frame_equal(read_csv(natural / "boards.csv"), read_csv(StringIO(rows_csv(standings_rows(made)))), atol=1e-5)
 
 
 @pytest.mark.parametrize("bagging", ["ordered", "random"])

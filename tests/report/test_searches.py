@@ -16,7 +16,7 @@ from llpbench.core.tuning_spec import Tuning
 from llpbench.report.assembling import make_report
 from llpbench.report.boards import Board
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning import tuning_order
+from llpbench.report.tuning_tables import tuning_order
 
 SPACE: dict[str, dict[str, Any]] = {
     "rate": {"low": 1e-5, "high": 1e-1, "log": True},

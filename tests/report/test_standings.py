@@ -17,8 +17,8 @@ from llpbench.report.leaderboard import LeaderboardColumn, register_column, span
 from llpbench.report.tabulate import tabulate
 
 
-def board(*groups: list[Record], common: bool = False) -> Board:
-    return tabulate([run for group in groups for run in group], common=common).of("fine")[0]
+def board(*groups: list[Record]) -> Board:
+    return tabulate([run for group in groups for run in group]).of("fine")[0]
 
 
 class Against(NamedTuple):
@@ -74,7 +74,7 @@ def standing(of: Board, label: str) -> Standing:
 def gaps_closed(of: Board, method: str) -> dict[int, float]:
     (place,) = [n for n, row in enumerate(of.rows) if row.contender.method == method]
     found = spans(of, place)
-    return (100 * (found["score"] - found["floor"]) / (found["ceiling"] - found["floor"])).to_dict()
+    return dict(100 * (found["score"] - found["floor"]) / (found["ceiling"] - found["floor"]))
 
 
 def both(method: str, small: tuple[float, ...], large: tuple[float, ...], **facts: object) -> list[Record]:
@@ -310,25 +310,6 @@ def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
     assert [row.rank for row in found.rows] == [1, 1, 3]
     a = standing(found, "a (mlp)")
     assert (a.overall, a.interval, a.wins) == (Summary(80.0, 0.0, 3), (1, 2), 75.0)
-
-
-class TestCommon:
-    def test_only_runs_that_all_rows_have_are_shown(self) -> None:
-        found = board(runs("a", 0.8, 0.7, 0.6), [record("b", 0.9), failed("b", seed=1)], common=True)
-        assert [column.seeds for column in found.columns] == [(0,)]
-        assert [standing(found, f"{m} (mlp)").overall for m in ("a", "b")] == [
-            Summary(80.0, None, 1),
-            Summary(90.0, None, 1),
-        ]
-
-    def test_columns_that_one_lacks_are_left_out(self) -> None:
-        found = board(both("a", (0.8,), (0.7,)), runs("b", 0.9), common=True)
-        assert [column.bag_size for column in found.columns] == [64]
-
-    def test_what_never_succeeded_stays_and_takes_nothing_away(self) -> None:
-        found = board(runs("a", 0.8, 0.7), [failed("b")], common=True)
-        assert [column.seeds for column in found.columns] == [(0, 1)]
-        assert {row.contender.method for row in found.rows} == {"a", "b"}
 
 
 class TestMetric:

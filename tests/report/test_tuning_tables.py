@@ -17,7 +17,7 @@ from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.comparing import compare
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning import _gain, tuning_gains
+from llpbench.report.tuning_tables import _gain, tuning_gains
 from llpbench.results.journal import newer
 from llpbench.results.merging import join_tunings
 

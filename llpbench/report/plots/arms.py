@@ -15,8 +15,8 @@ from llpbench.report.boards import Leaderboards
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import method_style
-from llpbench.report.study_arms import places, values_of_line
-from llpbench.report.study_runs import Setting, StudyRuns, collect
+from llpbench.report.study_arms import places
+from llpbench.report.study_runs import Setting, StudyRuns, collect, values_of_line
 
 MOST_ROWS = 4
 """of datasets"""
@@ -91,7 +91,8 @@ def _curves(study: Study, found: StudyRuns, dataset: str, arm: Arm) -> Mapping[s
     curves: dict[str, Curve] = {}
     for method, along in places(study, arm).items():
         values = [
-            (place.x, values_of_line(study, place.line, found.runs.get((place.line, dataset), ()))) for place in along
+            (place.x, values_of_line(study.lines[place.line], found.runs.get((place.line, dataset), ())))
+            for place in along
         ]
         if known := [(x, fmean(own.values())) for x, own in values if own]:
             curves[method] = known

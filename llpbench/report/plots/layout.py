@@ -112,9 +112,7 @@ def metric_text(board: Board) -> str:
     return f"test {board.metric.title}{' × 100' if board.metric.percent else ''}"
 
 
-def of_board(
-    board: Board, name: str, kind: str, figure: Figure, *, bag_size: int | None = None, **facts: Any
-) -> Drawing:
+def of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -> Drawing:
     """Return a plot of a board; `facts` are for its title and its caption in `templates/captions.j2`."""
     epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
     setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
@@ -129,5 +127,5 @@ def of_board(
         caption=caption,
         figure=figure,
         dataset=facts.get("dataset"),
-        bag_size=bag_size,
+        bag_size=facts.get("bag_size"),
     )

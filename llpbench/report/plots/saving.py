@@ -39,10 +39,11 @@ def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[P
                 name = _untaken(drawing.name, [plot.name for plot in plots])
                 _entitle(drawing)
                 plots.append(Plot(name, drawing.title, drawing.caption, _svg(drawing, name)))
-                pictures = {f"{name}.svg": plots[-1].svg, **({f"{name}.png": _png(drawing.figure)} if png else {})}
-                for file, picture in pictures.items():
-                    replace_file(out / file, picture)
-                files += pictures
+                replace_file(out / f"{name}.svg", plots[-1].svg)
+                files.append(f"{name}.svg")
+                if png:
+                    replace_file(out / f"{name}.png", _png(drawing.figure))
+                    files.append(f"{name}.png")
         forget_stale(out, files)
     except OSError as error:
         raise LLPBenchError(
