@@ -55,9 +55,9 @@ def board_table(found: MethodChoice) -> ReportTable:
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
     folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     caption = (
-        f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first criterion; "
-        "positive is better. Intervals are at 95 % for all differences together, corrected for folds that share training bags (Nadeau & "
-        "Bengio 2003)."
+        f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first "
+        "criterion; positive is better. Intervals are at 95 % for all differences together, corrected for folds that "
+        "share training bags (Nadeau & Bengio 2003)."
     )
     failed = found.board[found.board["failure"] != ""]
     caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
