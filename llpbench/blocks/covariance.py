@@ -29,7 +29,7 @@ _REPEATED = 20
 _READING = 60
 """products that take as long as reading two numbers of Gram matrices from memory"""
 _WIDE = 24
-"""features of a component whose Gram matrix is read faster than it is made again"""
+"""features of a component whose Gram matrix is faster to read than to compute again"""
 _TRACED = 512
 """columns of traces that are multiplied at once"""
 

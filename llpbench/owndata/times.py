@@ -16,7 +16,7 @@ from llpbench.core.text import plural
 from llpbench.owndata.fitting import is_number
 
 _FEWEST_DATES = 5
-"""bags whose labels are different dates, from which this is no chance"""
+"""Number of bags from which labels that are different dates are not a coincidence."""
 _DATE = re.compile(r"(19|20)\d\d-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?([T ].*)?")
 _EXAMPLE = "2024-03-31"
 

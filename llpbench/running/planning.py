@@ -182,7 +182,7 @@ def make_plan(
 
 
 def _is_repeated(record: Record | TuningRecord, stale: str, again: Collection[str]) -> bool:
-    """Whether a run or search is made again; it may be both failed and stale."""
+    """Whether a run or search is repeated; it may be both failed and stale."""
     status = "done" if record["status"] == "ok" else "failed"
     return ("stale" if stale else status) in again or (status == "failed" and "failed" in again)
 
