@@ -55,4 +55,4 @@ def distinct(columns: Iterable[Any]) -> Distinct | None:
 
 def distinct_rows(rows: Rows) -> Distinct | None:
     """Return the distinct rows of `rows`, as `distinct`."""
-    return distinct([*rows.categorical.T, *rows.missing.T, *rows.numeric.T])
+    return distinct([*rows.numeric.T, *rows.categorical.T, *rows.missing.T])  # numbers most often have many values
