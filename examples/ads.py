@@ -22,15 +22,17 @@ SCALE = 2.0
 """b of the noise on each count: an epsilon of 0.5, where a person is in one count"""
 
 
-def write_tables(folder: Path, rows: int = 60_000, campaigns: int = 10, days: int = 20) -> None:
+def write_tables(folder: Path, rows: int = 60_000, campaigns: int = 10, days: int = 20, together: bool = False) -> None:
     """impressions.csv and clicks.csv for training; next.csv with impressions of later days, and truth.csv.
 
-    The impressions are also in parts, as large logs are: parts/ and next-parts/.
+    The impressions are also in parts, as large logs are: parts/ and next-parts/. `together`: the features of a campaign
+    and day all move together, so that bags hardly show which one matters.
     """
     rng = np.random.default_rng(0)
     campaign, day = rng.integers(0, campaigns, rows), rng.integers(0, days + days // 4, rows)
     # a campaign reaches other people on each day
-    phone, late, young, known = rng.normal(size=(4, campaigns, days + days // 4))[:, campaign, day]
+    reach = rng.normal(size=(4, campaigns, days + days // 4))[:, campaign, day]
+    phone, late, young, known = reach[[0, 0, 0, 0]] if together else reach
     log = pd.DataFrame(
         {
             "campaign": campaign,
@@ -60,9 +62,11 @@ def write_tables(folder: Path, rows: int = 60_000, campaigns: int = 10, days: in
     ).to_csv(folder / "truth.csv", index=False)
 
 
-def main(folder: Path, rows: int = 60_000, campaigns: int = 10, days: int = 20, **settings: Any) -> dict[str, float]:
-    """Return AUC and average precision on later days, and predicted clicks over true ones."""
-    write_tables(folder, rows, campaigns, days)
+def main(
+    folder: Path, rows: int = 60_000, campaigns: int = 10, days: int = 20, together: bool = False, **settings: Any
+) -> dict[str, float]:
+    """Return AUC and average precision on later days, and the predicted and true rate of clicks."""
+    write_tables(folder, rows, campaigns, days, together)
     log, later = pd.read_csv(folder / "impressions.csv"), pd.read_csv(folder / "next.csv")
     clicks = pd.read_csv(folder / "clicks.csv").set_index(KEYS)["clicks"]
     truth = pd.read_csv(folder / "truth.csv")

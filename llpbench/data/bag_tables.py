@@ -156,6 +156,12 @@ class BagTable:
         """Name of the values in messages."""
         return "counts" if self.is_counts else "proportions"
 
+    def in_order_of(self, other: BagTable) -> FloatArray:
+        """Return the values [bags, columns] with columns in the order of those of `other`, if both name them."""
+        if self.columns is None or other.columns is None:
+            return self.values
+        return self.values[:, [self.columns.index(column) for column in other.columns]]
+
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
         """Return all classes, in the order of the columns.
 
@@ -275,21 +281,21 @@ class BagTable:
             listed = ", ".join(f"{value:g}" for value in given[first])
             listed += f" (in all {total[first]:g})" if given.shape[1] > 1 else " (of one class)"
             must = "add up to 1" if given.shape[1] > 1 else "lie between 0 and 1"
-            meant, mend = f"they must {must}", "Give shares between 0 and 1, percents divided by 100"
+            meant, advice = f"they must {must}", "Give shares between 0 and 1, percents divided by 100"
             if self.is_counts and not noise and given.shape[1] > 1 and (values[first] < 0).any():
-                meant, mend = "they must not be negative", "Correct them"
-            elif self.is_counts and self.at_fit and not hint and (known := self._plain_mend(values, unit)):
+                meant, advice = "they must not be negative", "Correct them"
+            elif self.is_counts and self.at_fit and not hint and (known := self._advice_if_misread(values, unit)):
                 return f"the counts of bag {labels.names[first]!r} are {listed}; {so}. {known}."
             elif self.is_counts:
                 meant = f"it has {plural(round(unit[first]), 'row')}"
                 if labels.weights is not None:
                     meant = f"its weights add up to {unit[first]:,.10g}"
-                mend = self._mend_counts(values, unit, hint) if self.at_fit else "Give whole bags"
+                advice = self._counts_advice(values, unit, hint) if self.at_fit else "Give whole bags"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and given.shape[1] > 1 and self.at_fit:
-                mend = "Divide percents by 100, or give percents as counts= with as_shares=True"
-                return f"the proportions of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {mend}."
+                advice = "Divide percents by 100, or give percents as counts= with as_shares=True"
+                return f"the proportions of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {advice}."
             elif given.shape[1] > 1 and total[first] < unit[first] and (values[first] >= 0).all():
-                mend = "Give a further class for the rest, which add up to 1"
+                advice = "Give a further class for the rest, which add up to 1"
             others = (
                 ", noise= where noise was added, or impossible='suppress'"
                 if self.at_fit
@@ -297,11 +303,11 @@ class BagTable:
             )
             if noise and self.at_fit:
                 others = ", a larger noise= if more was added, or impossible='suppress'"
-            return f"the {self.what} of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {mend}{others}."
+            return f"the {self.what} of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {advice}{others}."
 
         return beyond | (np.abs(total - unit) > slack), told
 
-    def _mend_counts(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
+    def _counts_advice(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
         """Return advice for counts that do not add up to the rows of their bags."""
         if hint:
             return hint
@@ -321,7 +327,7 @@ class BagTable:
             return "Give sampled=True if X holds some rows only"
         return "Give as_shares=True if others are counted than X holds"
 
-    def _plain_mend(self, values: FloatArray, unit: FloatArray) -> str:
+    def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:
         """Return the advice for counts that are shares, percents or of a class too many; "" if they are not."""
         known = np.isfinite(values).all(axis=1)
         values, unit = values[known], unit[known]

@@ -165,16 +165,8 @@ def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
     values = read_bag_table(None, given, labels)
     place = {name: index for index, name in enumerate(values.names)}
     at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
-    columns = values.values if table.columns is None or values.columns is None else _as_in(values, table)
-    found = np.where((at >= 0)[:, None], columns[at], np.nan)
+    found = np.where((at >= 0)[:, None], values.in_order_of(table)[at], np.nan)
     return np.asarray(np.column_stack([np.full(len(found), np.nan), found]) if found.shape[1] == 1 else found)
-
-
-def _as_in(values: BagTable, table: BagTable) -> FloatArray:
-    """Return columns in the order of those of another table."""
-    assert values.columns is not None
-    assert table.columns is not None
-    return values.values[:, [values.columns.index(column) for column in table.columns]]
 
 
 def first_guess(counts: FloatArray, sizes: FloatArray, ranges: CountRanges) -> FloatArray:

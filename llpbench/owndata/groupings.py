@@ -77,7 +77,7 @@ def stacked(
         keys += key_columns(X, grouping) if isinstance(X, pd.DataFrame) and not keep_key else []
     _require_disjoint(tables)
     joined = _joined(tables, what)
-    features = X
+    features: Any
     if isinstance(X, pd.DataFrame):
         features = pd.concat([X.drop(columns=[*dict.fromkeys(keys)])] * len(bags), ignore_index=True)
     else:
@@ -126,16 +126,9 @@ def _joined(tables: list[BagTable], what: str) -> Any:
             raise LLPBenchError(
                 f"{what} of all groupings must have the same classes, got {first.columns} and {table.columns}."
             )
-    values = [table.values if table.columns is None else _ordered(table, first) for table in tables]
+    values = [table.in_order_of(first) for table in tables]
     names = [name for table in tables for name in table.names]
     if first.columns is None:
         return dict(zip(names, np.concatenate(values).tolist(), strict=True))
     index = pd.Index(pd.Series(names, dtype=object), tupleize_cols=False)
     return pd.DataFrame(np.concatenate(values), index=index, columns=pd.Index(first.columns))
-
-
-def _ordered(table: BagTable, first: BagTable) -> Any:
-    """Return the values of a table with the columns of another."""
-    assert table.columns is not None
-    assert first.columns is not None
-    return table.values[:, [table.columns.index(column) for column in first.columns]]

@@ -45,6 +45,7 @@ from llpbench.owndata.bag_store import BagStore
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.column_statistics import ColumnStatistics, Moments
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, identifier_warning
+from llpbench.owndata.count_ranges import ranged_counts
 from llpbench.owndata.counted import noise_deviation, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import NetworkTraining, fit_members
@@ -123,6 +124,10 @@ def fit_large(
     deviation = noise_deviation(noise, noise_kind)
     if (sampled or as_shares) and deviation:
         raise LLPBenchError(f"noise= needs counts of all rows, got {'sampled' if sampled else 'as_shares'}=True.")
+    if ranged_counts(counts) is not None:
+        raise LLPBenchError(
+            "counts as ranges need all rows in memory, got --out-of-core. Leave it out, or ignore ranges: --suppressed."
+        )
     if as_shares and counts is None:
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
 

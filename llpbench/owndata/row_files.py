@@ -438,17 +438,22 @@ def _require_exact(column: pd.Series, path: Path) -> None:
 def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
     """Return the labels of bags [bags] as texts, like `bag_keys`.
 
-    Raises `LLPBenchError` unless each label has as many parts as there are `names`.
+    Raises `LLPBenchError` unless some labels have as many parts as there are `names`. Bags of another grouping may have
+    another number of parts.
     """
     keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
-    if len(keys[0]) != len(names):
+    parts = np.array([len(key) for key in keys])
+    if len(names) not in parts:
         raise LLPBenchError(
             f"bags must be named by as many columns as in fit ({len(keys[0])}, as in {bags[0]!r}), got {len(names)} "
             f"({', '.join(names)}). Give the same columns: --bag-column NAME+NAME."
         )
-    texts = [_key_texts(pd.Series(column, dtype=object)) for column in zip(*keys, strict=True)]
     found = np.empty(len(keys), dtype=object)
-    found[:] = list(zip(*texts, strict=True)) if len(names) > 1 else texts[0].tolist()
+    for number in np.unique(parts):
+        of_number = np.flatnonzero(parts == number)
+        columns = zip(*(keys[bag] for bag in of_number), strict=True)
+        texts = [_key_texts(pd.Series(column, dtype=object)) for column in columns]
+        found[of_number] = pd.Series(list(zip(*texts, strict=True)) if number > 1 else texts[0].tolist(), dtype=object)
     return found
 
 

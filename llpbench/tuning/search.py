@@ -53,7 +53,7 @@ class Search:
             if _CODE not in self._study.user_attrs:
                 self._study.set_user_attr(_INSTEAD, instead)
                 self._study.set_user_attr(_CODE, code)
-            self._mend()
+            self._repair()
 
     @property
     def code(self) -> str:
@@ -139,7 +139,7 @@ class Search:
             return TrialState.PRUNED, None, {epochs: best for epochs, best in made.rungs if best is not None}
         return TrialState.FAIL, None, {}
 
-    def _mend(self) -> None:
+    def _repair(self) -> None:
         """Tidy up after a killed process: no trial is left running or waiting, and what was made counts, once."""
         made = self.made
         while any(trial.state == TrialState.WAITING for trial in self._study.trials):
@@ -193,7 +193,7 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
         raise _unkept(path, error) from error
     try:
         try:
-            _mend_file(path)
+            _repair_file(path)
             found = Search(tuning, _storage(path), code, instead)
             if found.code != code or (instead and found.instead != instead):
                 path.unlink()
@@ -226,7 +226,7 @@ class _Held:
         pass
 
 
-def _mend_file(path: Path) -> None:
+def _repair_file(path: Path) -> None:
     """Cut off the torn last line that a killed process may have left."""
     with contextlib.suppress(FileNotFoundError):
         content = path.read_bytes()

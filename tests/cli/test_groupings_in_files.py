@@ -39,6 +39,13 @@ def test_two_groupings_are_learned_from(rows: pd.DataFrame, llpbench: LLPBench) 
     assert not {"district", "home", "half"} & {*model.feature_names_in_}
     assert llpbench("predict", "model", "rows.csv", "--out", "new.csv").code == 0
     assert len(pd.read_csv("new.csv")) == len(rows)
+    for grouping in (BOTH[2:4], BOTH[6:]):  # labels of one part, and of two
+        result = llpbench("predict", "model", "rows.csv", *grouping, "--whole-bags", "--out", "whole.csv")
+        assert result.code == 0, result.err
+        found = pd.read_csv("whole.csv")
+        keys = grouping[1].split("+")
+        expected = pd.read_csv("a.csv" if len(keys) == 1 else "b.csv").set_index(keys)["yes"]
+        assert np.allclose(found.groupby(keys)["probability_yes"].sum(), expected.sort_index())
 
 
 @pytest.mark.usefixtures("rows")

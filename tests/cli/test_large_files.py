@@ -82,6 +82,16 @@ def test_what_needs_all_rows_is_refused_in_one_line(llpbench: LLPBench) -> None:
         assert len(result.err.splitlines()) == 1
 
 
+@pytest.mark.usefixtures("folder")
+def test_ranges_need_all_rows_in_memory(llpbench: LLPBench) -> None:
+    table = pd.read_csv("bags.csv").astype(object)
+    table.loc[0, "yes"] = "1-9"
+    table.to_csv("bags.csv", index=False)
+    result = fit(llpbench, "parts", "--out-of-core")
+    assert result.code == 2
+    assert "--out-of-core" in result.err
+
+
 def test_a_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     table = pd.read_parquet(folder / "parts" / "2.parquet")

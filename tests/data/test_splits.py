@@ -101,7 +101,7 @@ def test_bag_size_and_bagging_leave_the_split_alone(table: Table) -> None:
 
 
 def test_the_manifest_of_adult_never_changes() -> None:
-    """Published results name this hash. A change here makes every one of them unrepeatable: mend the cause instead."""
+    """Published results name this hash. A change here makes every one of them unrepeatable: fix the cause instead."""
     adult = load_table("adult", download=False)
     assert adult.fingerprint == "92bcdfd1c68d2fd10ca254c3e068a25023a135fc1f1f59600e506576f98a5ae5"
     assert (

@@ -239,7 +239,7 @@ def styles(of: Board) -> dict[int, Style]:
     return row_styles(of, range(len(of.rows)))
 
 
-def test_a_method_looks_the_same_in_every_plot_whoever_is_beside_it() -> None:
+def test_a_method_looks_the_same_in_every_plot() -> None:
     few, many = board(journal(("mine", "dllp"))), board(journal(("a", "mine", "b", "dllp", "c", "llp-gan")))
     first, second = ({of.rows[row].contender.method: style for row, style in styles(of).items()} for of in (few, many))
     assert first["mine"] == second["mine"] == method_style("mine")

@@ -88,7 +88,7 @@ def test_a_method_far_above_has_rank_one_for_sure_and_a_letter_of_its_own() -> N
 
 
 @pytest.mark.parametrize("others", [1, 2, 5, 20])
-def test_identical_methods_stand_alike_whoever_else_is_there(others: int) -> None:
+def test_identical_methods_have_equal_ranks_beside_any_others(others: int) -> None:
     blocks = noise(others)
     both = blocks.assign(z=blocks["m00"])
     found = intervals(both)

@@ -48,7 +48,7 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
 
 SCORES = ("time", "bag-size", "heat-map")
 FURTHER = ("bag-size", "time", "heat-map")
-"""kinds of which a further group has a single figure"""
+"""kinds that have a single figure in a further group"""
 
 PLAN: Mapping[str, Sequence[str]] = {
     "main": ("differences", "time", "bag-size", "heat-map", "critical-difference"),
@@ -59,7 +59,7 @@ PLAN: Mapping[str, Sequence[str]] = {
     "rest of main": ("reliability", "robustness", "pretraining", "learning-curves"),
     "studies": (),
 }
-"""what is drawn of which board, the most important first; figures after `MOST` are left out"""
+"""kinds of plots by group of boards, the most important first; figures after `MOST` are left out"""
 
 
 def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:

@@ -41,9 +41,9 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     for row in rows:
         value, look = scores.at[row, "mean"], {**styles[row].points(), "markersize": 7}
         ax.errorbar(seconds[row], value, scores["std"].fillna(0)[row], color=look["color"], linewidth=1, zorder=2)
-        ax.plot([seconds[row]], [value], label=names[row], zorder=3, **look)
+        ax.plot([seconds[row]], [value], zorder=3, **look)
     ax.set_xscale("log")
-    ax.margins(x=0.08, y=0.1)
+    ax.margins(x=0.1, y=0.15)
     ax.set_xlim(ax.get_xlim())
     steps = _steps([*zip(seconds[ahead], scores["mean"][ahead], strict=True)], ax.get_xlim()[1])
     ax.plot([x for x, _ in steps], [y for _, y in steps], color="0.45", linewidth=1, zorder=1)
@@ -51,7 +51,18 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set(xlabel="training time of a run (seconds)", ylabel=f"mean {layout.metric_text(board)}")
-    layout.legend(figure)
+    for number, row in enumerate(sorted(rows, key=lambda row: float(seconds[row]))):
+        # neighbours have their names on different sides
+        above, spread = number % 2 == 0, scores["std"].fillna(0)[row]
+        ax.annotate(
+            names[row],
+            (seconds[row], scores.at[row, "mean"] + (spread if above else -spread)),
+            (0, 6 if above else -6),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if above else "top",
+            color=styles[row].colour,
+        )
     told = {row: (names[row], scores.at[row, "mean"], words.seconds_text(seconds[row])) for row in rows}
     leader = next((row for row in board.ranked if row in told), rows[0])
     networks = [row for row in board.ranked if row in told and board.rows[row].contender.kind == "neural"]
