@@ -355,7 +355,7 @@ def test_the_end_of_the_time_budget_ends_what_runs(tiny_bench: Path, tmp_path: P
 def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
     monkeypatch.setattr(compilation, "compiler_exists", lambda: False)
     lacking = ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}, {"device": "cpu", "compile": True})
     for flags in lacking:

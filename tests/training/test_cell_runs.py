@@ -392,14 +392,14 @@ def test_devices_that_are_not_there(device: str) -> None:
 
 
 def test_precision_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
     cpu = torch.device("cpu")
     assert pick_precision("float32", cpu) is torch.float32
     assert pick_precision("bfloat16", torch.device("cuda")) is torch.bfloat16
     for precision in ("bfloat16", "float16"):
         with pytest.raises(LLPBenchError, match="precision"):
             pick_precision(precision, cpu)
-    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.8)
     assert pick_precision("bfloat16", cpu) is torch.bfloat16
 
 
