@@ -76,9 +76,9 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
 def bfloat16_speed() -> float:
     """Return how fast a step of a small transformer layer is in bfloat16 on this CPU, as a multiple of float32.
 
-    It is measured because the CPU's flags do not decide it. With AMX, products are two to six times as fast, but conversions
-    and element-wise operations are not, so that a layer as narrow as SAINT's takes longer. One thread is used, because
-    several wait for each other on a busy machine.
+    It is measured because the CPU's flags do not decide it. With AMX, products are two to six times as fast, but
+    conversions and element-wise operations are not, so that a layer as narrow as SAINT's takes longer. One thread is
+    used, because several wait for each other on a busy machine.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
