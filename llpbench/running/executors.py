@@ -179,9 +179,9 @@ def failures(job: Job, reason: str, status: Status = "failed") -> list[Record]:
             members=0,
             data={},
             bags={},
-            hardware={},
             finished=utc_now(),
             **facts,  # type: ignore[typeddict-item]
+            hardware={},
         )
         for seed in job.seeds
     ]
