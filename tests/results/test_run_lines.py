@@ -65,14 +65,14 @@ def test_published_runs_are_read_fast_and_share_common_parts() -> None:
 
 def test_a_run_of_this_version_is_read_fast(tmp_path: Path) -> None:
     from llpbench.core.cell import Environment
-    from llpbench.running.executors import failures
+    from llpbench.running.executors import failure
     from llpbench.running.schedule import Job
     from llpbench.training.cell_runs import run_cell
     from llpbench.training.specification import make_cell
 
     cell = make_cell("bag-mean-linear", "letter", bag_size=64)
     with Journal(tmp_path) as journal:
-        journal.append(*run_cell(cell, (0,), Environment(device="cpu")), *failures(Job(cell, (1,)), "killed"))
+        journal.append(*run_cell(cell, (0,), Environment(device="cpu")), *failure(Job(cell, (1,)), "killed"))
     done, failed = (tmp_path / FILE).read_bytes().splitlines()
     assert same(RunLines().read(done), read_slowly(done))
     assert same(RunLines().read(failed), read_slowly(failed))
