@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from operator import attrgetter
 from statistics import median, median_high
 from typing import Any, Literal, NamedTuple
 
@@ -54,13 +54,13 @@ class WorkKind(NamedTuple):
     dataset: str
 
 
-_LEVELS = (
-    ("kind", "method", "encoder", "bag_size", "dataset"),
-    ("kind", "method", "encoder", "bag_size"),
-    ("kind", "method", "encoder"),
-    ("kind", "encoder"),
-    ("kind", "method"),
-    ("kind",),
+_LEVELS: tuple[Callable[[WorkKind], Any], ...] = (
+    attrgetter("kind", "method", "encoder", "bag_size", "dataset"),
+    attrgetter("kind", "method", "encoder", "bag_size"),
+    attrgetter("kind", "method", "encoder"),
+    attrgetter("kind", "encoder"),
+    attrgetter("kind", "method"),
+    attrgetter("kind"),
 )
 """Properties that similar work has in common, the most similar first."""
 SAME, NEAR = 0, 2
@@ -81,7 +81,8 @@ class Timings:
 
     def __init__(self) -> None:
         self._rates: defaultdict[WorkKind, list[float]] = defaultdict(list)
-        self._medians: dict[tuple[Any, ...], float | None] = {}
+        self._medians: dict[int, dict[Any, float]] = {}
+        """Median rates by the common properties of a level."""
 
     def add(self, work: Work, seconds: float) -> None:
         """Add the time of one seed."""
@@ -91,7 +92,8 @@ class Timings:
     def seconds(self, work: Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
         """Return the seconds of some work, and their level of similarity, at `most` this one; None if unknown."""
         for level, properties in enumerate(_LEVELS[: most + 1]):
-            if (rate := self._rate(work.kind, properties)) is not None:
+            rate = self._level(level).get(properties(work.kind))
+            if rate is not None:
                 return rate * work.units, level
         return None
 
@@ -104,17 +106,13 @@ class Timings:
         )
         return median([rate / known[0] for rate, known in pairs if known] or [1.0])
 
-    def _rate(self, kind: WorkKind, properties: tuple[str, ...]) -> float | None:
-        """Return the median rate of work with the same properties; None if there is none."""
-        values = [getattr(kind, name) for name in properties]
-        key = (properties, *values)
-        if key not in self._medians:
-            similar = (
-                rates for other, rates in self._rates.items() if [getattr(other, name) for name in properties] == values
-            )
-            rates = [*chain.from_iterable(similar)]
-            self._medians[key] = median_high(rates) if rates else None
-        return self._medians[key]
+    def _level(self, level: int) -> dict[Any, float]:
+        if level not in self._medians:
+            groups: defaultdict[Any, list[float]] = defaultdict(list)
+            for kind, rates in self._rates.items():
+                groups[_LEVELS[level](kind)] += rates
+            self._medians[level] = {properties: median_high(rates) for properties, rates in groups.items()}
+        return self._medians[level]
 
 
 def work_of(spec: Mapping[str, Any], size: Size, speed: float = 1.0) -> Work:
