@@ -155,6 +155,14 @@ class FeatureColumns:
         Warns if at least half of the values are unknown categories (`UnknownCategories`) or missing (`UnlikeFit`), and
         of numbers far from those of training (`ExtremeValues`).
         """
+        numbers, codes = self.values(frame)
+        return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
+
+    def values(self, frame: pd.DataFrame) -> tuple[dict[str, FloatArray], dict[str, IntArray]]:
+        """Return numbers, NaN where missing, and positions of categories, -1 where missing, by column [rows].
+
+        Raises and warns as a call does.
+        """
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if absent or foreign or len(names) > len(self.names):
@@ -192,7 +200,7 @@ class FeatureColumns:
                     stacklevel=2,
                 )
         self._tell_gaps(frame)
-        return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
+        return numbers, codes
 
     def _tell_gaps(self, frame: pd.DataFrame) -> None:
         """Warn of columns that are missing in at least half of the rows, and at least twice as often as in training."""
