@@ -43,15 +43,14 @@ from llpbench.owndata.bag_effects import (
 )
 from llpbench.owndata.bag_store import BagStore
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.column_statistics import ColumnStatistics, Moments
-from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, identifier_warning
+from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
+from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
 from llpbench.owndata.count_ranges import ranged_counts
 from llpbench.owndata.counted import noise_deviation, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, needs_no_sample, shares_of_all_bags
-from llpbench.owndata.quick_rows import rows_by_column
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.side_by_side import side_by_side
@@ -215,10 +214,22 @@ class _Reader:
             known.extend(unmatched == "raise" or name in listed for name in names[len(known) :])
             return np.array([*known, False], dtype=bool)[codes]
 
-        for batch, frame, codes in self._batches("bags and columns"):
-            kept = inside(codes)
+        def prepared() -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray, FloatArray]]:
+            for batch, frame, codes in self._batches("bags and columns"):
+                kept = inside(codes)
+                some = frame if kept.all() else frame[kept]
+                yield batch, some, codes, statistics.draw(len(some))
+
+        def found_in(
+            item: tuple[RowBatch, pd.DataFrame, IntArray, FloatArray],
+        ) -> tuple[RowBatch, BatchStatistics, IntArray]:
+            batch, frame, codes, drawn = item
             with batch.blamed():
-                statistics.add(frame[kept] if not kept.all() else frame)
+                return batch, statistics.of_batch(frame, drawn), codes
+
+        for batch, seen, codes in side_by_side(prepared(), found_in):
+            with batch.blamed():
+                statistics.merge(seen)
             alone += int((codes < 0).sum())
             more = np.bincount(codes[codes >= 0], minlength=len(self._codes.labels))
             more[: len(rows_of_code)] += rows_of_code
@@ -295,6 +306,7 @@ class _Reader:
     ) -> Iterator[Found]:
         """Yield `use` of the rows of some bags [bags], and of the positions of their bags among these [rows]."""
         place = np.append(np.where(bags, np.cumsum(bags) - 1, -1), -1)
+        columns = ColumnsOfManyRows(counted.columns)
 
         def found(item: tuple[RowBatch, pd.DataFrame, IntArray]) -> Found | None:
             batch, frame, codes = item
@@ -303,7 +315,7 @@ class _Reader:
             if not len(kept):
                 return None
             with batch.blamed():
-                rows = rows_by_column(counted.columns, frame if len(kept) == len(bag) else frame.take(kept))
+                rows = columns(frame if len(kept) == len(bag) else frame.take(kept))
             return use(rows, bag[kept])
 
         for each in side_by_side(self._batches(what), found):

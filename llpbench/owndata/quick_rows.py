@@ -11,43 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from scipy.special import log_expit, softmax
 
-from llpbench.blocks.bag_logits import LogitProcess
+from llpbench.blocks.bag_logits import ProcessPredictor
 from llpbench.blocks.bag_process import FittedProcess
 from llpbench.blocks.components import Binned, Components
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
 from llpbench.core.bags import FloatArray, IntArray, Rows
-from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.grid_bins import GridBins
 
 _ROWS = 512
 """rows whose joint features are computed at once"""
 _EFFECT_ROWS = 8192
 """rows whose effects are looked up at once"""
-
-
-def rows_by_column(columns: FeatureColumns, frame: pd.DataFrame) -> Rows:
-    """Return `columns(frame)`, computed and stored column by column."""
-    scaler = columns.scaler
-    if scaler.transform is not None:
-        return columns(frame)
-    numbers, codes = columns.values(frame)
-    names = [[name for name in columns.used if name in some] for some in (numbers, codes)]
-    numeric, categorical = np.empty((len(names[0]), len(frame)), np.float32), np.zeros((len(names[1]), len(frame)), int)
-    missing = np.empty(numeric.shape, bool)
-    for name, mean, std, out, gone in zip(names[0], scaler.mean, scaler.std, numeric, missing, strict=True):
-        values = (columns.ranges[name](numbers[name]) - mean) / std
-        np.isnan(values, out=gone)
-        values[gone] = 0.0
-        out[:] = values
-    for name, seen, out in zip(names[1], scaler.seen, categorical, strict=True):
-        known = np.append(seen, False)[codes[name]]  # code -1 selects the appended False
-        np.add(codes[name], 1, out=out, where=known)
-    return Rows(numeric.T, categorical.T, missing.T)
 
 
 class JointFeatures:
@@ -172,8 +150,9 @@ class QuickGroup(BagGroup):
 class QuickPredictor:
     """Probabilities of rows, as `ProcessPredictor`."""
 
-    def __init__(self, process: FittedProcess | LogitProcess) -> None:
+    def __init__(self, predictor: ProcessPredictor) -> None:
         """Prepare tables of the process."""
+        process = predictor.process
         self._process, components = process, process.components
         self._bins, self._features, self._components = GridBins(components), JointFeatures(components), components
         if isinstance(process, FittedProcess):
