@@ -288,7 +288,7 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
     assert waiting == [[]] * 4, "what is still to be tried is not in the journal: a run that ends before repeats it"
-    assert "quick-a on tiny ordered 8 (3 seeds): out of memory beside others, will be tried alone" in display.said
+    assert "quick-a on tiny ordered 8 (3 seeds): out of memory while sharing the device; retrying alone" in display.said
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 
 
@@ -345,7 +345,7 @@ def test_what_becomes_of_jobs_that_made_nothing(
     assert [each for each in tried if each[0] == 8] == [(8, False, 1), (8, True, 1)]
     assert [each for each in tried if each[0] == 33] == [(33, False, 1), (33, False, 2), (33, False, 3)]
     assert outcome.left == 2
-    assert "quick-a on tiny ordered 8 (2 seeds): by somebody; it will be tried once more alone" in display.said
+    assert "quick-a on tiny ordered 8 (2 seeds): by somebody; retrying alone" in display.said
 
 
 @pytest.mark.usefixtures("scripted_inline")
