@@ -268,7 +268,7 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
     from llpbench.running import obstacles as module
 
     assert tiny_bench
-    monkeypatch.setattr(module, "_size", lambda *_, **__: module._Size(400, 3, (), labelled=True))
+    monkeypatch.setattr(module, "_facts", lambda *_, **__: module._Facts(400, 3, (), labelled=True))
     find = obstacles(None, load=True)
     assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
     found = find(make_cell_of("quick-b", 8, "tiny", None))

@@ -22,7 +22,7 @@ from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import runner
 from llpbench.running.restamp import (
     Restamped,
-    _reference,
+    _references,
     _stamped_lines,
     difference,
     draw,
@@ -145,7 +145,7 @@ def test_of_a_method_that_is_not_loaded_nobody_says_that_todays_code_has_made_it
     with Journal(reference) as journal:
         for record in read(out / FILE).records.values():
             journal.append({**record, "spec": {**record["spec"], "method": "of a plugin"}, "numerics": NUMERICS})
-    assert len(_reference([reference / FILE])) > 0
+    assert len(_references([reference / FILE])) > 0
 
 
 def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
