@@ -43,9 +43,9 @@ def draw(
     names = frame.sort_values(["dataset", "bagging", "bag_size"])["column"].unique()
     scores, seeds = cells.mean().unstack()[names], cells.count().unstack()
     means = scores.mean(axis="columns", skipna=False)
-    known = scores.notna().sum(axis="columns")
-    order = scores.assign(known=known, mean=scores.mean(axis="columns")).sort_values(
-        ["known", "mean"], ascending=False, kind="stable"
+    filled = scores.notna().sum(axis="columns")
+    order = scores.assign(filled=filled, mean=scores.mean(axis="columns")).sort_values(
+        ["filled", "mean"], ascending=False, kind="stable"
     )
     number = len(scores.columns)
     columns = [*scores.columns] if _NAME_WIDTH + _COLUMN_WIDTH * number + _SEEDS_WIDTH <= width else []
@@ -58,7 +58,7 @@ def draw(
         table.add_column(heading, justify="right", no_wrap=True)
     for row in order.index[:room]:
         parts = [_number(scores.loc[row, column]) for column in columns]
-        parts += [_number(means[row]) for _ in more] + ([] if columns else [f"{known[row]}/{number}"])
+        parts += [_number(means[row]) for _ in more] + ([] if columns else [f"{filled[row]}/{number}"])
         counts = seeds.loc[row][seeds.loc[row] > 0]
         least, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
         parts.append(f"{least}" if least == most else f"{least}{_GAP}{most}")

@@ -44,7 +44,7 @@ class Planned:
     """Why the wanted seeds cannot run; None if they can."""
 
     @property
-    def kept(self) -> set[int]:
+    def retained(self) -> set[int]:
         """Seeds whose records are not replaced."""
         return {*self.done, *self.failed, *self.stale}.difference(self.wanted)
 
@@ -73,7 +73,7 @@ class PlannedTuning:
     @property
     def job(self) -> Job:
         replaced = self.record["finished"] if self.record is not None and self.record["trials"] else ""
-        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, instead=replaced)
+        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, replaces=replaced)
 
 
 def _state(planned: Planned | PlannedTuning, *, failed: bool) -> State:
@@ -176,12 +176,12 @@ def make_plan(
     """
     planned = []
     for cell in cells:
-        known = {seed: record for seed in seeds if (record := records.get(cell.run_id(seed))) is not None}
-        stale = {seed: reason for seed, record in known.items() if (reason := why_stale(record))}
-        done = tuple(seed for seed, record in known.items() if seed not in stale and record["status"] == "ok")
-        failed = tuple(seed for seed in known if seed not in stale and seed not in done)
-        missing = tuple(seed for seed in seeds if seed not in known)
-        repeated = {seed for seed, record in known.items() if _is_repeated(record, stale.get(seed, ""), again)}
+        existing = {seed: record for seed in seeds if (record := records.get(cell.run_id(seed))) is not None}
+        stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
+        done = tuple(seed for seed, record in existing.items() if seed not in stale and record["status"] == "ok")
+        failed = tuple(seed for seed in existing if seed not in stale and seed not in done)
+        missing = tuple(seed for seed in seeds if seed not in existing)
+        repeated = {seed for seed, record in existing.items() if _is_repeated(record, stale.get(seed, ""), again)}
         wanted = tuple(seed for seed in seeds if seed in missing or seed in repeated)
         planned.append(Planned(cell, done, failed, stale, missing, wanted))
     return Plan(tuple(planned))

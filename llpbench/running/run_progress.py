@@ -60,11 +60,11 @@ class Display:
     ) -> None:
         """Close the display."""
 
-    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
-        """Set the number of runs. `known` runs and `searches` of the plan are already done."""
+    def begin(self, runs: int, done: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
+        """Set the number of runs, and the records of the plan that were `done` before."""
         self._runs = runs
         self._searches |= {search["tuning"]: search for search in searches}
-        self._records |= {record["run"]: record for record in known}
+        self._records |= {record["run"]: record for record in done}
         self._changed()
 
     def estimate(self, seconds: float) -> None:
@@ -93,7 +93,7 @@ class Display:
         failed = sum(record["status"] != "ok" for record in records)
         self._ended(job, len(records), failed, verdict, "; ".join(filter(None, (figure(records), reason))))
 
-    def found(self, job: Job, record: TuningRecord, more: int) -> None:
+    def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:
         """Add the result of a search. `more` runs follow from it."""
         self._runs += more
         self._searches[record["tuning"]] = record

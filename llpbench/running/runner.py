@@ -154,7 +154,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     remaining = listener.remaining
     display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
     _show_changes(plan, display)
-    display.begin(sum(len(job.seeds) for job in jobs), _kept(plan, known), plan.search_results)
+    display.begin(sum(len(job.seeds) for job in jobs), _retained_records(plan, known), plan.search_results)
     display.estimate(remaining.seconds)
     executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
@@ -212,7 +212,7 @@ class _RunListener:
     def progressed(self, job: Job, epoch: Epoch) -> None:
         self._display.progressed(job, epoch)
 
-    def found(self, job: Job, record: TuningRecord) -> None:
+    def search_finished(self, job: Job, record: TuningRecord) -> None:
         del self._running[job.id]
         self._journal.append_tuning(record)
         running = (other for other, _ in self._running.values())
@@ -220,7 +220,7 @@ class _RunListener:
         following = [other for other in self._following_jobs(record) if other.id not in known]
         for other in following:
             self._schedule.put(other)
-        self._display.found(job, record, sum(len(other.seeds) for other in following))
+        self._display.search_finished(job, record, sum(len(other.seeds) for other in following))
         self._estimate()
 
     def finished(self, job: Job, records: list[Record]) -> None:
@@ -288,11 +288,11 @@ def counts(plan: Plan) -> str:
     stale = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
     if stale:
         parts.append(f"{stale:,} of them stale")
-    kept = [(cell, cell.kept) for cell in plan.cells]
+    retained = [(cell, cell.retained) for cell in plan.cells]
     others = {
-        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in kept),
-        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in kept),
-        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in kept),
+        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in retained),
+        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in retained),
+        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in retained),
         "impossible": sum(len(cell.wanted) for cell in plan.of("impossible")),
     }
     text = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
@@ -301,7 +301,7 @@ def counts(plan: Plan) -> str:
 
 def _searches(plan: Plan) -> str:
     """Return `2 tunings to do, whose choices are run then, 1 done`."""
-    number, states = len(plan.searches), Counter(each.state for each in plan.tunings)
+    number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
     to_do = f"{plural(number, 'tuning')} to do{', whose choices are run then' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
@@ -378,9 +378,9 @@ def _estimator(settings: Settings, records: Mapping[str, Record], resources: Res
     return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, pretrained=pretrained)
 
 
-def _kept(plan: Plan, contents: Contents) -> list[Record]:
+def _retained_records(plan: Plan, contents: Contents) -> list[Record]:
     """Return the records of a plan that are not replaced."""
-    return [contents.records[one.cell.run_id(seed)] for one in plan.cells for seed in one.kept]
+    return [contents.records[one.cell.run_id(seed)] for one in plan.cells for seed in one.retained]
 
 
 def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> int:
@@ -388,8 +388,8 @@ def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> 
     if not settings.save_predictions:
         return 0
     folder = settings.out / PREDICTIONS
-    kept = [record for record in _kept(plan, _known(settings, contents)) if record["status"] == "ok"]
-    return sum(not (folder / f"{record['run']}.parquet").exists() for record in kept)
+    done = [record for record in _retained_records(plan, _known(settings, contents)) if record["status"] == "ok"]
+    return sum(not (folder / f"{record['run']}.parquet").exists() for record in done)
 
 
 def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) -> str:

@@ -322,8 +322,8 @@ def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:
     values = {}
     for name, value in layer.items():
         if name not in OPTIONS:
-            known = [*OPTIONS, "preset"]
-            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, known)}There are: {', '.join(known)}.")
+            valid = [*OPTIONS, "preset"]
+            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, valid)}There are: {', '.join(valid)}.")
         values[name] = OPTIONS[name].read(value, where.format(name))
     return values
 

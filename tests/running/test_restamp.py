@@ -22,7 +22,6 @@ from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import runner
 from llpbench.running.restamp import (
     Restamped,
-    _references,
     _stamped_lines,
     difference,
     draw,
@@ -136,16 +135,6 @@ def test_a_reference_of_todays_code_is_refused(out: Path, tmp_path_factory: pyte
             journal.append({**record, "numerics": NUMERICS})
     with pytest.raises(LLPBenchError, match="made by today's code"):
         restamp(out, Silent(), reference=[reference / FILE])
-
-
-def test_of_a_method_that_is_not_loaded_nobody_says_that_todays_code_has_made_it(
-    out: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    reference = tmp_path_factory.mktemp("reference")
-    with Journal(reference) as journal:
-        for record in read(out / FILE).records.values():
-            journal.append({**record, "spec": {**record["spec"], "method": "of a plugin"}, "numerics": NUMERICS})
-    assert len(_references([reference / FILE])) > 0
 
 
 def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

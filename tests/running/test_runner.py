@@ -51,8 +51,8 @@ class Silent(Display):
         self.jobs: list[str] = []
         self.known: list[str] = []
 
-    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
-        self.known = sorted(record["run"] for record in known)
+    def begin(self, runs: int, done: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
+        self.known = sorted(record["run"] for record in done)
 
     def estimate(self, seconds: float) -> None: ...
 
@@ -70,7 +70,7 @@ class Silent(Display):
     def finished(self, job: Job, records: Sequence[Record]) -> None:  # noqa: ARG002
         self.jobs.append(str(job))
 
-    def found(self, job: Job, record: TuningRecord, more: int) -> None:  # noqa: ARG002
+    def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:  # noqa: ARG002
         self.jobs.append(str(job))
 
 
