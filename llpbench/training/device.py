@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from llpbench.core.errors import LLPBenchError
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """upper bound of a process's own GPU memory beside its tensors"""
+_SLOWEST = 0.5
+"""relative speed below which bfloat16 is refused; near 1 the measure is too noisy to refuse anything"""
 
 
 @dataclass(frozen=True)
@@ -57,26 +60,40 @@ def demand_device_name(name: str) -> None:
 
 
 def pick_precision(name: str, device: torch.device) -> torch.dtype:
-    """Return the encoder's precision. Raises `LLPBenchError` for bfloat16 on a CPU without fast instructions for it."""
+    """Return the encoder's precision. Raises `LLPBenchError` if bfloat16 would be far slower."""
     if name == "float32":
         return torch.float32
     if name != "bfloat16":
         raise LLPBenchError(f"precision must be float32 or bfloat16, got {name!r}")
-    if device.type == "cpu" and not multiplies_bfloat16():
+    if device.type == "cpu" and (speed := bfloat16_speed()) < _SLOWEST:
         raise LLPBenchError(
-            "precision bfloat16 needs a GPU, or a CPU with AVX512-BF16 or AMX, which this one lacks. "
-            "Use --precision float32."
+            f"precision bfloat16 makes this CPU {1 / speed:.1f} times as slow as float32. Use --precision float32."
         )
     return torch.bfloat16
 
 
-def multiplies_bfloat16() -> bool:
-    """Return whether this CPU multiplies bfloat16 natively; without, its products are far slower than those of float32.
+@cache
+def bfloat16_speed() -> float:
+    """Return how fast a step of a small transformer layer is in bfloat16 on this CPU, as a multiple of float32.
 
-    Products alone are two to six times as fast as in float32. A step of SAINT may still be slower, since
-    conversions and element-wise operations are not faster.
+    It is measured because the CPU's flags do not decide it. With AMX, products are two to six times as fast, but
+    conversions and element-wise operations are not, so that a layer as narrow as SAINT's takes longer. One thread is
+    used, because several wait for each other on a busy machine.
     """
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.random.fork_rng(devices=[]):
+        layer = torch.nn.TransformerEncoderLayer(64, 8, 256, dropout=0.0, activation="gelu", batch_first=True)
+    rows = torch.linspace(-1, 1, 32 * 14 * 64).reshape(32, 14, 64)
+    seconds: dict[bool, float] = {}
+    for rounded in (False, True) * 4:
+        start = process_time()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=rounded):
+            loss = layer(rows).square().mean()
+        loss.backward()
+        seconds[rounded] = min(seconds.get(rounded, float("inf")), process_time() - start)
+    torch.set_num_threads(threads)
+    return seconds[False] / seconds[True]
 
 
 @contextmanager

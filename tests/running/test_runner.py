@@ -332,7 +332,7 @@ def test_what_becomes_of_jobs_that_made_nothing(
 def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
     monkeypatch.setattr(compilation, "compiler_exists", lambda: False)
     lacking = ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}, {"device": "cpu", "compile": True})
     for flags in lacking:
