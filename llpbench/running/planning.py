@@ -167,12 +167,12 @@ def make_plan(
     seeds: tuple[int, ...],
     records: Mapping[str, Record],
     *,
-    again: Collection[str] = ("stale",),
+    repeat: Collection[str] = ("stale",),
     why_stale: WhyStale = lambda _: "",
 ) -> Plan:
     """Return the plan of some cells and seeds, given the records of a journal.
 
-    `again`: kinds of runs to repeat, of `done`, `failed` and `stale`.
+    `repeat`: kinds of runs to repeat, of `done`, `failed` and `stale`.
     """
     planned = []
     for cell in cells:
@@ -181,16 +181,16 @@ def make_plan(
         done = tuple(seed for seed, record in existing.items() if seed not in stale and record["status"] == "ok")
         failed = tuple(seed for seed in existing if seed not in stale and seed not in done)
         missing = tuple(seed for seed in seeds if seed not in existing)
-        repeated = {seed for seed, record in existing.items() if _is_repeated(record, stale.get(seed, ""), again)}
+        repeated = {seed for seed, record in existing.items() if _is_repeated(record, stale.get(seed, ""), repeat)}
         wanted = tuple(seed for seed in seeds if seed in missing or seed in repeated)
         planned.append(Planned(cell, done, failed, stale, missing, wanted))
     return Plan(tuple(planned))
 
 
-def _is_repeated(record: Record | TuningRecord, stale: str, again: Collection[str]) -> bool:
+def _is_repeated(record: Record | TuningRecord, stale: str, repeat: Collection[str]) -> bool:
     """Return whether a run or search is repeated. It may be both failed and stale."""
     status = "done" if record["status"] == "ok" else "failed"
-    return ("stale" if stale else status) in again or (status == "failed" and "failed" in again)
+    return ("stale" if stale else status) in repeat or (status == "failed" and "failed" in repeat)
 
 
 def with_tunings(
@@ -198,15 +198,15 @@ def with_tunings(
     tunings: Iterable[Tuning],
     records: Mapping[str, TuningRecord],
     *,
-    again: Collection[str] = ("stale",),
+    repeat: Collection[str] = ("stale",),
     why_stale: Callable[[TuningRecord], str] = lambda _: "",
 ) -> Plan:
-    """Return the plan with some searches, given the records of a journal. `again`: as for `make_plan`."""
+    """Return the plan with some searches, given the records of a journal. `repeat`: as for `make_plan`."""
     planned = []
     for tuning in tunings:
         record = records.get(tuning.id)
         stale = "" if record is None else why_stale(record)
-        wanted = record is None or _is_repeated(record, stale, again)
+        wanted = record is None or _is_repeated(record, stale, repeat)
         planned.append(PlannedTuning(tuning, record, stale, wanted))
     return replace(plan, tunings=tuple(planned))
 

@@ -110,7 +110,7 @@ def restamp(
         with display:
             display.say(
                 f"{len(sampled)} of {plural(len(cells), 'cell')} with stale runs, drawn with seed {seed}: "
-                f"{plural(len(runs), 'run')} to make again, {about(estimator.total(group.job for group in groups))}"
+                f"{plural(len(runs), 'run')} to repeat, {about(estimator.total(group.job for group in groups))}"
             )
             display.begin(len(runs))
             if difference := _first_difference(groups, references, display, environment):
@@ -249,10 +249,10 @@ def _first_difference(
                 plugins=environment.plugins,
             )
             display.started(group.job)
-            again = run_job(group.job, like_then, partial(display.progressed, group.job))
-            assert isinstance(again, list), "records of runs, not of a search"
-            display.finished(group.job, again)
-            for before, after in zip(group.records, again, strict=True):
+            repeated = run_job(group.job, like_then, partial(display.progressed, group.job))
+            assert isinstance(repeated, list), "records of runs, not of a search"
+            display.finished(group.job, repeated)
+            for before, after in zip(group.records, repeated, strict=True):
                 if text := difference(references.get(before["run"], before), after):
                     return text
     return ""

@@ -320,12 +320,12 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
     """Return the plan of cells, their searches, and the cells that finished searches have selected."""
     why_stale = comparison()
     tunings = tunings_of(settings, cells)
-    searches = with_tunings(Plan(()), tunings, contents.tunings, again=settings.again, why_stale=why_stale)
+    searches = with_tunings(Plan(()), tunings, contents.tunings, repeat=settings.repeat, why_stale=why_stale)
     if settings.tune_only:
         return searches
     chosen = (cell for record in searches.search_results if record["status"] == "ok" for cell in chosen_cells(record))
     every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
-    plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=why_stale)
+    plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
     runs = (contents.records.get(one.cell.run_id(seed)) for one in plan.cells for seed in one.wanted)
     _require_not_newer([*runs, *(one.record for one in searches.tunings if one.wanted)])
     return replace(plan, tunings=searches.tunings, seeds=settings.seeds)
@@ -370,7 +370,7 @@ def _following_jobs(settings: Settings, journal: Journal, record: TuningRecord) 
     if settings.tune_only or record["status"] != "ok":
         return []
     cells, known = chosen_cells(record), _known(settings, journal.contents)
-    return make_plan(cells, settings.seeds, known.records, again=settings.again, why_stale=comparison()).jobs
+    return make_plan(cells, settings.seeds, known.records, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:

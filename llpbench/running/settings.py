@@ -196,7 +196,7 @@ class Settings:
         return self.out / SHARDS / f"{part}-of-{parts}"
 
     @property
-    def again(self) -> frozenset[str]:
+    def repeat(self) -> frozenset[str]:
         """Kinds of runs to repeat: `failed`, `stale`, `done`."""
         return frozenset({*self.retry, *(() if self.keep_stale else ("stale",))})
 

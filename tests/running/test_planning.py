@@ -151,9 +151,9 @@ def test_states_of_cells() -> None:
     assert plan.reasons == ["too large"]
     assert plan_table(plan).row_count == 5
 
-    again = make_plan(cells[:3], (0, 1), records, again=("failed",))
+    again = make_plan(cells[:3], (0, 1), records, repeat=("failed",))
     assert [cell.wanted for cell in again.cells] == [(), (1,), (0, 1)]
-    again = make_plan(cells[:3], (0, 1), records, again=("done",))
+    again = make_plan(cells[:3], (0, 1), records, repeat=("done",))
     assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
@@ -170,8 +170,8 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     def why(record: Record) -> str:
         return "changed" if record["numerics"] == 0 else ""
 
-    def planned(*again: str) -> Plan:
-        return make_plan([cell], (0, 1, 2, 3), records, again=again, why_stale=why)
+    def planned(*repeat: str) -> Plan:
+        return make_plan([cell], (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
 
     (each,) = planned("stale").cells
     assert (each.done, each.failed, each.stale, each.missing) == ((0,), (), {1: "changed", 2: "changed"}, (3,))
@@ -181,7 +181,7 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
     assert planned("failed").cells[0].wanted == (2, 3), "what is failed and stale is failed, too"
     impossible = make_plan(
-        [cell, make_cell_of(size=1)], (0, 1), records, again=("stale",), why_stale=why
+        [cell, make_cell_of(size=1)], (0, 1), records, repeat=("stale",), why_stale=why
     ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each is cell else None)
     assert [each.state for each in impossible.cells] == ["impossible", "to run"]
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"

@@ -262,7 +262,7 @@ def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
     words = ["restamp", "--out", str(out), "--plugin", str(plugin), "--sample", "2"]
     done = llpbench(*words)
     assert done.code == 0
-    assert done.err.startswith("2 of 4 cells with stale runs, drawn with seed 0: 4 runs to make again")
+    assert done.err.startswith("2 of 4 cells with stale runs, drawn with seed 0: 4 runs to repeat")
     assert done.out.startswith("8 runs restamped: 4 runs in 2 repeated cells")
     assert "still stale: broken: failed (4 runs)" in done.out
     rewrite(out, numerics=0, epochs=7)
