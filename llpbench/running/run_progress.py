@@ -176,9 +176,12 @@ def figure(records: Iterable[Record]) -> str:
 
 
 def in_short(records: Sequence[Record]) -> tuple[str, str]:
-    """Return `ok` and "", or status and reason of the first failure, with the number of failed seeds."""
+    """Return `ok` and "", or status and reason of the first failure, with the number of failed seeds.
+
+    A job without records is `unfinished`: it is retried, or the time budget was used up.
+    """
     if not records:
-        return "put back", ""
+        return "unfinished", ""
     failed = [record for record in records if record["status"] != "ok"]
     if not failed:
         return "ok", ""
