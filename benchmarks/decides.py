@@ -2,19 +2,22 @@
 
     python -m benchmarks.decides leaderboards/core --bag-size 256
 
-A lead is the difference of the mean test AUC x 100 of two methods on one dataset, over the seeds that both have run,
-epochs chosen by labels. Each pair of a lead and a property gives Spearman's rank correlation over two-class datasets.
-A star marks those whose p value holds at 5 % after Holm's correction over all pairs of a table.
+A lead is the difference of the mean test AUC x 100 of two methods on one dataset, over the seeds that both have run.
+Labels choose the epochs, or with `--criterion mpiou` proportions. Below the leads are the pairs of methods that differ
+significantly (paired t tests over datasets, Holm's correction over all pairs without floor and ceiling). Each pair of a
+lead and a property gives Spearman's rank correlation over two-class datasets. A star marks those whose p value holds at
+5 % after Holm's correction over all pairs of a table.
 """
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import click
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr, ttest_rel
 
 from llpbench.data.loading import load_table
 from llpbench.report.statistics import interval
@@ -31,6 +34,9 @@ LEADS = (
     ("bag-contrast", "dllp"),
 )
 LABELLED = "supervised-gbdt"
+UNRANKED = ("bag-share", LABELLED)
+"""floor and ceiling"""
+LEADER = "bag-gp-gbdt"
 FEWEST = 12
 """datasets of a lead, below which no correlation is shown"""
 
@@ -80,18 +86,26 @@ def holm(p: pd.Series) -> pd.Series:
     return adjusted.reindex(p.index)
 
 
+def different_pairs(scores: pd.DataFrame) -> tuple[int, list[tuple[str, str]]]:
+    """Return the number of pairs of methods, and those that differ significantly, the better first."""
+    pairs = [*combinations(scores.mean().sort_values(ascending=False).index, 2)]
+    p = pd.Series([ttest_rel(scores[one], scores[other]).pvalue for one, other in pairs])
+    return len(pairs), [pair for pair, adjusted in zip(pairs, holm(p), strict=True) if adjusted < 0.05]
+
+
 @click.command()
 @click.argument("journal", type=click.Path(exists=True, path_type=Path))
 @click.option("--bag-size", default=256, show_default=True)
+@click.option("--criterion", default="auc", show_default=True, help="What chooses the epochs of networks.")
 @click.option("--data-dir", type=click.Path(exists=True, path_type=Path))
-def main(journal: Path, bag_size: int, data_dir: Path | None) -> None:
+def main(journal: Path, bag_size: int, criterion: str, data_dir: Path | None) -> None:
     """Print the leads and what goes with them, for ordered and for random bags."""
     records = [*merge(journal_files(str(journal))).records.values()]
     spreads = pd.DataFrame(
         [(r["spec"]["dataset"], r["spec"]["bagging"], r["bags"].get("spread")) for r in records if r["status"] == "ok"],
         columns=["dataset", "bagging", "spread"],
     )
-    frame = tidy(records, criteria={"auc"})
+    frame = tidy(records, criteria={criterion})
     frame = frame[(frame["status"] == "ok") & (frame["classes"] == 2) & (frame["bag_size"] == bag_size)]
     frame = frame[(frame["configuration"] == "") & (frame["pretraining"] == "none")]
     for bagging, runs in frame.groupby("bagging"):
@@ -111,6 +125,11 @@ def main(journal: Path, bag_size: int, data_dir: Path | None) -> None:
             differences = values.dropna().to_numpy()
             low, high = interval(differences)
             click.echo(f"  {lead}: {differences.mean():+.1f} [{low:.1f}, {high:.1f}], {len(differences)} datasets")
+        means = auc.groupby("dataset").mean()
+        ranked = means[means.columns[(means.notna().sum() >= FEWEST) & ~means.columns.isin(UNRANKED)]].dropna()
+        pairs, different = different_pairs(ranked)
+        click.echo(f"  {len(different)} of {pairs} pairs of {ranked.shape[1]} methods differ on {len(ranked)} datasets")
+        click.echo(f"  {LEADER} is better than: {', '.join(other for one, other in different if one == LEADER)}")
         shown = table.assign(text=table["correlation"].map("{:+.2f}".format) + table["star"])
         wide = shown.pivot_table(index="property", columns="lead", values="text", aggfunc="first")
         click.echo(wide.fillna("").to_string())

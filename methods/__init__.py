@@ -1,1 +1,1 @@
-"""The methods: one file each, found by the registry. `llpbench list methods` names them."""
+"""The methods, one file each. The registry finds them, and `llpbench list methods` lists them."""

@@ -1,18 +1,18 @@
-"""AHIL: pseudo-labels weighted by the entropies of rows and of classes in bags.
+"""AHIL: train on predicted labels, weighted by the entropies of the row and of the class in its bag.
 
 Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i). P' are the predictions of a strong view. A row i
 with predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
 
-- H_i is the entropy of the row.
-- h_kc is the entropy of P_jc / sum_j P_jc over the rows j of the bag. It is log n_kc if n_kc rows certainly have the
-  class and all others certainly do not.
-- Weights have no gradient. A class that is absent from a bag has weight 0.
+- H_i is the entropy of the row's prediction.
+- h_kc is the entropy of P_jc / sum_j P_jc over the rows j of the bag. It equals log n_kc if n_kc rows certainly belong
+  to the class and all others certainly do not.
+- Weights have no gradient. A row has weight 0 if its bag does not contain its predicted class.
 
 Differences from the published code:
 
-- The weak view is the row without dropout. The strong view has dropout and mixed features: tables have no crops.
-- DLLP trains first (`stages=warm`). With pseudo-labels from the start (`joint`, as published), the method trains on its
-  own noise.
+- The weak view is the row without dropout. The strong view has dropout and mixed features. Tables cannot be cropped.
+- DLLP trains first (`stages=warm`). If pseudo-labels are used from the start (`joint`, as published), the method trains
+  on its own noise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class AHILParams(MethodParams):
     """Hyperparameters of the pseudo-labels."""
 
     stages: Annotated[str, Choice("warm", "joint")] = "warm"
-    """DLLP first and pseudo-labels in a second stage, or both from the start"""
+    """`warm`: DLLP first, pseudo-labels in a second stage; `joint`: both from the start"""
     weight: Annotated[float, Uniform(0.1, 1.0), AtLeast(0.0)] = 0.5
     """weight of the pseudo-labels"""
     row_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
@@ -45,12 +45,12 @@ class AHILParams(MethodParams):
     bag_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
     """scale of the squared difference between a class's entropy in its bag and the log of its count"""
     mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
-    """share of the row itself in the strong view's mixed embeddings"""
+    """weight of the row's own embeddings in the strong view's mixture"""
 
 
 @register_method("ahil", reference="Ma et al. 2025", family="pseudo-label", extra=True)
 class AHIL(Method):
-    """DLLP with pseudo-labels that are weighted by two entropies."""
+    """DLLP with pseudo-labels, each weighted by two entropies."""
 
     Params = AHILParams
     params: AHILParams
@@ -61,7 +61,7 @@ class AHIL(Method):
         self.stages = (Stage("proportions"), both) if self.params.stages == "warm" else (both,)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return L_bag, with weighted pseudo-labels in the stage of labels."""
+        """Return L_bag, plus the loss of weighted pseudo-labels in the stage of labels."""
         loss = proportion_loss(model.log_proba(bags), bags)
         if now.stage == "proportions":
             return loss
@@ -75,13 +75,13 @@ class AHIL(Method):
 
 
 def row_weights(log_proba: Tensor, scale: float | Tensor) -> Tensor:
-    """[bags, size] exp(-H^2 / scale), H the entropy of each row."""
+    """Return exp(-H^2 / scale) [bags, size], H the entropy of each row's prediction."""
     entropy = -(log_proba.exp() * log_proba).sum(dim=-1)
     return (-entropy.square() / scale).exp()
 
 
 def bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor:
-    """[bags, size] exp(-(h_kc - log n_kc)^2 / scale) for each row's predicted class c, 0 if its bag has none."""
+    """Return exp(-(h_kc - log n_kc)^2 / scale) [bags, size], c the row's predicted class; 0 if its bag has no c."""
     counts = bags.proportions * bags.mask.sum(dim=-1, keepdim=True)
     inside = log_proba.masked_fill(~bags.mask.unsqueeze(-1), -1e9)
     share = inside.log_softmax(dim=-2)

@@ -1,18 +1,18 @@
-"""alternating-mean-map: logistic regression and labels that match the counts, in turn.
+"""alternating-mean-map: logistic regression, fitted in turn with labels that match the counts of bags.
 
-Patrini, Nock, Rivera & Caetano 2014 (AMM). The first logits come from a mean map. Then two steps alternate, which is EM
+Patrini, Nock, Rivera & Caetano 2014 (AMM). A mean map gives the first logits. Then two steps alternate, which is EM
 with hard labels:
 
-- In each bag, the rows with the largest logits of a class get its label, as many as the bag counts.
+- In each bag, a class is assigned to the rows with its largest logits, to as many rows as the bag counts.
 - Logistic regression is fitted to these labels.
 
-`labels=max` takes the smallest logits, as the paper does for robustness. The fit with the best objective is kept. In
-ordered bags, the labels confirm themselves, and the method ends far behind its start.
+`labels=max` uses the smallest logits, as the paper does for robustness. The fit with the best objective is returned. In
+ordered bags, the labels confirm themselves, and the last fit is much worse than the first.
 
 Differences from the authors' code:
 
-- Counts are the whole numbers nearest to the proportions. The authors round down, and a bag without positives gets one.
-- More than two classes are assigned together (`blocks/assigning.py`).
+- Counts are the whole numbers nearest to the proportions. The authors round down, and then count at least one positive.
+- With more than two classes, all are assigned together (`blocks/assigning.py`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
 _SMOOTHNESS = 0.01
-"""smoothness of class means over bags in the Laplacian mean map of the start"""
+"""smoothness of class means over bags in the Laplacian mean map that gives the first logits"""
 _ALIKE = 1e-4
-"""range of the first logits below which bags count as equal; the fit then ends at its start"""
+"""range of the first logits below which bags count as equal; the first logits are then the result"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class AlternatingMeanMapParams(DirectParams):
     start: Annotated[str, Choice("laplacian", "means")] = "laplacian"
     """mean map that gives the first logits"""
     labels: Annotated[str, Choice("min", "max")] = "min"
-    """labels with the smallest or the largest loss among those that match the counts"""
+    """which labels are chosen among those that match the counts: with the smallest or the largest loss"""
     rounds: Annotated[int, Choice(5, 30)] = 30
     """largest number of rounds"""
 

@@ -1,22 +1,22 @@
-"""Bag contrast: compare the residuals of bags with each other.
+"""Bag contrast: train a network to have the same residual in all bags.
 
 A bag's residual is r_k = mean prediction - proportion. It contains noise of variance Var(y - f) / m_k and an offset
 that all bags share. The offset carries no information about rows, and differences remove it:
 
     L = mean over pairs k < l of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2 + level * |mean residual|^2
 
-In random bags of any size, the first term is an unbiased estimate of sum_c Var(y_c - f_c). With `level` 1 the sum has
-the scale of the Brier score, except for the variance of the mean residual itself.
+In random bags of any size, the first term is an unbiased estimate of sum_c Var(y_c - f_c). With `level` 1, the
+expectation of L is the Brier score plus the variance of the mean residual.
 
-`form=genbags` is Saket, Raghuveer & Ravindran 2022 (generalized bags). Its targets are combinations of bags with
-weights w ~ N(0, Sigma): E_w (sum_k w_k d_k)^2 = d' Sigma d, d_k = m_k r_k. Differences from the code of LLP-Bench:
+`form=genbags` is the loss of Saket, Raghuveer & Ravindran 2022 (generalized bags). It compares bags combined with
+random weights w ~ N(0, Sigma): E_w (sum_k w_k d_k)^2 = d' Sigma d, d_k = m_k r_k. Differences from LLP-Bench:
 
-- The loss is the expectation instead of 60 draws. It is divided by the rows of the step instead of summed.
-- A block is all bags of a step (`--bags-per-step`). Variances are 1.001 and covariances -.99 / (B - 1), which are the
-  published values for blocks of four.
-- All classes count, also with two classes. LLP-Bench uses only the second of two.
+- The loss is the expectation over w, not a mean of 60 draws. It is divided by the step's number of rows, not summed.
+- A block is all B bags of a step (`--bags-per-step`). Variances are 1.001 and covariances -.99 / (B - 1). For B = 4
+  these are the published values.
+- The loss is a sum over all classes, even over two. LLP-Bench uses only the second of two.
 
-A step needs two known bags. With a single known bag only the level counts.
+If only one bag of a step has known counts, `contrast` has only the term of `level`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BagContrastParams(MethodParams):
     """Hyperparameters of the comparison of bags."""
 
     form: Annotated[str, Choice("contrast", "genbags")] = "contrast"
-    """unbiased differences of residuals, or the expected loss of generalized bags"""
+    """`contrast`: squared differences of residuals; `genbags`: the expected loss of generalized bags"""
     level: Annotated[float, Choice(0.0, 0.1, 1.0, 10.0), When("form", "contrast")] = 1.0
     """weight of the squared mean residual of the step"""
 
@@ -52,7 +52,7 @@ class BagContrast(Method):
     params: BagContrastParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the differences of residuals and their level, or the quadratic form of generalized bags."""
+        """Return the loss of differences and level, or the quadratic form of generalized bags."""
         del now
         residuals, sizes = bag_residuals(model.log_proba(bags), bags), bag_sizes(bags)
         if self.params.form == "genbags":
@@ -62,9 +62,9 @@ class BagContrast(Method):
 
 
 def genbags(differences: Tensor, sizes: Tensor) -> Tensor:
-    """d' Sigma d / rows of the step, summed over classes.
+    """Return d' Sigma d / rows of the step, summed over classes.
 
-    `differences` d [bags, classes] in rows, `sizes` [bags] with 0 for bags without known counts.
+    `differences` d [bags, classes] are numbers of rows; `sizes` [bags] are 0 for bags without known counts.
     """
     covariance = 0.99 / ((sizes > 0).sum() - 1).clamp(min=1)
     form = (1.001 + covariance) * differences.square().sum(dim=0) - covariance * differences.sum(dim=0).square()

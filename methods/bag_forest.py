@@ -1,11 +1,11 @@
-"""bag-forest: a forest with splits and leaf values fitted to the proportions of bags.
+"""bag-forest: a random forest with splits and leaf values fitted to the proportions of bags.
 
-A method of this benchmark. The nearest published forests alternate between fitting and relabelling (Shi et al. 2018).
+This is a method of this benchmark. The nearest published forests alternate fitting and relabelling (Shi et al. 2018).
 
-- The leaf values of a tree are a ridge regression: bag proportions on the bags' shares in the leaves.
+- The leaf values of a tree come from ridge regression. Its input is the fraction of each bag's rows in each leaf.
 - Each split is the one that reduces the residual of this regression most (`blocks/bag_trees.py`).
-- Each tree sees a bootstrap sample of the bags. Each leaf sees half of the features.
-- Numbers are in 16 quantile bins. A category is split from all others.
+- Each tree is fitted to a bootstrap sample of the bags. Each leaf considers half of the features.
+- Numbers are divided into 16 quantile bins. A split of a categorical feature separates one category from the others.
 - The prediction is the mean over trees.
 """
 
@@ -36,7 +36,7 @@ class BagForestParams(DirectParams):
     leaves: Annotated[int, Choice(4, 8, 16)] = 8
     """largest number of leaves of a tree"""
     rho: Annotated[float, Choice(0.1, 0.3, 1.0, 3.0)] = 1.0
-    """prior precision of leaf values, in rows"""
+    """prior precision of leaf values; 1 counts as much as one row"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Forest:
     """[classes]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         codes, binary = self.bins(rows), len(self.prior) == 2
         outputs = np.zeros((codes.shape[1], 1 if binary else len(self.prior)))
         for tree in self.trees:
@@ -78,7 +78,7 @@ class BagForest(DirectMethod):
         deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
         targets = (train.proportions - prior) / deviation
         targets = targets[:, 1:] if len(prior) == 2 else targets
-        # variance of a bag's proportion: v / m for independent rows, plus that of the noise in its counts
+        # variance of a bag's proportion: v / m for independent rows, plus the variance of the noise in its counts
         added = train.noise**2 / max(float(variance[variance > 0].mean() if variance.any() else 1.0), 1e-12)
         precision = 1 / (1 / sizes + added / sizes**2)
         growth = Growth(leaves=self.params.leaves, rho=self.params.rho)

@@ -1,12 +1,12 @@
-"""bag-gp: an additive Gaussian process on rows, observed through the means of bags.
+"""bag-gp: a smooth additive model of rows (a Gaussian process), fitted to the proportions of bags.
 
 The logit of a row is a sum of smooth effects: of single features, of pairs, and of all features together. Each effect
-is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The scales of the effects
-maximise the evidence of the bags. This selects a model without labels and without validation.
+is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The evidence (marginal
+likelihood) of the proportions determines the scales of the effects, without labels and without validation bags.
 
-Bags may differ for reasons that neither the features nor chance explain. Then effects between bags need not hold
-between rows (the ecological fallacy). In this case the prior expects small effects from features that hardly differ
-between bags. `bag-gp` still fails most often in this case.
+Bags may differ for reasons that neither the features nor chance explain. A relation between bags then need not hold
+between rows (the ecological fallacy). If `bag-gp` detects such differences, it fits again and expects small effects
+from features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such bags.
 
 Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
 `docs/direct-methods.md` has the details.
@@ -34,13 +34,13 @@ class BagGPParams(DirectParams):
     link: Annotated[str, Choice("logit", "identity")] = "logit"
     """scale on which effects add up: logits, or probabilities"""
     lengthscale: Annotated[float, LogUniform(0.1, 1.0)] = 0.3
-    """lengthscale of the effect of a number, in quantiles"""
+    """lengthscale of the effect of a numeric feature, in quantiles"""
     joint_lengthscale: Annotated[float, LogUniform(0.2, 2.0)] = 0.7
-    """lengthscale of the effect of all features together, times the root of their number"""
+    """lengthscale of the effect of all features together; multiplied by the square root of their number"""
     most_pairs: Annotated[int, Choice(0, 50, 200)] = 200
-    """largest number of pairs with their own effect; a quarter of it with more than 1,000 bags"""
+    """largest number of pairs of features with an effect; a quarter as many if there are more than 1,000 bags"""
     draws: Annotated[int, Choice(0, 80)] = 80
-    """posterior draws of the scales, with up to 256 bags; 0 uses their mode"""
+    """posterior draws of the scales if there are at most 256 bags; with 0 draws or more bags their mode is used"""
 
     @property
     def process(self) -> ProcessSettings:
@@ -55,13 +55,13 @@ class BagGPParams(DirectParams):
 
 @register_method("bag-gp", reference="after Law et al. 2018; Flaxman et al. 2015")
 class BagGP(DirectMethod):
-    """Additive Gaussian process, observed through the means of bags."""
+    """Additive Gaussian process on rows, fitted to the proportions of bags."""
 
     Params = BagGPParams
     params: BagGPParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor:
-        """Fit shares first, with scales chosen by the evidence; then logits at these scales."""
+        """Fit the process to shares, with scales chosen by the evidence; then to logits, with the same scales."""
         del schema
         train = train.where_known()
         shares = fit_wary(train, self.params.process, rng)

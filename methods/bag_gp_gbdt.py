@@ -1,10 +1,10 @@
-"""bag-gp-gbdt: the union of a Gaussian process on bags and boosted trees on counts.
+"""bag-gp-gbdt: the average of three models, a Gaussian process and two kinds of boosted trees.
 
-The prediction is the softmax of the mean of three logits, with equal weights. All three use only bags:
+The prediction is the softmax of the mean of their log probabilities, with equal weights. All three use only bags:
 
-- `bag-gp` has the strongest prior and leads with few bags.
-- `em-gbdt` starts from its posterior and adds interactions.
-- `count-gbdt` uses neither and makes different errors.
+- `bag-gp` has the strongest prior and is the best of the three if there are few bags.
+- `em-gbdt` starts from the posterior of `bag-gp` and adds interactions.
+- `count-gbdt` starts from the class proportions, independently of `bag-gp`, and so makes different errors.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from llpbench.core.registry import register_method
 
 @dataclass(frozen=True, eq=False)
 class UnionPredictor:
-    """The softmax of the mean of three logits."""
+    """The softmax of the mean log probabilities of three models."""
 
     process: LogitProcess
     refitted: TreeLogits
     counted: TreeLogits
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         members = (self.process(rows), self.refitted(rows), self.counted(rows))
         logits = sum(1 / 3 * log_softmax(each, axis=1) for each in members)
         return np.asarray(softmax(logits, axis=1))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Return the effects of the process, the only member with a posterior."""
+        """Return the effects in the process, the only one of the three models with a posterior."""
         return self.process.effects(label)
 
 
 @dataclass(frozen=True)
 class BagGPGBDTParams(DirectParams):
-    """Hyperparameters. The members use their defaults for all others."""
+    """Hyperparameters. All other hyperparameters of the three models have their defaults."""
 
     trees: Annotated[int, Choice(200, 400, 800)] = 800
-    """trees of the member on counts"""
+    """trees of `count-gbdt`"""
     rounds: Annotated[int, Choice(2, 4, 10)] = 4
-    """rounds of the member that starts from the process"""
+    """rounds of `em-gbdt`"""
 
 
 @register_method("bag-gp-gbdt", reference="this benchmark")
 class BagGPGBDT(DirectMethod):
-    """Union of bag-gp, em-gbdt and count-gbdt: the mean of their logits."""
+    """Average of bag-gp, em-gbdt and count-gbdt: the mean of their log probabilities."""
 
     Params = BagGPGBDTParams
     params: BagGPGBDTParams

@@ -1,4 +1,4 @@
-"""bag-mean-linear: regression of bag proportions on the mean features of bags.
+"""bag-mean-linear: linear regression of bag proportions on the mean features of bags.
 
 This is the oldest method of the field (ecological regression, Goodman 1953) and still a strong one. It assumes that a
 relation between bags also holds between rows.

@@ -1,8 +1,8 @@
-"""bag-share: the share of a row's bag, without its features.
+"""bag-share: predict the proportions of a row's bag and ignore its features.
 
-If the bag is unknown, the prediction is the prior. Its AUC is then 50, and its log loss is that of no information. If
-the bag of a test row is a training bag, the prediction is that bag's share. This trivial predictor is hard to beat on
-natural bags.
+This is a floor: a method that every other should beat. A row of an unknown bag gets the prior. AUC is then 50, and the
+log loss is that of always predicting the prior. A row of a training bag gets the proportions of this bag. On natural
+bags this trivial prediction is hard to beat.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class PriorPredictor:
     """[classes]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return np.broadcast_to(self.prior, (len(rows.numeric), len(self.prior))).copy()
 
 
 @register_method("bag-share", role="floor")
 class BagShare(DirectMethod):
-    """The prior for every row, or the share of its bag if the bag is known."""
+    """The proportions of a row's bag, or the prior if the bag is unknown."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> PriorPredictor:
-        """Take the share of each class in all counts."""
+        """Compute the proportion of each class in all counts."""
         del schema, rng
         return PriorPredictor(train.prior)

@@ -1,8 +1,8 @@
-"""Bag soft labels: the proportions of its bag are the soft label of every row.
+"""Bag soft labels: every row gets the proportions of its bag as a soft label.
 
 This is the simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]. It is strong if bags depend on features
-(ordered bags) and learns nothing if they do not. It is DLLP with rows instead of bags in a step: the mean of the logs
-instead of the log of the mean. Some published code of DLLP computes this by mistake.
+(ordered bags) and learns nothing if they do not. DLLP compares the mean prediction of a bag with its proportions (log
+of a mean). This loss compares every row with them (mean of logs). Some published code of DLLP computes it by mistake.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ class BagSoftLabel(Method):
     stages = (Stage(unit="rows"),)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the cross-entropy with soft labels: the proportion loss of bags of one row."""
+        """Return the cross-entropy with soft labels, computed as the proportion loss of bags of one row."""
         del now
         return proportion_loss(model.log_proba(bags), bags)

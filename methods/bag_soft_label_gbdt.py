@@ -1,4 +1,4 @@
-"""Bag soft labels with small gradient-boosted trees: the label of a row is its bag's proportions."""
+"""Bag soft labels with small gradient-boosted trees: every row gets the proportions of its bag as target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BagSoftLabelGBDTParams(DirectParams):
 
 @register_method("bag-soft-label-gbdt", reference="after Musicant et al. 2007")
 class BagSoftLabelGBDT(DirectMethod):
-    """Small histogram gradient boosting on rows with their bag's proportions as labels."""
+    """Small gradient-boosted trees on rows with their bag's proportions as labels."""
 
     Params = BagSoftLabelGBDTParams
     params: BagSoftLabelGBDTParams

@@ -1,8 +1,8 @@
-"""Bag soft labels with nearest neighbours: the mean proportions of the bags of the nearest training rows.
+"""Bag soft labels with nearest neighbours: average the proportions of the bags of the nearest training rows.
 
-The k-nearest-neighbour learner of Musicant, Christensen & Olson 2007 for aggregate outputs. In random bags it learns
-almost nothing, since a neighbour may be in any bag. The paper leaves the distance open. Here it is the distance of
-normal scores, and two different categories have distance 1.
+This is the k-nearest-neighbour learner of Musicant, Christensen & Olson 2007 for aggregate outputs. In random bags it
+learns almost nothing, since a neighbour may be in any bag. The paper does not specify the distance. Here numbers are
+converted to normal scores, and two different categories have distance 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 _TREE = 20
-"""largest number of coordinates at which a ball tree is faster than brute force"""
+"""largest number of coordinates for which a ball tree is faster than brute force"""
 _BLOCK = 4_096
 """rows predicted at a time"""
 
@@ -46,7 +46,7 @@ class NearestBags:
     neighbours: int
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         from sklearn.neighbors import NearestNeighbors
 
         algorithm = "ball_tree" if self.points.width <= _TREE else "brute"

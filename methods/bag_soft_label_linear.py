@@ -1,4 +1,4 @@
-"""Bag soft labels with a linear model: the label of a row is its bag's proportions."""
+"""Bag soft labels with a linear model: every row gets the proportions of its bag as target."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""cluster-shares: clusters of rows with class shares that explain the proportions of bags.
+"""cluster-shares: divide rows into clusters, and estimate each cluster's class proportions from the bags.
 
 Stolpe & Morik 2011 cluster rows, and then label the clusters such that the labels match the proportions of bags. Chen
-et al. 2009 do so with kernel k-means. Let R_kj be the share of cluster j in bag k. The shares v_j of a class in the
-clusters are in [0, 1] and minimise
+et al. 2009 do so with kernel k-means. Let R_kj be the fraction of bag k's rows in cluster j. The proportions v_j of a
+class in the clusters are in [0, 1] and minimise
 
     sum_k (m_k / mean size) (p_k - R_k . v)^2 + shrinkage sum_j (v_j - prior)^2
 
@@ -10,10 +10,10 @@ A row's prediction is the v of its cluster, averaged over five clusterings.
 
 Differences from the papers:
 
-- The v_j are shares instead of labels. There is no evolutionary search for feature weights.
+- The v_j are proportions, not labels. There is no evolutionary search for feature weights.
 - `points=waves` approximates kernel k-means by 300 random Fourier features.
 - Distances are those of normal scores, and two different categories have distance 1.
-- With more than two classes, each is fitted alone, and the shares are divided by their sum.
+- With more than two classes, each class is fitted separately, and the v of a cluster are divided by their sum.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from llpbench.core.registry import register_method
 _STARTS = 5
 _WAVES = 300
 _BLOCK = 20_000
-"""rows converted into waves at a time"""
+"""rows converted into random Fourier features at a time"""
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,21 @@ class ClusterSharesParams(DirectParams):
     clusters: Annotated[int, Choice(5, 10, 20, 40)] = 20
     """number of clusters"""
     shrinkage: Annotated[float, Choice(0.01, 0.1, 1.0)] = 0.1
-    """strength with which cluster shares are shrunk to the class proportions of all rows, in bags"""
+    """strength of shrinking the proportions of clusters to those of all rows; 1 counts as much as one bag"""
     points: Annotated[str, Choice("plain", "waves")] = "plain"
     """space of the clustering: rows, or their random Fourier features (kernel k-means)"""
 
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """Random Fourier features of a Gaussian kernel, as wide as the root mean square distance of rows."""
+    """Random Fourier features of a Gaussian kernel. Its width is the root mean square distance of rows."""
 
     frequencies: FloatArray
     """[coordinates, waves]"""
     phases: FloatArray
 
     def __call__(self, points: sparse.csr_array) -> FloatArray:
-        """[rows, waves]"""
+        """Return features [rows, waves]."""
         return np.asarray(np.cos(points @ self.frequencies + self.phases), dtype=np.float32)
 
 
@@ -73,7 +73,7 @@ class Clusterings:
     """[clusterings, clusters, coordinates]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[clusterings, rows] the cluster of each row"""
+        """Return the cluster of each row [clusterings, rows]."""
         points = self.points(rows)
         nearest = [self._nearest(points[i : i + _BLOCK]) for i in range(0, points.shape[0], _BLOCK)]
         return np.concatenate(nearest, axis=1)
@@ -85,27 +85,27 @@ class Clusterings:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPredictor:
-    """Class shares of a row's clusters."""
+    """The mean class proportions of a row's clusters."""
 
     clusters: Clusterings
     shares: FloatArray
     """[clusterings, clusters, classes]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         pairs = zip(self.shares, self.clusters(rows), strict=True)
         return np.asarray(np.mean([shares[number] for shares, number in pairs], axis=0))
 
 
 @register_method("cluster-shares", reference="after Stolpe & Morik 2011", family="classical", extra=True)
 class ClusterShares(DirectMethod):
-    """Clusters of rows with class shares that explain the proportions of bags."""
+    """Clusters of rows with class proportions that explain the proportions of bags."""
 
     Params = ClusterSharesParams
     params: ClusterSharesParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ClusterPredictor:
-        """Fit five clusterings by mini-batch k-means, with a small least-squares problem each."""
+        """Fit five clusterings by mini-batch k-means, and the proportions of each by least squares."""
         from sklearn.cluster import MiniBatchKMeans
 
         train = train.where_known()
@@ -136,9 +136,9 @@ class ClusterShares(DirectMethod):
 def cluster_shares(
     inside: FloatArray, proportions: FloatArray, weights: FloatArray, prior: FloatArray, shrinkage: float
 ) -> FloatArray:
-    """[clusters, classes] shares between 0 and 1 that explain the proportions of bags.
+    """Return class proportions of clusters [clusters, classes] that explain the `proportions` [bags, classes].
 
-    `proportions` [bags, classes], `inside` [bags, clusters] the bags' shares of clusters.
+    `inside` [bags, clusters] are the fractions of each bag's rows in each cluster.
     """
     clusters, root, pull = inside.shape[1], np.sqrt(weights)[:, None], np.sqrt(shrinkage)
     system = np.vstack([inside * root, pull * np.eye(clusters)])

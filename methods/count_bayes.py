@@ -1,17 +1,18 @@
-"""count-bayes: naive Bayes by EM, with posteriors that add up to each bag's counts.
+"""count-bayes: naive Bayes fitted by EM, with class probabilities of rows that add up to the counts of bags.
 
-Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks in this way. Here the network is naive Bayes. Numbers
-are in ten quantile bins.
+Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks in this way. Here the network is naive Bayes. Numbers are
+divided into ten quantile bins.
 
-- M step: tables of each class, with rows weighted by their posteriors q.
-- E step: logits by Bayes' rule, then q given the counts of the bag.
+- M step: estimate P(bin | class), with rows weighted by their posteriors q.
+- E step: compute logits by Bayes' rule, then q given the counts of the bag.
 
 EM starts from q = proportions, so one round is naive Bayes on soft labels. A new row is predicted by Bayes' rule with
 the class proportions of all rows. EM of a generative model follows the strongest structure of the features, which need
 not be the classes. More rounds can therefore be worse.
 
-Differences from the paper: no structure is learned. `posterior=shift` shifts logits until a bag adds up.
-`posterior=count` is the posterior given the count, exact in small bags and normal in others.
+Differences from the paper: no structure is learned. `posterior=shift` shifts the logits of a bag until their
+probabilities match its counts. `posterior=count` is the posterior given the counts: exact in small bags, approximately
+normal in others.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class CountBayesParams(DirectParams):
     """Hyperparameters."""
 
     rounds: Annotated[int, Choice(1, 2, 5, 50)] = 50
-    """largest number of rounds of EM"""
+    """largest number of EM rounds"""
     smoothing: Annotated[float, LogUniform(0.1, 100.0)] = 1.0
     """rows added to every bin of every class (Laplace)"""
     posterior: Annotated[str, Choice("shift", "count")] = "shift"
-    """posterior of rows given their bag: logits shifted until the bag adds up, or given the count"""
+    """posterior of rows: logits shifted until the bag matches its counts, or the posterior given the counts"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class NaiveBayes:
     """[classes]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return np.asarray(softmax(bayes_logits(self.bins(rows), self.tables, self.prior), axis=1))
 
 
@@ -72,7 +73,7 @@ class CountBayes(DirectMethod):
     params: CountBayesParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NaiveBayes:
-        """Run at most `rounds` of EM."""
+        """Run at most `rounds` rounds of EM."""
         del schema, rng
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
@@ -97,7 +98,7 @@ def bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: fl
 
 
 def bayes_logits(codes: IntArray, tables: list[FloatArray], prior: FloatArray) -> FloatArray:
-    """[rows, classes] log prior + sum over features of log P(bin | class)."""
+    """Return logits [rows, classes]: log prior + sum over features of log P(bin | class)."""
     logits = np.tile(np.log(np.maximum(prior, _LEAST)), (codes.shape[1], 1))
     for feature, table in zip(codes, tables, strict=True):
         logits += table[feature]
@@ -105,5 +106,5 @@ def bayes_logits(codes: IntArray, tables: list[FloatArray], prior: FloatArray) -
 
 
 def responsibilities(counts: BagCounts, logits: FloatArray, posterior: str) -> FloatArray:
-    """[rows, classes] probabilities of rows given the counts of their bags."""
+    """Return class probabilities of rows [rows, classes], given the counts of their bags."""
     return counts.fitted(logits) if posterior == "shift" else counts.posterior(softmax(logits, axis=1))

@@ -1,10 +1,10 @@
-"""count-linear: logistic regression fitted to the counts of bags.
+"""count-linear: logistic regression that maximises the likelihood of the counts of bags.
 
-Rows are independent with P = softmax(W x + b). Only bags are used to fit W. The losses:
+Rows are independent with P = softmax(W x + b). W is fitted to bags alone. `loss` is one of:
 
-- `count`: the likelihood of the counts. Their sum is normal with its own variance (Rosenman & Viswanathan 2018), and
-  exact in small bags (Sun, Sheldon & O'Connor 2017, by EM with cardinality potentials; here by its gradient).
-- `kl`: the linear DLLP.
+- `count`: the likelihood of the counts. It is exact in small bags (Sun, Sheldon & O'Connor 2017, by EM instead of a
+  gradient). In others, counts are normal, with the variance that predictions imply (Rosenman & Viswanathan 2018).
+- `kl`: the loss of `dllp`. `square`: the squared distance from proportions.
 - `absolute`, `insensitive`: empirical proportion risk minimisation (Yu et al. 2014), with rounded corners for L-BFGS.
 
 No loss is convex. The penalty therefore starts at a hundred times its value, and each fit starts from the previous one.

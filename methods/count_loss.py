@@ -1,8 +1,8 @@
-"""Count loss: a network trained on the likelihood of a bag's counts.
+"""Count loss: train a network to maximise the likelihood of the counts of bags.
 
 The counts of a bag are sums of its rows' classes, which are independent given the features. The loss is minus the
-logarithm of their probability. DLLP only asks that the mean prediction of a bag equals its proportion. Here a bag with
-confident predictions must match its count more closely than a bag of coin tosses.
+logarithm of their probability. DLLP only requires that the mean prediction of a bag equals its proportion. Here a bag
+with confident predictions must match its count more closely than a bag with predictions near 1/2.
 
 Zhang et al. 2020, Learning from Aggregate Observations. Shukla et al. 2023, A Unified Approach to Count-Based
 Weakly-Supervised Learning.
@@ -21,7 +21,7 @@ from llpbench.core.registry import register_method
 
 @register_method("count-loss", reference="after Zhang et al. 2020; Shukla et al. 2023")
 class CountLoss(Method):
-    """Maximum likelihood of the counts of bags."""
+    """Network that maximises the likelihood of the counts of bags."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return minus the log likelihood of the counts, exact if no bag has more than 12 rows."""

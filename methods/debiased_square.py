@@ -1,27 +1,26 @@
-"""Debiased square: the square loss of random bags without the bias of a common offset.
+"""Debiased square: the square loss of bag means, corrected for its bias in random bags.
 
-The square loss of bag means, m_k |p_k - mean f|^2, has the expectation Brier score + (m_k - 1) |E f - pi|^2. There are
-two corrections:
+The square loss of bag means, m_k |p_k - mean f|^2, has the expectation Brier score + (m_k - 1) |E f - pi|^2. Two
+corrections for the second term are available:
 
 - `form=leave-out` (NonClip, Busa-Fekete et al. 2025): L = mean over bags of m_k |p_k - mean f + o_k|^2 + |o_k|^2, with
   o_k = mean prediction of the step's other bags - pi.
-- `form=stream` (DSQ, Li, Chen, Javanmard & Mirrokni 2024): L = mean over bags of m_k |p_k - mean f|^2, minus
-  mean (m_k - 1) |f - pi|^2, with f a running mean of predictions.
+- `form=stream` (DSQ, Li, Chen, Javanmard & Mirrokni 2024): L = mean over bags of m_k |p_k - mean f|^2, minus mean
+  (m_k - 1) |F - pi|^2, with F a running mean of predictions.
 
 Differences from the published code:
 
-- Outputs are a softmax, also with several classes.
-- With B bags a step, `leave-out` shrinks f - pi by (B - 1) / B in expectation, since the mean of the others is noisy.
-  Two bags halve it. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1). Its lower
-  bound is a thousandth of the prediction, which avoids ties. Rows are normalised afterwards.
+- Predictions are a softmax, so several classes are possible.
+- With B bags a step, `leave-out` shrinks f - pi by (B - 1) / B in expectation, because the mean of the other bags is
+  noisy. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1), and at least a
+  thousandth of f, which avoids ties. Rows are normalised afterwards.
 - In `stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
-- The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With
-  the published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's
-  mean.
+- The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With the
+  published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's mean.
 - `history` 0 is the default of the published code. It corrects by the step's own mean, which overshoots.
 
-The method assumes that rows are independent of bags. In ordered bags the offset is not common to all bags. A single
-known bag in a step has no offset.
+The method assumes that rows are independent of bags. In ordered bags, bags do not share one offset. If only one bag of
+a step has known counts, there is no offset.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from llpbench.core.ranges import Choice, When
 from llpbench.core.registry import register_method
 
 LEAST = 1e-3
-"""smallest share of its prediction that a class keeps in stretched predictions"""
+"""smallest stretched prediction of a class, as a fraction of its prediction"""
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,11 @@ class DebiasedSquareParams(MethodParams):
     history: Annotated[float, Choice(0.0, 0.9, 0.99), When("form", "stream")] = 0.99
     """decay of the running mean; 0 uses the step's own mean"""
     unshrink: Annotated[bool, Choice(True, False), When("form", "leave-out")] = True
-    """whether to stretch predictions by B / (B - 1), with B bags a step"""
+    """whether to stretch predictions away from the prior by B / (B - 1), with B bags a step"""
 
 
 class Offsets(nn.Module):
-    """Mean prediction of a member and bags of its steps. A parameter, since buffers are not saved with weights."""
+    """Mean prediction of a member, and its bags per step. Parameters, since buffers are not saved with weights."""
 
     mean: Tensor
     prior: Tensor
@@ -116,9 +115,9 @@ class DebiasedSquare(Method):
 
 
 def leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -> Tensor:
-    """Mean over bags of m_k |o_k - r_k|^2 + |o_k|^2, o_k the others' mean prediction - prior, 0 without others.
+    """Return the mean over bags of m_k |o_k - r_k|^2 + |o_k|^2, o_k the mean prediction of other bags - prior.
 
-    `residuals`, `means` [bags, classes], `sizes` [bags] with 0 for bags without known counts, `prior` [classes].
+    `residuals`, `means` [bags, classes]; `sizes` [bags], 0 for bags without known counts. Without others, o_k is 0.
     """
     accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
     offsets = torch.where(accompanied, mean_of_others(means, sizes) - prior, 0.0)
@@ -127,9 +126,9 @@ def leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) ->
 
 
 def stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: Tensor, history: float) -> Tensor:
-    """Mean over bags of m_k |r_k|^2 - (m_k - 1) |f - prior|^2, f = history * `old` + (1 - history) * the step's mean.
+    """Return the mean over bags of m_k |r_k|^2 - (m_k - 1) |F - prior|^2.
 
-    The gradient of f is that of the step's mean.
+    F = history * `old` + (1 - history) * the step's mean. Its gradient is that of the step's mean.
     """
     here = mean_residual(means, sizes)
     running = history * old + (1 - history) * here.detach() + (here - here.detach())
@@ -138,7 +137,7 @@ def stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: 
 
 
 def stretched(log_proba: Tensor, prior: Tensor, bags: Tensor) -> Tensor:
-    """Log of prior + (f - prior) B / (B - 1), at least `LEAST` f, normalised; f itself with one bag a step."""
+    """Return the log of prior + (f - prior) B / (B - 1), at least `LEAST` f, normalised; of f with one bag a step."""
     proba = log_proba.exp()
     factor = bags / (bags - 1).clamp(min=1)
     moved = torch.maximum(prior + (proba - prior) * factor, LEAST * proba)

@@ -1,23 +1,23 @@
-"""EasyLLP: an unbiased estimate of the loss of single rows from random bags.
+"""EasyLLP: train rows on weighted losses whose sum is an unbiased estimate of the supervised loss in random bags.
 
-Busa-Fekete, Choi, Dick, Gentile & Medina 2023: L = mean over bags of mean_i sum_c w_kc l_c(x_i), with weights
-w_kc = m_k p_kc - (m_k - 1) pi_c that add up to 1. If rows are independent of bags, its expectation is the supervised
-loss.
+Busa-Fekete, Choi, Dick, Gentile & Medina 2023: L = mean over bags of mean_i sum_c w_kc l_c(x_i), with l_c the loss for
+label c. The weights w_kc = m_k p_kc - (m_k - 1) pi_c add up to 1. If rows are independent of bags, the expectation of L
+is the supervised loss.
 
 `baseline=others` is UPM (Applebaum, Dick, Gentile, Kaplan & Koren 2025). It subtracts the mean loss l of the step's
 other bags before weighting: L_k = sum_c (p_kc - pi_c) sum_i (l_ic - l_c) + sum_c pi_c l_c. This is also unbiased. Its
 variance is smaller if losses have much in common.
 
-Weights are about +- sqrt(m). An estimate may be smaller than any loss, so `cross-entropy` has no lower bound.
-Differences from the published code:
+Weights are about +- sqrt(m), so L may be negative. With `cross-entropy` it has no lower bound. Differences from the
+published code:
 
 - All rows of a bag are weighted, while LLP-Bench draws one.
-- The mean of others excludes the bag itself, and every row counts once. Another code includes the bag, and its prior
-  ignores sizes.
+- The mean of the other bags excludes the bag itself and weights all rows equally. Other published code includes the
+  bag, and its prior ignores the sizes of bags.
 - `square` is the Brier score |e_c - P|^2. A published square error is sum_c w_c (1 - P_c)^2 alone.
 - `bound=flood` is |L - level| + level.
 
-Proportions enter only through the weights. With bags of 256 the method therefore learns as little as DLLP.
+Proportions enter only through the weights. In bags of 256 rows the method therefore learns as little as DLLP.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class EasyLLPParams(MethodParams):
     """Hyperparameters."""
 
     loss: Annotated[str, Choice("square", "cross-entropy")] = "square"
-    """loss of a row with a label"""
+    """loss of a row for a given label"""
     baseline: Annotated[str, Choice("none", "others")] = "none"
-    """losses subtracted before weighting: none, or the mean of the step's other bags (UPM)"""
+    """loss that is subtracted before weighting: none, or the mean loss of the step's other bags (UPM)"""
     bound: Annotated[str, Choice("none", "abs", "flood")] = "none"
-    """lower bound of the estimate: none, by absolute value, or by flooding"""
+    """how the estimate is bounded from below: not at all, by its absolute value, or by flooding"""
     level: Annotated[float, LogUniform(1e-3, 0.5), When("bound", "flood")] = 0.05
-    """value below which a flooded estimate is increased"""
+    """level of flooding: training raises an estimate below it"""
 
 
 @register_method("easy-llp", reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
@@ -59,7 +59,7 @@ class EasyLLP(Method):
     params: EasyLLPParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the estimate, possibly bounded."""
+        """Return the estimate, bounded if `bound` is given."""
         del now
         losses = class_losses(model.log_proba(bags), self.params.loss)
         means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
@@ -72,7 +72,7 @@ class EasyLLP(Method):
 
 
 def class_losses(log_proba: Tensor, kind: str) -> Tensor:
-    """[..., classes] loss of a prediction if its label were c: -log P_c, or |e_c - P|^2."""
+    """Return the loss of a prediction for each label c [..., classes]: -log P_c, or |e_c - P|^2."""
     if kind == "cross-entropy":
         return -log_proba
     proba = log_proba.exp()
@@ -80,9 +80,9 @@ def class_losses(log_proba: Tensor, kind: str) -> Tensor:
 
 
 def bag_estimates(means: Tensor, sizes: Tensor, bags: Bags, baseline: str) -> Tensor:
-    """[bags] unbiased estimates of the mean loss from each bag's `means` [bags, classes] of `class_losses`.
+    """Return unbiased estimates [bags] of the mean loss, from each bag's `means` [bags, classes] of `class_losses`.
 
-    `sizes` [bags] with 0 for suppressed bags. A bag without others has no baseline.
+    `sizes` [bags] are 0 for suppressed bags. Nothing is subtracted if a step has no other bag.
     """
     level, subtracted = means, torch.zeros_like(means)
     if baseline == "others":

@@ -1,10 +1,10 @@
-"""em-gbdt: boosted trees refitted to the posteriors of rows given the counts of their bags.
+"""em-gbdt: boosted trees fitted in rounds to class probabilities of rows that add up to the counts of bags.
 
-Each round has two steps. First a shift of the logits in each bag makes the predictions add up to its counts. Then trees
-are fitted to these posteriors by cross-entropy. Their logits are shifted in the next round.
+Each round of EM has two steps. First the logits of each bag are shifted until its predictions add up to its counts.
+Then trees are fitted to these posteriors by cross-entropy. The next round shifts the logits of these trees.
 
-The result depends on the start. From the posterior of `bag-gp`, the method keeps its information and adds interactions.
-With `start=soft-labels`, the first targets are the bags' proportions.
+The result depends on the start. By default this is the posterior of `bag-gp`: the method keeps its information and adds
+interactions. With `start=soft-labels`, the first targets are the bags' proportions.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class EMGBDTParams(DirectParams):
     start: Annotated[str, Choice("bag-gp", "soft-labels")] = "bag-gp"
     """source of the first posteriors"""
     rounds: Annotated[int, Choice(1, 2, 4, 10)] = 4
-    """rounds of refitting"""
+    """rounds of EM"""
     trees: Annotated[int, Choice(50, 100, 200)] = 100
-    """trees of a round"""
+    """number of trees in a round"""
     leaves: Annotated[int, Choice(4, 8, 16)] = 8
     """largest number of leaves of a tree"""
     learning_rate: Annotated[float, LogUniform(0.02, 0.3)] = 0.1
@@ -43,13 +43,13 @@ class EMGBDTParams(DirectParams):
 
 @register_method("em-gbdt", reference="after Dempster et al. 1977; Zhang et al. 2020")
 class EMGBDT(DirectMethod):
-    """Gradient boosting refitted to posteriors of rows given the counts of bags, starting from bag-gp."""
+    """Boosted trees refitted to posteriors of rows given the counts of bags, starting from bag-gp."""
 
     Params = EMGBDTParams
     params: EMGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
-        """Alternate expectation and maximisation."""
+        """Alternate the two steps of EM."""
         train = train.where_known()
         if self.params.start == "bag-gp":
             start = fit_logits(fit_wary(train, ProcessSettings(), rng), train)()

@@ -1,8 +1,9 @@
-"""EPRM: empirical proportion risk minimisation, DLLP with other distances from proportions.
+"""EPRM: DLLP with another distance between mean predictions and proportions.
 
-Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance of mean_i f(x_i) from the proportions.
-The paper's loss is the absolute one, with a tolerance (`insensitive`). `square` is DLLP-MSE of LLP-Bench, and `bce` is
-its DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a constant: use `dllp` instead.
+Empirical proportion risk minimisation, Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance
+between mean_i f(x_i) and the proportions. The paper uses the absolute distance with a tolerance (`insensitive`).
+`square` is DLLP-MSE of LLP-Bench, and `bce` is its DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a
+constant: use `dllp` instead.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class EPRMParams(MethodParams):
     loss: Annotated[str, Choice("square", "absolute", "insensitive", "bce")] = "square"
     """distance of a bag's mean prediction from its proportions, summed over classes"""
     tolerance: Annotated[float, LogUniform(0.003, 0.3), When("loss", "insensitive")] = 0.03
-    """absolute distance without cost"""
+    """absolute distance up to which the loss is 0"""
     weight: Annotated[str, Choice("bags", "rows")] = "bags"
-    """unit of equal weight: a bag, or a row"""
+    """whether bags or rows have equal weights"""
 
 
 @register_method("eprm", reference="Yu et al. 2014", extra=True)
@@ -45,7 +46,7 @@ class EPRM(Method):
     params: EPRMParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the mean distance of known bags."""
+        """Return the mean distance of bags with known counts."""
         del now
         each = distance(
             bag_log_proba(model.log_proba(bags), bags.mask), bags.proportions, self.params.loss, self.params.tolerance
@@ -57,7 +58,7 @@ class EPRM(Method):
 
 
 def distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float | Tensor) -> Tensor:
-    """[bags] distance of mean predictions, given as logs [bags, classes], from `proportions` [bags, classes]."""
+    """Return the distance [bags] between mean predictions, given as logs, and `proportions`, both [bags, classes]."""
     if kind == "bce":
         own = torch.eye(log_mean.shape[-1], dtype=torch.bool, device=log_mean.device)
         other = log_mean.unsqueeze(-2).masked_fill(own, -torch.inf).logsumexp(dim=-1)

@@ -1,8 +1,7 @@
-"""Interpolated loss: between matching the mean prediction of a bag and matching every row.
+"""Interpolated loss: the weighted mean of the losses of `dllp` and `bag-soft-label`.
 
-L = rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). With rho = 1 it is DLLP, with rho = 0 bag soft
-labels. Javanmard et al. 2024 (PriorBoost) show that the loss of rows is the loss of bags plus a penalty on differences
-between the rows of a bag.
+L = rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). Javanmard et al. 2024 (PriorBoost) show that the loss
+of rows is the loss of bags plus a penalty on differences between the rows of a bag.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class InterpolatedParams(MethodParams):
     """Hyperparameters."""
 
     rho: Annotated[float, Uniform(0.0, 1.0)] = 0.7
-    """weight of the bag's loss; the loss of its rows has weight 1 - rho"""
+    """weight of the loss of `dllp`; the loss of `bag-soft-label` has weight 1 - rho"""
 
 
 @register_method("interpolated", reference="after Javanmard et al. 2024")
@@ -36,7 +35,7 @@ class Interpolated(Method):
     params: InterpolatedParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the proportion losses of bags and of rows, weighted."""
+        """Return the weighted mean of both losses."""
         del now
         log_proba, rho = model.log_proba(bags), self.params.rho
         return rho * proportion_loss(log_proba, bags) + (1 - rho) * row_loss(log_proba, bags)

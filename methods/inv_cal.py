@@ -1,18 +1,18 @@
-"""inv-cal: support vector regression of bag means on the logits of their proportions.
+"""inv-cal: support vector regression of the logits of bag proportions on bag means.
 
-Rueping 2010. The mean of a bag is one example. Its target is y_k = log(p_k / (1 - p_k)), with p_k clipped to
-[1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is linear and minimises
+Rueping 2010. A bag is one example, its mean M_k. Its target is y_k = log(p_k / (1 - p_k)), with p_k clipped to
+[1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is w . x + b and minimises
 
     |w|^2 / 2 + C sum_k max(0, |w . M_k + b - y_k| - eps_k)
 
-Avoid large tolerances: with epsilon = 0.1 the logits of all random bags lie within them.
+Avoid large tolerances: with epsilon = 0.1, the same logit for all rows is within the tolerance of all random bags.
 
 Differences from the paper:
 
-- The published program is the kernel dual with an external solver. Here features are linear. L-BFGS solves the primal,
+- The paper solves the dual with kernels, by an external solver. Here features are linear, and L-BFGS solves the primal,
   with corners rounded by a thousandth.
 - `clip=bag` clips at half a row of the bag, for bags of unequal sizes.
-- With more than two classes, each is fitted against the rest, followed by the softmax of logits.
+- With more than two classes, each class is fitted against the rest, followed by the softmax of the logits.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class InvCalParams(DirectParams):
     epsilon: Annotated[float, Choice(0.0, 0.01, 0.1)] = 0.01
     """tolerance of a proportion"""
     clip: Annotated[str, Choice("rows", "bag")] = "rows"
-    """replacement of proportions 0 and 1: one row of all rows, or half a row of the bag"""
+    """what replaces proportions of 0 and 1: one row of all rows, or half a row of the bag"""
 
 
 @register_method("inv-cal", reference="Rueping 2010", family="classical", extra=True)
 class InvCal(DirectMethod):
-    """Support vector regression of bag means on logits of proportions."""
+    """Support vector regression of logits of proportions on bag means."""
 
     Params = InvCalParams
     params: InvCalParams

@@ -1,17 +1,17 @@
-"""laplacian-mean-map: mean-map with class means per bag that are smooth over similar bags.
+"""laplacian-mean-map: mean-map with separate class means for each bag, which are similar in similar bags.
 
-Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc. Bags with
-similar means have similar class means. The class means minimise
+Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc its mean.
+With L the Laplacian of the similarities of bag means, the class means minimise
 
     sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c)
 
 Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map. Differences from the authors' code:
 
 - Bags are weighted by their sizes instead of equally.
-- Similarity decreases with the distance divided by the median distance. The authors do not divide it.
+- Similarity decreases with the distance divided by the median distance. The authors use the distance itself.
 - With more than two classes, the system has a block per class.
-- A ridge of 1e-8 fixes directions that proportions leave undetermined.
-- With more than 2,000 bags (and two classes), a bag is linked only to its ten nearest.
+- A ridge of 1e-8 determines directions that proportions leave open.
+- With more than 2,000 bags (and two classes), a bag is linked only to its ten nearest bags.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LaplacianMeanMapParams(DirectParams):
 
 @register_method("laplacian-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
 class LaplacianMeanMap(DirectMethod):
-    """Logistic regression from class means per bag that are smooth over similar bags."""
+    """Logistic regression from the class means of each bag, which are similar in similar bags."""
 
     Params = LaplacianMeanMapParams
     params: LaplacianMeanMapParams

@@ -1,15 +1,15 @@
-"""LLP-AAE: an adversarial autoencoder with a class and a style as codes.
+"""LLP-AAE: an adversarial autoencoder that codes a row as a class and a style.
 
 After Wang, Zhang et al. 2023:
 
-- An encoder gives class probabilities y and a style s of eight numbers. A decoder reconstructs the row from (y, s).
-- One critic distinguishes y from one-hot draws of the bag's proportions, another s from a normal distribution.
+- An encoder predicts class probabilities y and a style s of eight numbers. A decoder reconstructs the row from (y, s).
+- One critic distinguishes y from one-hot draws from the bag's proportions, another s from a normal distribution.
 - y also has the proportion loss.
 - A step has three turns: reconstruct and classify, train the critics, deceive the critics.
 
 This is a small version, written to complete a comparison. Neither code nor results on tables were available. Widths,
 weights and the adversarial loss (cross-entropy) are choices of this benchmark, so results say little about the paper's
-method. Expect the behaviour of `llp-gan`: unstable, and behind DLLP on many tables.
+method. Expect it to behave like `llp-gan`: unstable, and worse than DLLP on many tables.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class LLPAAEParams(MethodParams):
     """Hyperparameters of the autoencoder and its critics."""
 
     reconstruction: Annotated[float, LogUniform(0.01, 10.0), AtLeast(0.0)] = 0.1
-    """weight of the reconstruction beside the proportion loss"""
+    """weight of the reconstruction; the proportion loss has weight 1"""
     adversarial: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0)] = 0.1
-    """factor of the learning rate in the turn that deceives the critics"""
+    """factor on the learning rate in the turn that deceives the critics"""
     number_weight: Annotated[float, Choice(1.0, 10.0)] = 1.0
     """weight of the squared error of reconstructed numbers"""
 
 
 class Code(Encoder):
-    """The decoder's input, a class and a style, in the form of an encoder."""
+    """The decoder's input (a class and a style), with the interface of an encoder."""
 
     contextual = False
 
@@ -57,7 +57,7 @@ class Code(Encoder):
 
 @register_method("llp-aae", reference="after Wang et al. 2023", extra=True)
 class LLPAAE(Method):
-    """Adversarial autoencoder with codes of class and style, and the proportion loss."""
+    """Adversarial autoencoder that codes a row as class and style, with the proportion loss."""
 
     Params = LLPAAEParams
     params: LLPAAEParams
@@ -107,7 +107,7 @@ class LLPAAE(Method):
 
 
 def drawn_classes(bags: Bags, random: Random) -> Tensor:
-    """[bags, size, classes] one-hot classes drawn from the proportions of each row's bag."""
+    """Return one-hot classes [bags, size, classes] drawn from the proportions of each row's bag."""
     drawn = random.uniform(*bags.mask.shape, 1)
     upper = bags.proportions.cumsum(dim=-1).unsqueeze(-2)
     last = torch.full_like(upper[..., :1], 2.0)

@@ -1,18 +1,18 @@
-"""LLP-Co: prototypes of classes, and codes that match each bag's proportions by transport.
+"""LLP-Co: learn one prototype per class, such that rows are assigned to prototypes in the proportions of their bag.
 
-La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020). There is one prototype per class. Row vectors z and prototypes
-have length 1, with s = z V'. The codes Q of a view are the entropic transport of s / 0.05 to the counts of the bag, in
-three rounds and without gradient. Each view predicts the codes of the other:
+La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020). Row vectors z and prototypes have length 1, and s = z V' are
+their cosines. The codes Q of a view are the entropic transport of s / 0.05 to the counts of the bag, in three rounds
+and without gradient. Each view predicts the codes of the other:
 
     L = -1/2 mean_i sum_c [Q1 log softmax(s2 / 0.1) + Q2 log softmax(s1 / 0.1)]
 
-The prediction is softmax(s / 0.1). No code of the paper was found. Differences from the paper:
+The prediction is softmax(s / 0.1). We found no code by the authors. Differences from the paper:
 
 - DLLP trains first. Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
-  only counts would match prototypes to classes, and counts hardly differ.
-- Views are two passes, the second with mixed features (`blocks/views.py`): tables have no crops.
-- `bag_weight` adds the proportion loss of the predictions. The published method has none, so only codes link prototypes
-  to classes.
+  only counts would match prototypes to classes, and counts hardly differ between bags.
+- Views are two passes, the second with mixed features (`blocks/views.py`). Tables cannot be cropped.
+- `bag_weight` adds the proportion loss of the predictions. The published method has no such loss, so only codes link
+  prototypes to classes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CODES, TEMPERATURE, ROUNDS = 0.05, 0.1, 3
 """entropy of the codes, temperature of predictions and rounds of transport, as in SwAV"""
 
 NEARLY_NONE = 1e-6
-"""share of random vectors in the first prototypes, for means that are all equal and have no direction"""
+"""weight of random vectors in the first prototypes, needed if all means are equal and so have no direction"""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class LLPCoParams(MethodParams):
     view: Annotated[str, Choice("mixed", "dropout")] = "mixed"
     """second view: with mixed features, or only with different dropout"""
     mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
-    """share of the row itself in the embeddings of a mixed view"""
+    """weight of the row's own embeddings in a mixed view"""
     bag_weight: Annotated[float, Choice(0.0, 0.1, 1.0)] = 0.0
-    """weight of the proportion loss beside the codes"""
+    """weight of the proportion loss; the loss of the codes has weight 1"""
 
 
 class Prototypes(nn.Module):
-    """One vector per class, and whether it predicts yet: a parameter, since buffers are not saved with weights."""
+    """One vector per class, and a flag whether they predict yet: a parameter, since buffers are not saved."""
 
     def __init__(self, classes: int, dim: int) -> None:
         super().__init__()
@@ -61,13 +61,13 @@ class Prototypes(nn.Module):
         self.active = nn.Parameter(torch.tensor(0.0))
 
     def forward(self, z: Tensor) -> Tensor:
-        """[..., classes] cosines of row vectors [..., dim] and prototypes."""
+        """Return the cosines [..., classes] of row vectors [..., dim] and prototypes."""
         return F.normalize(z.float(), dim=-1) @ F.normalize(self.vectors.float(), dim=-1).T
 
 
 @register_method("llp-co", reference="La Rosa & Oliveira 2022", extra=True)
 class LLPCo(Method):
-    """Views that predict each other's transport to proportions."""
+    """Two views of a row that predict each other's class, matched to the proportions of bags."""
 
     Params = LLPCoParams
     params: LLPCoParams
@@ -92,7 +92,7 @@ class LLPCo(Method):
             prototypes.active.fill_(1.0)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the proportion loss; in the second stage, the loss of codes predicted from the other view."""
+        """Return the proportion loss; in the second stage, the loss of predicting the other view's codes."""
         if now.stage == "proportions":
             return proportion_loss(model.log_proba(bags), bags)
         prototypes = model.network.prototypes
@@ -112,12 +112,12 @@ class LLPCo(Method):
 
 
 def predicted(cosines: Tensor) -> Tensor:
-    """[..., classes] log predictions."""
+    """Return log predictions [..., classes]."""
     return (cosines / TEMPERATURE).log_softmax(dim=-1)
 
 
 def swapped_loss(first: Tensor, second: Tensor, bags: Bags) -> Tensor:
-    """Mean over known bags of the mean over rows, from the cosines of two views [bags, size, classes]."""
+    """Return L, averaged over bags with known counts, from the cosines of two views [bags, size, classes]."""
     each = torch.zeros_like(bags.mask, dtype=first.dtype)
     for one, other in ((first, second), (second, first)):
         codes = transported(one.detach(), bags, CODES, ROUNDS)

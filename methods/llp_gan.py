@@ -1,4 +1,4 @@
-"""LLP-GAN: a discriminator of real and generated rows that also learns classes from proportions.
+"""LLP-GAN: a network that learns classes from proportions and also distinguishes real rows from generated ones.
 
 Liu et al. 2019. The discriminator has K logits l(x). The fake class has an implicit logit of 0. With
 s(x) = logsumexp_c l_c(x), a row is real with probability sigmoid(s). The prediction is softmax(l). The losses of the
@@ -10,18 +10,18 @@ two players, with h(x) the features of the discriminator, are
 The players take turns on the same bags. Differences from the published code:
 
 - Tables have no convolutions. Both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021), see
-  `blocks/gan.py`. Comparisons on tables use this LLP-GAN. Numbers are ranks among the training rows, in [-1, 1].
-- cWGAN has a class-conditional generator and an auxiliary classifier. Both learn from labels of rows, which are not
-  available here, so this generator is unconditional.
+  `blocks/gan.py`. Published comparisons on tables use this variant. Numbers are ranks in training, in [-1, 1].
+- cWGAN has a class-conditional generator and an auxiliary classifier. Both need labels of rows, so this generator is
+  unconditional.
 - Losses are averaged over the rows of several bags, with one fake per real row.
-- L_bag is the KL divergence of `dllp`, the published cross-entropy minus a constant. Its sign is the paper's. One
-  re-implementation rewards wrong proportions, and matches features row by row instead of their means.
-- `objective="wgan"` has two heads: the classifier, and a critic under WGAN-GP (Gulrajani et al. 2017) with three turns
-  per turn of the generator. Its Adam has beta1 = 0 as in cWGAN. Learning rates are those of "fm".
+- L_bag is the KL divergence of `dllp`, the published cross-entropy minus a constant. Its sign is as in the paper. One
+  re-implementation reverses it, and matches features row by row instead of their means.
+- `objective="wgan"` has two heads: the classifier, and a critic trained as in WGAN-GP (Gulrajani et al. 2017), with
+  three turns per turn of the generator. Adam has beta1 = 0 for both players, as in cWGAN. Learning rates are those of
+  "fm".
 
-A step costs five to six times one of `dllp` (adult, MLP). In `dllp`, rows pass one network once. Here they pass the
-discriminator four times, three of them with a gradient, and the generator twice, once with a gradient. No part
-dominates: there are five times as many matrix products, and they take five times as long.
+A step takes five to six times as long as a step of `dllp` (adult, MLP). In `dllp`, rows pass one network once. Here
+they pass the discriminator four times (three times with gradients) and the generator twice (once with gradients).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
 CRITIC_TURNS = 3
-"""turns of the discriminator per turn of the generator, in "wgan" """
+"""turns of the discriminator per turn of the generator if the objective is "wgan" """
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class GANParams(MethodParams):
     proportion_weight: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """weight of the proportion loss"""
     noise: Annotated[int, Choice(30, 64, 100)] = 30
-    """number of random inputs of a fake row"""
+    """number of random inputs from which a fake row is generated"""
     temperature: Annotated[float, Choice(0.3, 0.66, 1.0)] = 0.66
     """temperature of fake categories; a lower one is closer to one-hot and has a smaller gradient"""
     gradient_penalty: Annotated[float | None, Choice(0.0, 1.0, 10.0)] = None
-    """weight of the squared difference of the score's gradient norm from 1; None: 0 in "fm", 10 in "wgan" """
+    """weight of the gradient penalty (norm - 1)^2 on the score; None: 0 in "fm", 10 in "wgan" """
 
     def __post_init__(self) -> None:
         if self.gradient_penalty is None:
@@ -112,7 +112,7 @@ class LLPGAN(Method, Reports):
         return loss(model.network, real, bags, model.random)
 
     def discriminator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
-        """Return real against fake + weight * proportion loss + weight * gradient penalty."""
+        """Return the loss of real against fake rows + weight * proportion loss + weight * gradient penalty."""
         with torch.no_grad():
             fake = players.generator(bags.mask.shape, random)
         of_real: Judgement = players.discriminator(real, random)
@@ -145,23 +145,23 @@ class LLPGAN(Method, Reports):
 
 
 def real_against_fake(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
-    """-E_real log sigmoid(s) - E_fake log sigmoid(-s), of scores [bags, size]."""
+    """Return -E_real log sigmoid(s) - E_fake log sigmoid(-s), for scores s [bags, size]."""
     return masked_mean(softplus(-real) + softplus(fake), mask)
 
 
 def wasserstein(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
-    """E_fake s - E_real s, of scores [bags, size]."""
+    """Return E_fake s - E_real s, for scores s [bags, size]."""
     return masked_mean(fake - real, mask)
 
 
 def feature_matching(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
-    """Mean over features of the squared difference of their means over rows; features [bags, size, dim]."""
+    """Return the squared difference of the mean real and fake features [bags, size, dim], averaged over features."""
     difference = torch.where(mask.unsqueeze(-1), real.float() - fake.float(), 0.0).sum(dim=(0, 1)) / mask.sum()
     return difference.square().mean()
 
 
 def gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Tensor) -> Tensor:
-    """Mean over rows of (||gradient of a row's score|| - 1)^2; rows [bags, size, dim], each judged by itself."""
+    """Return the mean over rows of (||gradient of the score|| - 1)^2; `score` judges each of `rows` by itself."""
     gradient: Tensor = grad(lambda x: score(x).sum())(rows)
     norm = (gradient.float().square().sum(dim=-1) + 1e-12).sqrt()
     return masked_mean((norm - 1).square(), mask)

@@ -1,21 +1,21 @@
-"""PLOT: a stage of DLLP, then pseudo-labels that match the counts, with mixup and a noise-tolerant loss.
+"""PLOT: DLLP, then pseudo-labels that match the counts, with mixup and a noise-tolerant loss.
 
-Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP, the rows of each bag get the labels with the smallest total
--log P that match its counts. Labels are updated every epoch. Training uses mixtures of two rows,
-x = l x' + (1 - l) x'', with l from Beta(1/2, 1/2) folded above 1/2. The loss is the symmetric cross-entropy
-L = CE(y, P) + noise * RCE, RCE = -sum_c P_c log y_c, log 0 = -4 (Wang et al. 2019).
+Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP, the rows of each bag get the labels that match its counts with
+the smallest total -log P. Labels are updated every epoch. Training uses mixtures of two rows, x = l x' + (1 - l) x'',
+with l from Beta(1/2, 1/2) folded above 1/2. The loss is the symmetric cross-entropy L = CE(y, P) + noise * RCE,
+RCE = -sum_c P_c log y_c, log 0 = -4 (Wang et al. 2019).
 
 - `variant=distil` (PT-LLP, 2025) inserts twenty epochs of training on the first stage's probabilities.
 - `variant=online` (LLP-DC, 2026) has one stage, L = L_bag + weight * mean over rows of [P_y >= threshold] CE(y, P).
-  The labels y match the counts in each step.
+  Labels y that match the counts are computed in each step.
 
 Differences from the papers:
 
-- Cells of a table cannot be mixed. The embeddings of two rows of the step are mixed instead.
+- Categories cannot be mixed. The embeddings of two rows of the step are mixed instead.
 - Labels come from an assignment, which is the limit of the papers' transport with many rounds.
-- Distilling takes a fixed number of epochs, while PT-LLP uses a third of all.
+- Distillation takes a fixed number of epochs. In PT-LLP it takes a third of all epochs.
 
-`tabllp-pse` differs from PLOT by its cost (distances from centroids) and by plain cross-entropy.
+`tabllp-pse` differs from PLOT in its cost (distances from centroids) and in its loss (plain cross-entropy).
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ DISTILLED_EPOCHS = 20
 
 @dataclass(frozen=True)
 class PLOTParams(MethodParams):
-    """Hyperparameters of the stages and terms beside the proportion loss."""
+    """Hyperparameters of the stages, and of the terms added to the proportion loss."""
 
     variant: Annotated[str, Choice("plot", "distil", "online")] = "plot"
-    """a stage of labels; a stage of distilled predictions before it; or labels within each step"""
+    """`plot`: a stage of labels; `distil`: a stage of distillation before it; `online`: new labels in each step"""
     noise: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0), When("variant", "plot", "distil")] = 0.1
     """weight of the reverse cross-entropy"""
     mixup: Annotated[bool, Choice(True, False), When("variant", "plot", "distil")] = True
     """whether to mix rows"""
     weight: Annotated[float, LogUniform(0.05, 5.0), AtLeast(0.0), When("variant", "online")] = 0.5
-    """weight of the labels within each step"""
+    """weight of the loss of the labels in `online`"""
     threshold: Annotated[float, Uniform(0.6, 0.97), When("variant", "online")] = 0.95
-    """smallest probability of its label at which a row is used"""
+    """rows are used if the probability of their label is at least this large"""
 
 
 @register_method("plot", reference="Liu et al. 2021", family="pseudo-label", extra=True)
@@ -109,19 +109,19 @@ class PLOT(Method):
 
 
 def folded_arcsine(uniform: Tensor) -> Tensor:
-    """Map uniform numbers to Beta(1/2, 1/2) numbers, folded above 1/2."""
+    """Return numbers with distribution Beta(1/2, 1/2) folded above 1/2, from uniform numbers."""
     share = (uniform * (math.pi / 2)).sin().square()
     return torch.maximum(share, 1 - share)
 
 
 def symmetric_loss(log_proba: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor:
-    """[...] CE(y, P) + noise * RCE(y, P); `log_proba`, `targets` [..., classes]. All targets 0: no loss."""
+    """Return CE(y, P) + noise * RCE(y, P) [...]; `log_proba` and `targets` [..., classes]."""
     reverse = -(log_proba.exp() * targets.log().clamp(min=LOG_OF_NONE)).sum(dim=-1)
     return -(targets * log_proba).sum(dim=-1) + noise * reverse
 
 
 def confident_loss(log_proba: Tensor, bags: Bags, threshold: float | Tensor) -> Tensor:
-    """Mean over rows of known bags of [P_y >= threshold] CE(y, P), y the labels of the step that match its counts."""
+    """Return the mean over rows with known counts of [P_y >= threshold] CE(y, P); the labels y match the counts."""
     labels = counted_labels(log_proba.detach(), bags)
     chosen = (labels * log_proba).sum(dim=-1)
     sure = chosen.detach().exp() >= threshold

@@ -1,13 +1,13 @@
-"""LLP-VAT: proportions, and predictions that are stable under the worst small perturbation of a row.
+"""LLP-VAT: train on proportions, and make predictions stable if a row changes a little in the worst direction.
 
-Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). r is the direction of a fixed length that changes the prediction
-most. Power iteration finds it. Differences from the published code:
+Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). Of all r with a fixed length, it is the one that changes the
+prediction most. Power iteration finds it. As published, the weight w(t) is ramped up over a part of the training steps,
+which some re-implementations omit. Differences from the published code:
 
-- Perturbations act on the embeddings of the feature tokens: the categories of the input have no neighbourhood.
+- Perturbations act on the embeddings of the features, because categories cannot change a little.
 - The three passes of the consistency term run without dropout. Otherwise a tiny finite difference would measure the
   dropout masks.
-- The finite difference is 0.1 instead of 1e-6, which is lost in the noise of float32.
-- As published, the weight is ramped up over a part of the training steps. Some re-implementations omit the ramp.
+- The finite difference is 0.1 instead of 1e-6, which is lost in the rounding errors of float32.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class VATParams(MethodParams):
     epsilon: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """length of the perturbation of a row's embeddings"""
     xi: Annotated[float, LogUniform(1e-3, 10.0)] = 0.1
-    """length of the step that searches for the worst direction"""
+    """length of the finite difference in the search for the worst direction"""
     power_iterations: Annotated[int, Choice(1, 2)] = 1
     """steps of the power iteration"""
     ramp: Annotated[float, Choice(0.0, 0.2, 0.4)] = 0.4
@@ -46,11 +46,11 @@ class VATParams(MethodParams):
 
 @register_method("llp-vat", reference="Tsai & Lin 2020")
 class LLPVAT(Method, Reports):
-    """DLLP with predictions that are smooth around every row (virtual adversarial training)."""
+    """DLLP with predictions that hardly change around every row (virtual adversarial training)."""
 
     Params = VATParams
     params: VATParams
-    compiles = False  # compiling its second derivatives takes minutes
+    compiles = False  # compiling the second derivatives takes minutes
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss + w(t) * consistency."""
@@ -64,7 +64,7 @@ class LLPVAT(Method, Reports):
         return {"w": self.params.weight * ramp}
 
     def consistency(self, model: Model, bags: Bags) -> Tensor:
-        """Return the mean over rows of KL(P(x) || P(x + r)), r the worst direction of length epsilon."""
+        """Return the mean over rows of KL(P(x) || P(x + r)), with r in the worst direction and of length epsilon."""
         assert model.random is not None
         still = model.frozen()
         embeddings = still.network.encoder.embed(bags.rows)
@@ -92,7 +92,7 @@ def _gradient_at(function: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
 
 
 def _kl(target: Tensor, predicted: Tensor) -> Tensor:
-    """KL divergence of each row, from log probabilities [bags, size, classes]."""
+    """Return the KL divergence of each row, from log probabilities [bags, size, classes]."""
     return (target.exp() * (target - predicted)).sum(dim=-1)
 
 

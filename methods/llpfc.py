@@ -1,19 +1,19 @@
-"""LLPFC: bags as noisy labels, with forward correction of the label noise.
+"""LLPFC: predict which bag a row comes from, with a correction for the proportions of the bags.
 
 Zhang, Wang & Scott 2022. Groups consist of randomly drawn bags, as many as there are classes. Rows of bag j in a group
 get the noisy label j. Gamma are the proportions of the group's bags, and alpha is a prior of noisy labels. Then
 T_jc = Gamma_jc alpha_j / (Gamma' alpha)_c is P(noisy j | c), and a row of bag j has the loss -log sum_c T_jc P_c(x).
 Groups are redrawn every few epochs. Differences from the published code:
 
-- `prior=fit` solves Gamma' alpha = pi on the simplex. The published `approx` solves Gamma alpha = pi, since its
-  matrix is transposed twice.
-- If bags of a group are unequal or alpha is not uniform, rows need the weights alpha_j / (share of bag j's rows). A
-  factor of T would change the loss only by a constant. Instead, rows are dropped at random: the
-  probability to keep a row is proportional to its weight. The published code normalises weights in each minibatch.
-- A step has as many rows as a step of bags, instead of 128. Bags left over by the last group wait for the next draw.
-- Groups are redrawn every 5 epochs instead of 20, because trainings that stop early would hardly see a second draw.
+- `prior=fit` solves Gamma' alpha = pi on the simplex. The published `approx` solves Gamma alpha = pi, since its matrix
+  is transposed twice.
+- If the bags of a group have unequal sizes, or alpha is not uniform, rows need the weights alpha_j / (fraction of rows
+  in bag j). A factor on T would change the loss only by a constant. Instead, rows are dropped at random and kept with
+  probabilities proportional to these weights. The published code normalises weights in each minibatch.
+- A step has as many rows as a step of bags, instead of 128. Bags that fill no group wait for the next draw.
+- Groups are redrawn every 5 epochs instead of 20, because runs that stop early would hardly see a second draw.
 
-Two bags of random bagging have nearly equal rows of T and give tiny gradients.
+In random bags, the rows of T are nearly equal, and gradients are tiny.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 ON_SIMPLEX = 1e4
-"""weight of the equation that shares add up to 1"""
+"""weight of the equation that the elements of alpha add up to 1"""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class LLPFCParams(MethodParams):
     """Hyperparameters of the groups."""
 
     prior: Annotated[str, Choice("uniform", "fit")] = "uniform"
-    """prior of noisy labels: uniform, or such that classes have their prior"""
+    """prior of noisy labels: uniform, or fitted to the class proportions of all rows"""
     refresh: Annotated[int, Choice(5, 20)] = 5
     """epochs between two draws of groups"""
 
 
 @register_method("llpfc", reference="Zhang, Wang & Scott 2022", extra=True)
 class LLPFC(Method):
-    """Predict the bag of a row in its group, corrected for the classes of each bag."""
+    """Predict the bag of a row in its group, corrected for the proportions of the bags."""
 
     Params = LLPFCParams
     params: LLPFCParams
@@ -58,7 +58,7 @@ class LLPFC(Method):
         self.stages = (Stage(unit="rows", refresh=self.params.refresh),)
 
     def prepare(self, member: Member, now: Now) -> FloatArray:
-        """Return P(noisy label | class) [rows, classes] of each row; 1 in all classes of rows without a group."""
+        """Return P(noisy label | class) [rows, classes] of each row; 1 for all classes if a row is not used."""
         del now
         return forward_targets(member.train, self.params.prior, member.rng)
 
@@ -70,7 +70,7 @@ class LLPFC(Method):
 
 
 def forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> FloatArray:
-    """[rows, classes] rows of the groups' matrices T; 1 for rows without a group and rows left out."""
+    """Return the row of T [rows, classes] for each training row; 1 for rows without a group and dropped rows."""
     classes = train.counts.shape[1]
     targets = np.ones((len(train.bag_of_row), classes))
     order = rng.permutation(np.flatnonzero(train.known))
@@ -86,7 +86,7 @@ def forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> 
 
 
 def transition(gamma: FloatArray, alpha: FloatArray) -> FloatArray:
-    """T_jc = P(noisy j | c) from the proportions `gamma` [bags, classes] of a group; alpha_j for absent classes."""
+    """Return T_jc = P(noisy j | c), from a group's proportions `gamma` [bags, classes]; alpha_j for absent classes."""
     total = alpha @ gamma
     joint = gamma * alpha[:, None]
     return np.asarray(np.where(total > 0, joint / np.where(total > 0, total, 1.0), alpha[:, None]))

@@ -1,14 +1,14 @@
-"""mean-map: class means from bag means, then logistic regression from these class means.
+"""mean-map: estimate class means from bag means, then fit logistic regression to these class means.
 
 Quadrianto, Smola, Caetano & Le 2009. The likelihood of an exponential family depends on labels only through class
-means. A bag's mean is their mixture by its proportions, so M = (P'DP + kappa C)^-1 P'D (bag means). The fit minimises
+means. A bag's mean is their mixture by its proportions P, so M = (P'DP + kappa C)^-1 P'D (bag means). The fit minimises
 
     sum_i log sum_c exp f_ic - N sum_c pi_c (w_c . M_c + b_c) + strength/2 |w|^2
 
-It assumes that rows of one class are alike in all bags. This does not hold in ordered bags. Differences from the paper:
+It assumes that a class has the same mean in all bags. This does not hold in ordered bags. Differences from the paper:
 
 - D contains the sizes of bags instead of equal weights, since the variance of a bag's mean falls with its size.
-- A pseudo-inverse and `shrinkage` kappa stabilise class means if bags are nearly equal.
+- A pseudo-inverse and `shrinkage` kappa stabilise class means if proportions are nearly equal in all bags.
 - The penalty is part of the objective and excludes the intercept. LLP-Bench's code declares it but omits it.
 """
 

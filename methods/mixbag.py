@@ -1,15 +1,14 @@
-"""MixBag: new bags mixed from two, with an interval for their unknown proportions.
+"""MixBag: train also on bags that are mixed from two bags, with an interval for their unknown proportions.
 
-Asanomi, Matsuo, Suehiro & Bise 2023. With probability 1/2, a bag is replaced by g of its rows and g' rows of another.
-The target is p = a p_i + (1 - a) p_j, a = g / (g + g'). Rows are drawn at random, so the proportions of the drawn rows
-lie within +- 2.576 standard errors of the bags' proportions in 99 of 100 cases. A class whose mean prediction is inside
-this interval has no loss. The others have -p_c log(mean prediction). Bags that are not mixed have DLLP's loss.
-Differences from the published code:
+Asanomi, Matsuo, Suehiro & Bise 2023. With probability 1/2, a bag k is replaced by g of its rows and g' rows of another
+bag l. The target is p = a p_k + (1 - a) p_l, a = g / (g + g'). Rows are drawn at random, so in 99 of 100 cases their
+proportions lie within 2.576 standard errors of the target. A class whose mean prediction is inside this interval has no
+loss. The others have -p_c log(mean prediction). As published, classes are skipped one by one, so the remaining loss is
+not a cross-entropy. Bags that are not mixed have DLLP's loss. Differences from the published code:
 
 - Rows are drawn without replacement. Standard errors shrink by sqrt((m - g) / (m - 1)) (`finite`), and a whole bag has
   no error.
 - The partner is the next bag of the step. Bags are not mixed with suppressed bags.
-- As published, each class is left out by itself, so the remaining loss is not a cross-entropy.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class MixBagParams(MethodParams):
     probability: Annotated[float, Uniform(0.0, 1.0)] = 0.5
     """probability that a bag is mixed"""
     share: Annotated[str, Choice("uniform", "half", "normal")] = "uniform"
-    """own rows kept in a mixed bag: any share, half, or about half"""
+    """fraction of its own rows that a mixed bag keeps: uniformly distributed, half, or about half"""
     finite: Annotated[bool, Choice(True, False)] = True
-    """whether intervals allow for drawing without replacement"""
+    """whether standard errors allow for drawing without replacement"""
 
 
 @register_method("mixbag", reference="Asanomi et al. 2023", extra=True)
 class MixBag(Method):
-    """DLLP on bags and on mixtures of two of them."""
+    """DLLP on bags and on mixtures of two bags."""
 
     Params = MixBagParams
     params: MixBagParams
@@ -75,21 +74,21 @@ class MixBag(Method):
         return masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
 
     def _kept(self, random: Random, bags: int) -> Tensor:
-        """[bags] share of its own rows kept in a mixed bag."""
+        """Return the fraction of its own rows that each mixed bag keeps [bags]."""
         if self.params.share == "half":
             return torch.full_like(random.uniform(bags), 0.5)
         return random.uniform(bags) if self.params.share == "uniform" else 0.5 + 0.1 * random.normal(bags)
 
 
 def some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> Tensor:
-    """[bags, classes] log of the summed predictions of `number` [bags] rows of each bag, drawn without replacement."""
+    """Return the log of the summed predictions of `number` [bags] random rows of each bag [bags, classes]."""
     rank = random.uniform(*mask.shape).masked_fill(~mask, 2.0).argsort(dim=-1).argsort(dim=-1)
     chosen = (rank < number.unsqueeze(-1)) & mask
     return log_proba.masked_fill(~chosen.unsqueeze(-1), -1e9).logsumexp(dim=-2)
 
 
 def standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor, finite: bool) -> Tensor:
-    """[bags, classes] standard error of the proportions of `drawn` [bags] of `sizes` [bags] rows; 0 without rows."""
+    """Return standard errors [bags, classes] of the proportions among `drawn` of `sizes` rows, both [bags]."""
     variance = proportions * (1 - proportions) / drawn.clamp(min=1).unsqueeze(-1)
     left = (sizes - drawn) / (sizes - 1).clamp(min=1) if finite else torch.ones_like(sizes)
     return (variance * left.clamp(min=0).unsqueeze(-1)).sqrt()

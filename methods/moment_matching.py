@@ -1,17 +1,17 @@
-"""Moment matching: the classes of several rows of a bag, predicted and counted.
+"""Moment matching: predict the classes of several rows of a bag together, as the counts determine them.
 
-LLP-MM 2026. For r = 1 .. order, compare two laws of the classes of r different rows drawn from a bag:
+LLP-MM 2026. For r = 1 .. order, compare two distributions of the classes of r different rows drawn from a bag:
 
-- predicted, with independent rows: M_r(c_1 .. c_r) = (1 / (m)_r) sum over different i_1 .. i_r of the product of
-  P_(i_j c_j)
+- predicted, with independent rows: M_r(c_1 .. c_r) = (1 / (m)_r) sum over different i_1 .. i_r of the product of P_(i_j
+  c_j)
 - counted: the product of (n_(c_j) - the number of earlier c_j) / (m)_r
 
-L = mean over r of the cross-entropy of the two. Order 1 is DLLP up to the entropy of proportions. Order m, with all
+L = mean over r of the cross-entropy of the two. Order 1 is DLLP plus the entropy of the proportions. Order m, with all
 rows of the bag, is the likelihood of its counts. Differences from the published code:
 
 - Orders up to 3 use sums of powers instead of a dynamic programme over rows. This needs no loop and works in float32.
 - The mean of a bag skips orders above its number of rows. With more than ten classes, orders stop at 2.
-- Noisy counts may be fractional and give negative probabilities. These become 0, and the rest is scaled to sum to 1.
+- Noisy counts may be fractional and give negative probabilities. These become 0, and the others are scaled to add to 1.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 UNIFORM = 1e-4
-"""share of the uniform law in predictions of pairs and triples, whose probabilities may round to 0"""
+"""weight of the uniform distribution in predictions of pairs and triples, whose probabilities may round to 0"""
 MANY = 10
-"""largest number of classes with triples"""
+"""largest number of classes for which triples are used"""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class MomentMatching(Method):
     params: MomentParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the mean over known bags of the mean over orders."""
+        """Return the loss, averaged over orders and over bags with known counts."""
         del now
         return moment_loss(model.log_proba(bags), bags, self.params.order)
 
 
 def moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNIFORM) -> Tensor:
-    """Mean over known bags of the mean cross-entropy of orders 1 to `order`, at most the rows of the bag."""
+    """Return the mean cross-entropy of orders 1 to `order`, averaged over bags with known counts."""
     sizes = bags.mask.sum(dim=-1).float()
     classes = log_proba.shape[-1]
     total = -(bags.proportions * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
@@ -72,7 +72,7 @@ def moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNIF
 
 
 def drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
-    """[bags, classes, ..] law of the classes of `order` different rows; `proba` [bags, size, classes], 0 in padding."""
+    """Return P(classes of `order` different rows) [bags, classes, ..]; `proba` [bags, size, classes], 0 in padding."""
     one = proba.sum(dim=1)
     two = torch.einsum("kia,kib->kab", proba, proba)
     if order == 2:
@@ -86,7 +86,7 @@ def drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
 
 
 def counted_classes(counts: Tensor, order: int) -> Tensor:
-    """Law of the classes of rows drawn without replacement, from `counts` [bags, classes]."""
+    """Return P(classes of `order` rows drawn without replacement), from `counts` [bags, classes]."""
     same = torch.eye(counts.shape[-1], device=counts.device, dtype=counts.dtype)
     law = (counts[:, :, None] * (counts[:, None, :] - same)).clamp(min=0)
     if order == 3:

@@ -1,19 +1,19 @@
-"""prop-svm: a support vector machine and labels of nearly the right counts, in turn (alternating proportion-SVM).
+"""prop-svm: a support vector machine, fitted in turn with labels that nearly match the counts of bags.
 
-Yu, Liu, Kumar, Jebara & Chang 2013 minimise over w, b and labels y
+Alternating proportion-SVM: Yu, Liu, Kumar, Jebara & Chang 2013 minimise over w, b and labels y
 
     |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|
 
 A linear SVM is fitted to the labels. Then each bag gets its best labels (exact, by sorting). C starts at a
-ten-thousandth and rises by 50 % each round. The problem has many local optima. Fits from random labels end in
-very different optima. Fits from the ranks of ridge regression on bag means stay near these.
+ten-thousandth of its value and rises by 50 % each round. The problem has many local optima. Fits from random labels end
+in very different optima. Fits from the ranks of ridge regression on bag means stay near these ranks.
 
 Differences from the authors' code:
 
 - The SVM is linear and fitted by L-BFGS, instead of kernels and an external solver. C_p = 10 C.
 - The first labels match the counts by the ranks of `bag-mean-linear`. The authors take the best of ten random
   labellings (`start=random`).
-- With more than two classes, each is fitted against the rest.
+- With more than two classes, each class is fitted against the rest.
 - A logistic curve, fitted to the proportions of bags, converts scores to probabilities.
 """
 
@@ -47,9 +47,9 @@ class PropSVMParams(DirectParams):
     cost: Annotated[float, LogUniform(1e-3, 10.0)] = 1.0
     """cost of a row inside the margin, C in the paper"""
     proportions: Annotated[float, LogUniform(0.1, 100.0)] = 10.0
-    """cost per row of deviation from the bag's count, relative to `cost`"""
+    """cost of each row by which labels deviate from the bag's count, relative to `cost`"""
     start: Annotated[str, Choice("ridge", "random")] = "ridge"
-    """first labels: by the ranks of ridge regression on bag means, or the best of ten random ones"""
+    """first labels: from the ranks of ridge regression on bag means, or the best of ten random labellings"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +58,12 @@ class CalibratedScores:
 
     columns: LinearColumns
     scores: tuple[LogitWeights, ...]
-    """one score with two classes, otherwise one per class"""
+    """one score for two classes, otherwise one for each class"""
     curves: tuple[LogitWeights, ...]
     """logit of a class as a function of its score"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         columns = self.columns(rows)
         pairs = zip(self.scores, self.curves, strict=True)
         each = [probabilities(curve(sparse.csr_array(score(columns)))) for score, curve in pairs]
@@ -98,7 +98,7 @@ class PropSVM(DirectMethod):
         return CalibratedScores(design, tuple(scores), tuple(curves))
 
     def _starts(self, columns: sparse.csr_array, train: BaggedRows, rng: np.random.Generator) -> list[BoolArray]:
-        """Return one or several sets of labels [rows] with the right counts."""
+        """Return one or several sets of labels [rows] that match the counts."""
         if self.params.start == "random":
             noise = rng.normal(size=(_RANDOM_STARTS, columns.shape[0], 2))
             return [assigned(each, train) == 1 for each in noise]

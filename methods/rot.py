@@ -1,15 +1,15 @@
-"""ROT: train rows on targets from the transport of predictions to the counts of their bag.
+"""ROT: train rows on targets that are close to their predictions and add up to the counts of their bag.
 
-Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the plan
+Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the transport plan
 Q = argmin <Q, -log P> - entropy * H(Q), without gradient. Rows of Q add up to 1 and columns to the counts. The loss is
 L = alpha KL(p || mean P) + (1 - alpha) mean_i CE(Q_i, P_i).
 
-`stages=warm` is a stage of DLLP, then the second term alone. This is Soft-EROT of LLP-Bench, and its OT-LLP with
-`labels=hard`. `joint` has both terms from the start and trains on its own noise. Differences from the published code:
+`stages=warm` trains DLLP first, then the second term alone. This is Soft-EROT of LLP-Bench, or with `labels=hard` its
+OT-LLP. `joint` has both terms from the start and trains on its own noise. Differences from the published code:
 
 - Sinkhorn has twenty rounds. The last round scales rows, so that targets are distributions. LLP-Bench always uses a
-  thousand (its test sums the whole plan), another code three.
-- Hard labels match the counts exactly, also if predictions are tied. OT-LLP labels every row that ties with the last.
+  thousand rounds (its stopping rule sums the whole plan), other published code three.
+- Hard labels match the counts exactly, even if predictions are tied. OT-LLP labels every row that ties with the last.
 - Targets come from predictions without dropout. Otherwise rows would be trained on sharpened dropout noise.
 - The log count of a class that is absent from a bag is not clamped.
 """
@@ -36,18 +36,18 @@ class ROTParams(MethodParams):
     """Hyperparameters of the targets."""
 
     stages: Annotated[str, Choice("warm", "joint")] = "warm"
-    """a stage of DLLP before targets, or both losses at once"""
+    """`warm`: DLLP first, targets in a second stage; `joint`: both losses from the start"""
     labels: Annotated[str, Choice("soft", "hard")] = "soft"
-    """targets: the plan, or labels that match the counts"""
+    """targets of rows: the transport plan, or labels that match the counts"""
     entropy: Annotated[float, LogUniform(0.05, 1.0), When("labels", "soft")] = 0.2
-    """entropy of the plan; smaller values give harder targets"""
+    """weight of the plan's entropy; smaller values give harder targets"""
     alpha: Annotated[float, Uniform(0.3, 0.9), When("stages", "joint")] = 0.6
     """weight of the proportion loss"""
 
 
 @register_method("rot", reference="Dulac-Arnold et al. 2019", family="pseudo-label", extra=True)
 class ROT(Method):
-    """Train rows on the transport of predictions to counts."""
+    """Train rows on targets that are close to predictions and match the counts of bags."""
 
     Params = ROTParams
     params: ROTParams
@@ -71,9 +71,9 @@ class ROT(Method):
 
 
 def row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
-    """Mean over known bags of mean_i CE(target of row i, P_i).
+    """Return mean_i CE(target of row i, P_i), averaged over bags with known counts.
 
-    `log_proba` [bags, size, classes]; `calm` the same without dropout, the source of the targets.
+    `log_proba` [bags, size, classes]; `calm`: the same without dropout, from which targets are computed.
     """
     targets = counted_labels(calm, bags) if labels == "hard" else transported(calm, bags, entropy)
     each = -(targets * log_proba).masked_fill(~bags.mask.unsqueeze(-1), 0.0).sum(dim=(-2, -1))

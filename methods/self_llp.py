@@ -1,14 +1,14 @@
-"""SELF-LLP: proportions, a self-supervised task, and a teacher of earlier weights.
+"""SELF-LLP: train on proportions, on a self-supervised task, and towards an average of earlier weights (the teacher).
 
 Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weight * w(t) mean |P - P_teacher|^2.
 
-- The task for images is to predict their rotation. For tables the authors use an orthogonal transformation. The
-  concatenated embeddings of a row pass one of four fixed orthogonal matrices, one of them the identity. A head on the
-  row vector predicts which.
+- For images, the task is to predict a rotation. For tables, the authors use an orthogonal transformation. Here the
+  concatenated embeddings of a row are multiplied by one of four fixed orthogonal matrices, one of them the identity. A
+  head on the row vector predicts which one.
 - The teacher is a moving average of encoder and head. w(t) = exp(-5 (1 - t)^2) over the first two fifths of the steps.
 
 Only the abstract of the paper was available. It does not state the weights of the terms or the number of
-transformations. Here they act on embeddings instead of cells, since a category has no neighbourhood.
+transformations. Here they act on embeddings, because categories cannot change a little.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class SelfLLPParams(MethodParams):
     """Hyperparameters of the task and the teacher."""
 
     task_weight: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0)] = 0.1
-    """weight of the task"""
+    """weight of the self-supervised task"""
     teacher_weight: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
-    """weight of the distance from the teacher, multiplied by its ramp"""
+    """weight of the distance from the teacher after the ramp"""
     decay: Annotated[float, Choice(0.9, 0.99, 0.999)] = 0.99
     """decay of the teacher's moving average"""
 
@@ -67,14 +67,14 @@ class Rotations(nn.Module):
 
 @register_method("self-llp", reference="Liu et al. 2022", extra=True)
 class SelfLLP(Method, Reports):
-    """DLLP with a self-supervised task and a teacher of earlier weights."""
+    """DLLP with a self-supervised task and a teacher, the moving average of earlier weights."""
 
     Params = SelfLLPParams
     params: SelfLLPParams
     phases = (Phase(modules=("encoder.", "head.", "rotations.head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """Return the network with the task and with a copy of itself as teacher."""
+        """Return the default network, the parts of the task, and a copy of the network as teacher."""
         network = super().build(encoder, schema)
         width = schema.features * encoder.token_dim
         network.add(rotations=Rotations(width, encoder.dim, self.hidden))
@@ -99,11 +99,11 @@ class SelfLLP(Method, Reports):
         )
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
-        """Return w(t) = exp(-5 (1 - t)^2) over the first part of the steps."""
+        """Return w(t) = exp(-5 (1 - t)^2) in the first part of the steps, then 1."""
         return {"w": ramp_up(now.step, RAMP * now.steps)}
 
     def task(self, model: Model, bags: Bags) -> Tensor:
-        """Return the mean cross-entropy of the transformation drawn for each row."""
+        """Return the mean cross-entropy of predicting the transformation drawn for each row."""
         assert model.random is not None
         encoder, rotations = model.network.encoder, model.network.rotations
         embeddings = encoder.embed(bags.rows)

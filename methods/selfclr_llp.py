@@ -1,7 +1,7 @@
-"""SelfCLR-LLP: proportions, and a contrastive term that spreads the rows of a step.
+"""SelfCLR-LLP: train on proportions, and move the vectors of different rows apart.
 
 Nandy et al. 2022. Their code contrasts raw dot products of the last layer. A row is its own positive, and all other
-rows of the step are negatives: no augmentation, no cosine, no temperature. The paper that compares with it describes a
+rows of the step are negatives: no augmentation, no cosine, no temperature. A paper that compares with it describes a
 term "inspired by NT-Xent". Both are available:
 
 - `mode=cos` (default): cosines of the encoder's row vectors over a temperature, with the default prediction head.
@@ -34,11 +34,11 @@ class SelfCLRParams(MethodParams):
     """Hyperparameters of the contrastive term."""
 
     mode: Annotated[str, Choice("cos", "dot")] = "cos"
-    """vectors compared: cosines of row vectors, or dot products of the published head"""
+    """what is compared: cosines of row vectors, or dot products of the published head's activations"""
     scope: Annotated[str, Choice("step", "bag")] = "step"
-    """source of negatives: all rows of a step, as published, or rows of the same bag"""
+    """negatives: all other rows of the step, as published, or only rows of the same bag"""
     weight: Annotated[float | None, LogUniform(1e-3, 1.0), AtLeast(0.0)] = None
-    """weight of the contrastive term; None: 0.1 for `cos`, the published 0.5 for `dot`"""
+    """weight of the contrastive term; None: 0.1 in `cos`, the published 0.5 in `dot`"""
     temperature: Annotated[float, LogUniform(0.05, 1.0), When("mode", "cos")] = 0.5
     """temperature of the cosines"""
     groups: Annotated[int, Choice(1, 8, 64, 500), When("mode", "dot")] = 64
@@ -60,16 +60,16 @@ class GroupedHead(nn.Module):
         self.classes = classes
 
     def activations(self, z: Tensor) -> Tensor:
-        """[..., groups * classes]"""
+        """Return activations [..., groups * classes]."""
         out: Tensor = self.layers(z).relu()
         return out
 
     def forward(self, z: Tensor) -> Tensor:
-        """[..., classes] logits"""
+        """Return logits [..., classes] of row vectors."""
         return self.logits(self.activations(z))
 
     def logits(self, activations: Tensor) -> Tensor:
-        """[..., classes]"""
+        """Return logits [..., classes] of activations."""
         return activations.reshape(*activations.shape[:-1], -1, self.classes).amax(dim=-2)
 
 
@@ -81,7 +81,7 @@ class SelfCLR(Method):
     params: SelfCLRParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """Return the default network; in `dot` with the published head."""
+        """Return the default network; in `dot`, it has the published head."""
         network = super().build(encoder, schema)
         if self.params.mode == "dot":
             network.head = GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
@@ -104,7 +104,7 @@ class SelfCLR(Method):
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
     def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
-        """Contrast `vectors` [bags, size, dim]; long bags are sampled (`sampling.py`)."""
+        """Return the contrastive term of `vectors` [bags, size, dim]; large bags are sampled (`sampling.py`)."""
         scale = self.params.temperature if self.params.mode == "cos" else 1.0
         chosen = some_rows(mask, random)
         vectors, mask = at(vectors, chosen), at(mask, chosen)

@@ -1,8 +1,8 @@
-"""SIM-LLP: similar predictions for similar rows.
+"""SIM-LLP: train on proportions, and predict the same for similar rows.
 
-Kotzias, Denil, de Freitas & Smyth 2015, as in LLP-Bench. A stage of DLLP with the square loss comes first. Then
-L = mean_ij exp(-|phi_i - phi_j|^2) |P_i - P_j|^2 + bag_weight * mean_k |r_k|^2 over 400 random rows of a step. r_k is
-the residual of a bag, phi are the frozen row vectors of the first stage. Differences from the code of LLP-Bench:
+Kotzias, Denil, de Freitas & Smyth 2015, as in LLP-Bench. The first stage is DLLP with the square loss. The second has
+L = mean_ij exp(-|phi_i - phi_j|^2) |P_i - P_j|^2 + bag_weight * mean_k |r_k|^2. Pairs are formed of 400 random rows of
+a step. r_k is the residual of a bag, phi are the row vectors after the first stage. Differences from LLP-Bench's code:
 
 - phi is divided by the root of its width, by its standard deviation and by `bandwidth`. Otherwise nearly all weights
   are 0.
@@ -36,11 +36,11 @@ class SimLLPParams(MethodParams):
     """Hyperparameters of the second stage."""
 
     similarity: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
-    """weight of prediction differences between similar rows"""
+    """weight of the differences between predictions for similar rows"""
     bag_weight: Annotated[float, LogUniform(0.5, 5.0)] = 2.0
     """weight of the square loss of bags"""
     bandwidth: Annotated[float, Choice(0.3, 1.0, 3.0)] = 1.0
-    """distance beyond which rows count as hardly similar, in standard deviations"""
+    """distance at which the weight of a pair is 1/e, in standard deviations (root mean square over coordinates)"""
 
 
 class Earlier(nn.Module):
@@ -69,7 +69,7 @@ class SimLLP(Method):
         return network.add(earlier=Earlier(network.encoder))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """Keep the encoder and measure its row vectors, at the start of the second stage."""
+        """Copy the encoder and measure its row vectors, at the start of the second stage."""
         if now.stage == "proportions":
             return
         earlier: Earlier = member.network.earlier
@@ -78,7 +78,7 @@ class SimLLP(Method):
         earlier.scale.fill_(max(float(z.std(axis=0).mean()) * z.shape[1] ** 0.5, 1e-6))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the square loss of bags; in the second stage with similarity."""
+        """Return the square loss of bags; in the second stage, also the loss of similar rows."""
         log_proba = model.log_proba(bags)
         of_bags = masked_mean(bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
         if now.stage == "proportions":
@@ -99,7 +99,7 @@ def drawn_rows(mask: Tensor, random: Random) -> Tensor:
 
 
 def similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:
-    """Mean over pairs of rows, each with itself included, of exp(-|phi_i - phi_j|^2) |P_i - P_j|^2.
+    """Return the mean over all pairs (i, j) of rows, including i = j, of exp(-|phi_i - phi_j|^2) |P_i - P_j|^2.
 
     `phi` [rows, dim], `proba` [rows, classes], `mask` [rows].
     """

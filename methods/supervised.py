@@ -1,7 +1,7 @@
-"""Supervised: the ceiling, trained on the label of every row.
+"""Supervised: a ceiling, trained on the label of every row.
 
-This is not a method for label proportions. It has all labels and shows the possible gain. Bags have one row each, so
-the proportion loss is cross-entropy and labels need no separate code.
+This is not a method for label proportions. It has all labels and shows how much could be gained. Bags have one row
+each, so the proportion loss is cross-entropy and labels need no separate code.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ class Supervised(Method):
     stages = (Stage(unit="rows"),)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the cross-entropy: the proportion loss of bags of one row."""
+        """Return the cross-entropy, computed as the proportion loss of bags of one row."""
         del now
         return proportion_loss(model.log_proba(bags), bags)

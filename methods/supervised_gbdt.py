@@ -31,7 +31,7 @@ class SupervisedGBDTParams(DirectParams):
 
 @register_method("supervised-gbdt", role="ceiling")
 class SupervisedGBDT(DirectMethod):
-    """Histogram gradient boosting on the label of every training row."""
+    """Gradient-boosted trees on the label of every training row."""
 
     Params = SupervisedGBDTParams
     params: SupervisedGBDTParams

@@ -1,10 +1,10 @@
-"""TabLLP-BDC: contrastive learning that attracts similar rows of two bags.
+"""TabLLP-BDC: contrastive learning that makes the vectors of similar rows in two bags more similar.
 
 The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags.
 
 - The pair generator assigns the rows of two bags to each other by the cosine of their row vectors.
-- For any labels, sum_c min(n_1c, n_2c) pairs of equal class are possible. As many of the most similar assigned pairs
-  are positives.
+- Whatever the labels are, sum_c min(n_1c, n_2c) pairs of equal class are possible. This many of the assigned pairs are
+  positives, the most similar ones.
 - L_Diff is supervised InfoNCE on these pairs.
 - lambda(t) = exp(-5 (1 - t/T)^2) ramps up L_Diff while L_LLP fades out.
 
@@ -13,10 +13,10 @@ contradicts itself:
 
 - T is the largest number of epochs and t counts from zero, so gamma never becomes exactly 0. L_Diff does not reach the
   prediction head. `gamma_floor` keeps the head consistent with the encoder.
-- Pairs use the row vector (the output at [CLS]) that the head sees. `representation=tokens` averages the feature tokens
+- Pairs use the row vector (the output at [CLS]) that the head uses. `representation=tokens` averages the feature tokens
   instead.
 - L_Diff is a mean over positive pairs and both directions, since the order of the two bags is arbitrary.
-- Negatives are all rows of the other bag for InfoNCE, and the remaining assigned pairs for the cosine embedding loss.
+- Negatives are all rows of the other bag for InfoNCE, and the other assigned pairs for the cosine embedding loss.
 - The third objective in the paper's table of components is `self-contrastive`. It replaces L_Diff by the term of
   TabLLP-SELF.
 """
@@ -52,7 +52,7 @@ class BDCParams(MethodParams):
     objective: Annotated[str, Choice("sup-info-nce", "cosine-embedding", "self-contrastive")] = "sup-info-nce"
     """difference-contrastive loss"""
     representation: Annotated[str, Choice("cls", "tokens"), _OF_PAIRS] = "cls"
-    """vectors compared: the row vector, or the mean of the feature tokens"""
+    """which vectors are compared: the row vectors, or the means of the feature tokens"""
     direction: Annotated[str, Choice("both", "forward"), When("objective", "sup-info-nce")] = "both"
     """direction of InfoNCE: both, or only from the first bag to the second"""
     temperature: Annotated[float, LogUniform(0.05, 1.0), When("objective", "sup-info-nce")] = 0.1
@@ -60,7 +60,7 @@ class BDCParams(MethodParams):
     margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5), When("objective", "cosine-embedding")] = 0.0
     """margin of the cosine embedding loss"""
     weight: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
-    """weight of the difference-contrastive loss, multiplied by its ramp"""
+    """weight of the difference-contrastive loss after the ramp"""
     ramp: Annotated[int | None, Choice(None, 100, 200, 300)] = None
     """epochs until lambda is 1; None: the largest number of epochs"""
     gamma_floor: Annotated[float, Choice(0.0, 0.05, 0.1)] = 0.0
@@ -68,9 +68,9 @@ class BDCParams(MethodParams):
     self_temperature: Annotated[float, Choice(0.1, 0.3, 0.7), When("objective", "self-contrastive")] = 0.7
     """temperature of the self-contrastive objective"""
     cutmix: Annotated[float, Choice(0.1, 0.2, 0.3), When("objective", "self-contrastive")] = 0.1
-    """probability that the self-contrastive objective replaces a cell by another row's"""
+    """probability that the self-contrastive objective replaces a value by that of another row"""
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9), When("objective", "self-contrastive")] = 0.3
-    """share of the row itself in the self-contrastive objective's mixed embeddings"""
+    """weight of the row's own embeddings in the mixtures of the self-contrastive objective"""
 
 
 @register_method("tabllp-bdc", reference="TabLLP-BDC paper")
@@ -113,7 +113,7 @@ class TabLLPBDC(Method, Reports):
     def _compared(
         self, encoding: Encoding, bags: Bags, random: Random | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Return vectors [bags, size, dim], mask and counts of the rows compared, and their positions (None: all).
+        """Return vectors [bags, size, dim], mask and counts of the compared rows, and their positions (None: all).
 
         Bags of more than `sampling.MOST_COMPARED` rows are sampled. Class frequencies in a sample are those of the bag.
         """
@@ -135,7 +135,7 @@ class TabLLPBDC(Method, Reports):
         return torch.stack([self._pair_loss(*pair) for pair in pairs]).mean()
 
     def _pair_loss(self, vectors: Tensor, mask: Tensor, counts: Tensor) -> Tensor:
-        """L_Diff of two bags: `vectors` [2, size, dim], `mask` [2, size], `counts` [2, classes]."""
+        """Return L_Diff of two bags: `vectors` [2, size, dim], `mask` [2, size], `counts` [2, classes]."""
         cosine = _cosine(vectors)
         pairs = pseudo_pairs(cosine, mask[0], mask[1], counts, self.params.generator)
         if self.params.objective == "cosine-embedding":
@@ -144,11 +144,11 @@ class TabLLPBDC(Method, Reports):
         return difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
 
     def _vectors(self, encoding: Encoding) -> Tensor:
-        """[bags, size, dim] of unit length"""
+        """Return the compared vectors [bags, size, dim], of unit length."""
         vectors = encoding.z if self.params.representation == "cls" else encoding.tokens.mean(dim=-2)
         return F.normalize(vectors.float(), dim=-1)
 
 
 def _cosine(vectors: Tensor) -> Tensor:
-    """[size, size] cosines between the rows of two bags, `vectors` [2, size, dim] of unit length."""
+    """Return the cosines [size, size] between the rows of two bags, `vectors` [2, size, dim] of unit length."""
     return vectors[0] @ vectors[1].T

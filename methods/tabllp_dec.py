@@ -2,15 +2,15 @@
 
 The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016. q_ic is the degree to which row i belongs to
 centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The
-proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that
-their shares in bags are closest to the bags' proportions.
+proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that the
+clusters' fractions of each bag are closest to its proportions.
 
-As published, the target divides by f_c and so prefers clusters of equal size. This harms if classes are unequal.
-`prior_corrected` multiplies by the class's share. Choices where the paper is silent:
+As published, the target divides by f_c and so prefers clusters of equal size. This does harm if classes are unequal.
+`prior_corrected` multiplies by the class's proportion. Choices where the paper is silent:
 
-- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first. `denoise` does so with
-  ten epochs of reconstructing mixed views. The default is ten epochs of DLLP. Without it, if proportions are similar
-  in all bags and near one half, clusters find other structure than classes. A seed may end below chance.
+- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first. `denoise` does this in
+  ten epochs of reconstructing mixed views. The default is ten epochs of DLLP. Without it, if proportions are similar in
+  all bags and near one half, clusters find other structure than classes. A seed may end below chance.
 - f_c is computed over the whole training set every epoch.
 """
 
@@ -46,9 +46,9 @@ class DECParams(MethodParams):
     gamma: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """weight of the proportion loss"""
     warm_up: Annotated[str, Choice("dllp", "denoise", "none")] = "dllp"
-    """task of the encoder in ten epochs before the first clusters"""
+    """how the encoder is trained in the ten epochs before clustering; `none`: not at all"""
     frequencies: Annotated[str, Choice("epoch", "step")] = "epoch"
-    """rows for the cluster sizes: the training set at the start of an epoch, or the rows of a step"""
+    """rows that determine the sizes of clusters: the training set at the start of an epoch, or the rows of a step"""
     prior_corrected: Annotated[bool, Choice(False, True)] = False
     """whether the target expects clusters as large as the classes, instead of equally large ones"""
 
@@ -66,7 +66,7 @@ class Clusters(nn.Module):
         self.register_buffer("prior", torch.tensor(schema.prior))
 
     def forward(self, z: Tensor) -> Tensor:
-        """log q [..., classes]: q_ic ~ 1 / (1 + |z_i - mu_c|^2), Student's t with one degree of freedom."""
+        """Return log q [..., classes]: q_ic ~ 1 / (1 + |z_i - mu_c|^2), Student's t with one degree of freedom."""
         distance = (z.float().unsqueeze(-2) - self.centroids).square().sum(dim=-1)
         return (-distance.log1p()).log_softmax(dim=-1)
 
@@ -98,7 +98,7 @@ class TabLLPDEC(Method):
         return log_q
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return KL(T || Q) + gamma * proportion loss of q; in the warm-up its own loss."""
+        """Return KL(T || Q) + gamma * proportion loss of q; in the warm-up, the loss of its task."""
         if now.stage == "warm-up":
             return self._warm_up(model, bags)
         clusters = model.network.clusters
@@ -129,7 +129,7 @@ class TabLLPDEC(Method):
 
 
 def target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -> Tensor:
-    """t_ic ~ q_ic^2 / f_c (Xie et al. 2016, equation 3), or q_ic^2 pi_c / f_c: [..., classes]; `size` f, `prior` pi."""
+    """Return t_ic ~ q_ic^2 / f_c (Xie et al. 2016, equation 3), times pi_c if given: `size` is f, `prior` is pi."""
     weight = q.square() / size.clamp(min=1e-12)
     if prior is not None:
         weight = weight * prior
@@ -137,12 +137,12 @@ def target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) ->
 
 
 def masked_share(q: Tensor, mask: Tensor) -> Tensor:
-    """[classes] mean of `q` [bags, size, classes] over rows."""
+    """Return the mean of `q` [bags, size, classes] over rows [classes]."""
     return (q * mask.unsqueeze(-1)).sum(dim=(0, 1)) / mask.sum()
 
 
 def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
-    """[classes, dim] k-means centroids of `z` [rows, dim], in the order of their classes."""
+    """Return k-means centroids [classes, dim] of `z` [rows, dim], in the order of their classes."""
     classes = train.counts.shape[1]
     kmeans = KMeans(classes, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(z)
     order = clusters_of_classes(kmeans.labels_.astype(np.int64), train)
@@ -150,7 +150,7 @@ def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) 
 
 
 def clusters_of_classes(labels: IntArray, train: BaggedRows) -> IntArray:
-    """[classes] the cluster of each class: least sum over bags of (p_kc - share of the cluster in bag k)^2."""
+    """Return the cluster of each class [classes]: least sum over bags of (p_kc - the cluster's fraction of bag k)^2."""
     classes, known = train.counts.shape[1], train.known
     shares = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) / (bag >= 0).sum() for bag in train.index])
     cost = ((train.proportions[known, :, None] - shares[known, None, :]) ** 2).sum(axis=0)

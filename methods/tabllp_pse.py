@@ -5,7 +5,7 @@ DLLP. The second trains on rows with the labels of a constrained k-means. It ass
 of classes at the smallest total squared distance, with as many rows per label as the bag counts. Choices where the
 paper is silent:
 
-- Centroids start as the mean vectors of the first stage's predicted classes, so each keeps its class.
+- Centroids start as the mean vectors of the classes that the first stage predicts, so each centroid has a class.
 - Labels are updated every 10 epochs, from the current encoder and predictions.
 
 If proportions are similar in all bags, their counts hardly separate the classes. Then k-means drifts to any other
@@ -41,7 +41,7 @@ class PSEParams(MethodParams):
     space: Annotated[str, Choice("z", "proba")] = "z"
     """space of the clustering: row vectors, or predictions"""
     second_rate: Annotated[float, Choice(0.1, 1.0)] = 1.0
-    """factor of the second stage's learning rate"""
+    """factor on the learning rate in the second stage"""
 
 
 @register_method("tabllp-pse", reference="TabLLP-BDC paper, after Liu et al. 2021")
@@ -57,7 +57,7 @@ class TabLLPPSE(Method):
         self.stages = (Stage("proportions"), second)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the proportion loss of bags, then of labelled rows, where it is cross-entropy."""
+        """Return the proportion loss of bags; in the second stage of single rows, where it is cross-entropy."""
         del now
         return proportion_loss(model.log_proba(bags), bags)
 
@@ -72,7 +72,7 @@ class TabLLPPSE(Method):
 
 
 def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """[classes, dim] means of `points` [rows, dim], weighted by `weights` [rows, classes]; of all for empty classes."""
+    """Return means [classes, dim] of `points` [rows, dim] with `weights` [rows, classes]; without weight, of all."""
     total = weights.sum(axis=0)[:, None]
     means = weights.T @ points / np.maximum(total, np.finfo(np.float64).tiny)
     return np.asarray(np.where(total > 0, means, points.mean(axis=0)))
@@ -81,8 +81,8 @@ def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
 def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedRows) -> tuple[IntArray, list[float]]:
     """Run k-means with labels that match the counts of each bag.
 
-    `points` [rows, dim], `centroids` [classes, dim] of the start -> labels [rows] and the objective (the sum of squared
-    distances) after each iteration, which never rises.
+    From `points` [rows, dim] and first `centroids` [classes, dim], return labels [rows] and the objective (the sum of
+    squared distances) after each iteration, which never rises.
     """
     labels, objective = np.full(len(points), -1), []
     for _ in range(ITERATIONS):
@@ -101,7 +101,7 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
 
 
 def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
-    """[rows] labels of least total `cost` [rows, classes] that match the counts of every bag.
+    """Return the labels [rows] of least total `cost` [rows, classes] that match the counts of every bag.
 
     With two classes, the rows of a bag are sorted by cost difference. With more, each bag is an assignment problem.
     Both are exact. Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. In bags with suppressed

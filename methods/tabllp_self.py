@@ -1,10 +1,9 @@
-"""TabLLP-SELF: proportions, and a contrastive term between two augmented views of each row.
+"""TabLLP-SELF: train on proportions, and make two augmented views of a row recognise each other.
 
-This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". It has traditional self-contrastive
-learning on SAINT's feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also
-used for classification, so a step costs two forward passes. The paper does not give weights. Temperature, CutMix and
-MixUp are SAINT's. In ordered bags the augmentation is weaker, since mixed-in rows come from the same two bags and are
-similar.
+This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". Its self-contrastive term uses SAINT's
+feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also used for
+classification, so a step takes two forward passes. The paper does not give weights. Temperature, CutMix and MixUp are
+SAINT's. In ordered bags the augmentation is weaker, since rows are mixed with similar rows of the same two bags.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ class SelfParams(MethodParams):
     temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
     """temperature of InfoNCE"""
     cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
-    """probability that a cell is replaced by another row's"""
+    """probability that a value is replaced by that of another row"""
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
-    """share of the row itself in mixed embeddings"""
+    """weight of the row's own embeddings in a mixture"""
 
 
 @register_method("tabllp-self", reference="TabLLP-BDC paper, after Somepalli et al. 2021")
 class TabLLPSelf(Method):
-    """DLLP with a self-contrastive term on feature mixup."""
+    """DLLP with a self-contrastive term on views with mixed features."""
 
     Params = SelfParams
     params: SelfParams

@@ -153,7 +153,7 @@ def _run(job: Job, worker: Worker, journal: Journal, rows: Rows, box: Box) -> No
         epochs[0] = max(epochs[0], epoch.epoch + 1)
 
     warnings: list[str] = []
-    made = worker.do(job, Limit(budget=box.left), count, warnings.append)
+    made = worker.run_job(job, Limit(budget=box.left), count, warnings.append)
     cell, values = job.cell, _facts(job, time.perf_counter() - clock, epochs[0])
     values |= {"warnings": "; ".join(warnings)} if warnings else {}
     if isinstance(made, Ended):

@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
-import torch
 
 from llpbench.blocks import many_rows
 from llpbench.blocks.components import Binned, Components
-from llpbench.blocks.many_rows import BagGroup
 from llpbench.core.bags import IntArray, Rows
 from llpbench.core.errors import DataError
 from llpbench.core.text import one_line
+from llpbench.owndata.grid_bins import GridBins
+from llpbench.owndata.quick_rows import JointFeatures, QuickGroup
+from llpbench.owndata.side_by_side import side_by_side
 
 _FILE_BYTES = 1 << 26
 _MOST_FILES = 200
+_ORDERED_ROWS = 16_384
+"""rows that are put in order at once"""
 
 Found = TypeVar("Found")
+Records = list[Any]
+"""Bags and bins of rows, for each file."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class BagStore:
     def __init__(self, components: Components, sizes: IntArray) -> None:
         """Create files for bags of `sizes` rows [bags]. Raises `DataError` if the disk has no room for them."""
         self._components, self._sizes = components, sizes
+        self._bins, self._joint = GridBins(components), JointFeatures(components)
         self._starts = np.append(0, np.cumsum(sizes))
         self._features = len(components.fine_bins)
         self._record = np.dtype([("bag", np.int32), ("bins", np.uint8, (2 * self._features,))])
@@ -97,9 +101,9 @@ class BagStore:
         rows = int(self._starts[last] - self._starts[first])
         return _File(folder / f"{first}.bins", first, rows, tuple(groups))
 
-    def add(self, rows: Rows, bags: IntArray) -> None:
-        """Add rows and their `bags` [rows]; rows of a bag may come in any order."""
-        binned = self._components.bin(rows)
+    def records(self, rows: Rows, bags: IntArray) -> Records:
+        """Return what is stored of rows and their `bags` [rows]. Threads may call it."""
+        binned = self._bins(rows)
         records = np.empty(len(bags), self._record)
         records["bag"] = bags
         records["bins"][:, : self._features] = binned.fine.T
@@ -107,10 +111,14 @@ class BagStore:
         file_of_row = np.searchsorted(self._first_bags, bags, side="right") - 1
         order = np.argsort(file_of_row, kind="stable")
         ends = np.cumsum(np.bincount(file_of_row, minlength=len(self._files)))
+        return np.split(records[order], ends[:-1])
+
+    def add(self, records: Records) -> None:
+        """Add rows; those of a bag may come in any order."""
         try:
-            for number, part in enumerate(np.split(records[order], ends[:-1])):
+            for file, part in zip(self._open, records, strict=True):
                 if len(part):
-                    self._open[number].write(part.tobytes())
+                    file.write(part.tobytes())
         except OSError as error:
             raise DataError(
                 f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
@@ -122,28 +130,27 @@ class BagStore:
             handle.close()
             records = np.fromfile(file.path, self._record)
             assert len(records) == file.rows
-            order = np.argsort(records["bag"], kind="stable")
-            with open(file.path, "wb") as ordered:
-                for bins in records["bins"].T:
-                    ordered.write(bins[order].tobytes())
+            few = file.groups[-1].stop - file.first <= 1 << 16  # 16 bits are sorted much faster
+            bags = (records["bag"] - file.first).astype(np.uint16 if few else np.int32)
+            order = np.argsort(bags, kind="stable")
+            bins = np.empty((2 * self._features, file.rows), np.uint8)
+            for first in range(0, file.rows, _ORDERED_ROWS):
+                part = slice(first, first + _ORDERED_ROWS)
+                bins[:, part] = records["bins"][order[part]].T
+            bins.tofile(file.path)
 
-    def __call__(self, look: Callable[[BagGroup], Found]) -> Iterator[Found]:
+    def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
         """Yield the result of `look` for each group of bags, in the order of bags, as `BagGroups` does."""
-        threads = torch.get_num_threads()
-        with ThreadPoolExecutor(threads) as pool:
-            waiting: deque[Future[Found]] = deque()
-            for file in self._files:
-                bins = np.fromfile(file.path, np.uint8).reshape(2, self._features, file.rows)
-                components = copy(self._components)
-                components.binned = Binned(bins[0], bins[1])  # type: ignore[arg-type]
-                for bags in file.groups:
-                    rows = np.arange(*(self._starts[[bags.start, bags.stop]] - self._starts[file.first]))
-                    group = (components, rows, bags, self._sizes[bags])
-                    waiting.append(pool.submit(lambda parts: look(BagGroup(*parts)), group))
-                    if len(waiting) > 2 * threads:
-                        yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+        return side_by_side(self._groups_of_files(), lambda group: look(group()))
+
+    def _groups_of_files(self) -> Iterator[Callable[[], QuickGroup]]:
+        for file in self._files:
+            bins = np.fromfile(file.path, np.uint8).reshape(2, self._features, file.rows)
+            binned = Binned(bins[0], bins[1])  # type: ignore[arg-type]
+            for bags in file.groups:
+                first, last = self._starts[[bags.start, bags.stop]] - self._starts[file.first]
+                rows = binned[int(first) : int(last)]
+                yield partial(QuickGroup, self._components, rows, self._joint, bags, self._sizes[bags])
 
 
 def _groups(starts: IntArray) -> Iterator[slice]:

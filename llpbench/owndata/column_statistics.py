@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -29,19 +29,47 @@ class Moments:
         self.missing = np.zeros(columns)
 
     def add(self, place: int, values: FloatArray) -> None:
-        """Add values of a column, NaN where missing (Chan et al. 1979)."""
-        present = values[~np.isnan(values)]
-        self.missing[place] += len(values) - len(present)
-        if not len(present):
-            return
-        before, number = self.number[place], len(present)
-        mean = present.mean()
+        """Add values of a column, NaN where missing."""
+        missing = np.isnan(values)
+        gone = int(np.count_nonzero(missing))
+        self.missing[place] += gone
+        present = values[~missing] if gone else values
+        if len(present):
+            mean = present.mean()
+            away = present - mean
+            self._combine(place, len(present), mean, away @ away, present.min(), present.max())
+
+    def merge(self, other: Moments) -> None:
+        """Add the values that another object has seen."""
+        self.missing += other.missing
+        for place in np.flatnonzero(other.number):
+            seen = (each[place] for each in (other.number, other.mean, other.squares, other.low, other.high))
+            self._combine(place, *seen)
+
+    def _combine(self, place: int, number: float, mean: float, squares: float, low: float, high: float) -> None:
+        """Add some values of a column (Chan et al. 1979)."""
+        before = self.number[place]
         away, total = mean - self.mean[place], before + number
-        self.squares[place] += ((present - mean) ** 2).sum() + away**2 * before * number / total
+        self.squares[place] += squares + away**2 * before * number / total
         self.mean[place] += away * number / total
         self.number[place] = total
-        self.low[place] = min(self.low[place], present.min())
-        self.high[place] = max(self.high[place], present.max())
+        self.low[place] = min(self.low[place], low)
+        self.high[place] = max(self.high[place], high)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchStatistics:
+    """Statistics of some rows."""
+
+    rows: int
+    moments: Moments
+    numeric: dict[str, bool]
+    """whether a column with values has numbers"""
+    categories: dict[str, set[str]]
+    drawn: FloatArray
+    """[some rows] random numbers of the rows from which ranges may be estimated"""
+    values: FloatArray
+    """[some rows, columns] their numbers"""
 
 
 class ColumnStatistics:
@@ -54,44 +82,69 @@ class ColumnStatistics:
         self.moments = Moments(len(self.names))
         self._numeric: dict[str, bool] = {}
         self._categories: dict[str, set[str]] = {name: set() for name in self.names}
-        self._rng = np.random.default_rng(seed)
+        self._rng, self._halving = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         self._most = min(_SAMPLE_ROWS, max(_SAMPLE_VALUES // max(len(self.names), 1), 1_000))
-        self._share, self._kept = 1.0, np.empty((0, len(self.names)))
+        self._share, self._kept = 1.0, [np.empty((0, len(self.names)))]
+
+    @property
+    def sampled(self) -> int:
+        """Number of rows from which ranges are estimated."""
+        return sum(map(len, self._kept))
 
     def add(self, frame: pd.DataFrame) -> None:
         """Add rows. Raises `DataError` for infinite numbers, unsupported types and too many categories."""
-        self.rows += len(frame)
-        drawn = self._rng.random(len(frame)) < self._share
-        some = np.full((int(drawn.sum()), len(self.names)), np.nan)
+        self.merge(self.of_batch(frame, self.draw(len(frame))))
+
+    def draw(self, rows: int) -> FloatArray:
+        """Return a random number for each of the next rows."""
+        return self._rng.random(rows)
+
+    def of_batch(self, frame: pd.DataFrame, drawn: FloatArray) -> BatchStatistics:
+        """Return statistics of rows, which have these random numbers. Threads may call it. Raises as `add`."""
+        some = np.flatnonzero(drawn < self._share)  # `merge` leaves more of them out
+        moments, numeric = Moments(len(self.names)), {}
+        categories: dict[str, set[str]] = {}
+        values = np.full((len(self.names), len(some)), np.nan)
         for place, name in enumerate(self.names):
             series = frame[name]
             if series.isna().all():
-                self.moments.missing[place] += len(series)
+                moments.missing[place] += len(series)
             elif is_numeric(series, "X"):
-                self._numeric[name] = True
-                values = read_numbers(series, "X")
-                self.moments.add(place, values)
-                some[:, place] = values[drawn]
+                numeric[name] = True
+                numbers = read_numbers(series, "X")
+                moments.add(place, numbers)
+                values[place] = numbers[some]
             else:
-                self._numeric[name] = False
-                self.moments.missing[place] += series.isna().sum()
-                found = self._categories[name]
-                found.update(read_features(series.to_frame(), "X")[1][name][1])
-                if len(found) > _MOST_CATEGORIES:
-                    raise DataError(
-                        f"column {name!r} has more than {_MOST_CATEGORIES:,} categories. Use --leave-out {name}."
-                    )
-        self._kept = np.concatenate([self._kept, some])
-        while len(self._kept) > 2 * self._most:
-            self._kept, self._share = self._kept[self._rng.random(len(self._kept)) < 0.5], self._share / 2
+                numeric[name] = False
+                moments.missing[place] += series.isna().sum()
+                categories[name] = {*read_features(series.to_frame(), "X")[1][name][1]}
+        return BatchStatistics(len(frame), moments, numeric, categories, drawn[some], values.T)
+
+    def merge(self, batch: BatchStatistics) -> None:
+        """Add statistics of rows, in the order of `draw`. Raises `DataError` for too many categories."""
+        self.rows += batch.rows
+        self.moments.merge(batch.moments)
+        self._numeric |= batch.numeric
+        for name, categories in batch.categories.items():
+            found = self._categories[name]
+            found |= categories
+            if len(found) > _MOST_CATEGORIES:
+                raise DataError(
+                    f"column {name!r} has more than {_MOST_CATEGORIES:,} categories. Use --leave-out {name}."
+                )
+        self._kept.append(batch.values[batch.drawn < self._share])
+        while self.sampled > 2 * self._most:
+            kept = np.concatenate(self._kept)
+            self._kept, self._share = [kept[self._halving.random(len(kept)) < 0.5]], self._share / 2
 
     def ranges(self) -> dict[str, NumberRange]:
         """Return the range of each column of numbers. Numbers far from those of the sample are missing."""
         found = {}
+        self._kept = [np.concatenate(self._kept)]
         for place, name in enumerate(self.names):
             if not self._numeric.get(name, False):
                 continue
-            each = number_range(self._kept[:, place])
+            each = number_range(self._kept[0][:, place])
             low, high = (value / each.unit for value in (self.moments.low[place], self.moments.high[place]))
             width = 10.0 * (each.high - each.low)
             if not each.far and width > 0 and (high > each.high + width or low < each.low - width):

@@ -79,17 +79,19 @@ class NumberRange:
         width = self.high - self.low
         if width <= 0:
             return ""
-        given = values[np.isfinite(values)]
         with np.errstate(over="ignore"):
-            known = given / self.unit
+            known = values if self.unit == 1 else values / self.unit
+        outside = ((known > self.high) | (known < self.low)) & np.isfinite(values)
+        given, known = values[outside], known[outside]
+        if not len(given):
+            return ""
         away = np.maximum(self.low - known, known - self.high)
         low, high = self.low * self.unit, self.high * self.unit
-        outside = int((away > 0).sum())
-        if len(known) >= _FEWEST_ROWS and outside >= _OUTSIDE * len(known):
-            share, example = outside / len(known), given[away > 0][0]
+        number = int(np.isfinite(values).sum())
+        if number >= _FEWEST_ROWS and len(given) >= _OUTSIDE * number:
             return (
-                f"X: {share:.0%} of the values of column {name!r}, such as {example:.15g}, are outside those of fit "
-                f"({low:g} to {high:g}). Check the unit of the column."
+                f"X: {len(given) / number:.0%} of the values of column {name!r}, such as {given[0]:.15g}, are outside "
+                f"those of fit ({low:g} to {high:g}). Check the unit of the column."
             )
         far = away > _FAR * width
         if self.far or not far.any():  # values far away are missing, as in fit

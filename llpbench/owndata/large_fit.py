@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -43,8 +43,8 @@ from llpbench.owndata.bag_effects import (
 )
 from llpbench.owndata.bag_store import BagStore
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.column_statistics import ColumnStatistics, Moments
-from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, identifier_warning
+from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
+from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
 from llpbench.owndata.count_ranges import ranged_counts
 from llpbench.owndata.counted import noise_deviation, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues
@@ -53,6 +53,7 @@ from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, needs_no_sample, shares_of_all_bags
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.row_batches import RowBatch, RowBatches
+from llpbench.owndata.side_by_side import side_by_side
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.training.cell_runs import limit_threads
 
@@ -62,6 +63,7 @@ _EVERY = 10.0
 """Seconds between lines of progress."""
 
 Say = Callable[[str], None]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +215,22 @@ class _Reader:
             known.extend(unmatched == "raise" or name in listed for name in names[len(known) :])
             return np.array([*known, False], dtype=bool)[codes]
 
-        for batch, frame, codes in self._batches("bags and columns"):
-            kept = inside(codes)
+        def prepared() -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray, FloatArray]]:
+            for batch, frame, codes in self._batches("bags and columns"):
+                kept = inside(codes)
+                some = frame if kept.all() else frame[kept]
+                yield batch, some, codes, statistics.draw(len(some))
+
+        def found_in(
+            item: tuple[RowBatch, pd.DataFrame, IntArray, FloatArray],
+        ) -> tuple[RowBatch, BatchStatistics, IntArray]:
+            batch, frame, codes, drawn = item
             with batch.blamed():
-                statistics.add(frame[kept] if not kept.all() else frame)
+                return batch, statistics.of_batch(frame, drawn), codes
+
+        for batch, seen, codes in side_by_side(prepared(), found_in):
+            with batch.blamed():
+                statistics.merge(seen)
             alone += int((codes < 0).sum())
             more = np.bincount(codes[codes >= 0], minlength=len(self._codes.labels))
             more[: len(rows_of_code)] += rows_of_code
@@ -289,16 +303,26 @@ class _Reader:
         sizes = rows[[number[name] for name in kept]].astype(np.int64)
         return CountedLabels(np.arange(len(kept)), kept, columns, rows=sizes), bag_of_code
 
-    def read(self, counted: _Counted, bags: BoolArray, what: str) -> Iterator[tuple[Rows, IntArray]]:
-        """Yield the rows of some bags [bags], and the positions of their bags among these [rows]."""
+    def read(
+        self, counted: _Counted, bags: BoolArray, what: str, use: Callable[[Rows, IntArray], Found]
+    ) -> Iterator[Found]:
+        """Yield `use` of the rows of some bags [bags], and of the positions of their bags among these [rows]."""
         place = np.append(np.where(bags, np.cumsum(bags) - 1, -1), -1)
-        for batch, frame, codes in self._batches(what):
+        columns = ColumnsOfManyRows(counted.columns)
+
+        def found(item: tuple[RowBatch, pd.DataFrame, IntArray]) -> Found | None:
+            batch, frame, codes = item
             bag = place[counted.bag_of_code[codes]]
-            kept = bag >= 0
-            if kept.any():
-                with batch.blamed():
-                    rows = counted.columns(frame if kept.all() else frame[kept])
-                yield rows, bag[kept]
+            kept = np.flatnonzero(bag >= 0)
+            if not len(kept):
+                return None
+            with batch.blamed():
+                rows = columns(frame if len(kept) == len(bag) else frame.take(kept))
+            return use(rows, bag[kept])
+
+        for each in side_by_side(self._batches(what), found):
+            if each is not None:
+                yield each
 
 
 class _Fit:
@@ -350,8 +374,8 @@ class _Fit:
         sample = found.sample[1]
         with BagStore(found.components, self._train.sizes) as store:
             self._say(f"temporary files: {store.bytes / 1e9:.2f} GB")
-            for rows, bags in self._reader.read(self._counted, self._known_bags, "bins of all rows"):
-                store.add(rows, bags)
+            for records in self._reader.read(self._counted, self._known_bags, "bins of all rows", store.records):
+                store.add(records)
             store.finish()
             process: FittedProcess | LogitProcess
             if own.link == "identity":
@@ -366,7 +390,7 @@ class _Fit:
         """Return the rows of some of the known bags [known bags]."""
         chosen = np.zeros(len(self._known_bags), dtype=bool)
         chosen[np.flatnonzero(self._known_bags)[bags]] = True
-        parts = [*self._reader.read(self._counted, chosen, "sample of bags")]
+        parts = [*self._reader.read(self._counted, chosen, "sample of bags", lambda rows, bags: (rows, bags))]
         rows = Rows(*(np.concatenate(each) for each in zip(*(rows for rows, _ in parts), strict=True)))
         index = rows_of_bags(np.concatenate([of_row for _, of_row in parts]), int(bags.sum()))
         return BaggedRows(rows, index, self._train.counts[bags], self._train.noise)

@@ -6,25 +6,26 @@ import os
 import secrets
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
+from llpbench.blocks.bag_logits import ProcessPredictor
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.method import DirectMethod
 from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import one_line, plural
 from llpbench.owndata.bag_codes import BagCodes
 from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.columns import ColumnsOfManyRows
 from llpbench.owndata.fitting import AUTO, method_on_bags
+from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.row_files import column_of, demand_room
+from llpbench.owndata.side_by_side import side_by_side
 from llpbench.owndata.unknown_bags import UnknownBags
 
 _EVERY = 10.0
@@ -44,12 +45,15 @@ def predict_large(
     if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
         raise LLPBenchError(f"--out-of-core needs a direct method such as bag-gp, got a model of {model.method!r}.")
     model.set_params(n_jobs=-1)  # batches are predicted in parallel
+    model._columns = ColumnsOfManyRows(model._columns)
+    if isinstance(model._predictor, ProcessPredictor):
+        model._predictor = QuickPredictor(model._predictor)
     codes = BagCodes(keys)
     start = told = time.perf_counter()
     total = number = 0
     with _written(out) as write, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for frame in _side_by_side(batches, lambda pieces: _predicted(model, pieces, keys, codes)):
+        for frame in side_by_side(_aligned(batches), lambda pieces: _predicted(model, pieces, keys, codes)):
             write(frame)
             total, number = total + len(frame), number + 1
             if time.perf_counter() - told > _EVERY:
@@ -59,19 +63,6 @@ def predict_large(
             raise DataError(f"file {str(batches.path)!r} has no rows.")
     _warn_once(caught, number)
     return total
-
-
-def _side_by_side(batches: RowBatches, predicted: Callable[[list[RowBatch]], pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Yield predictions in the order of batches. As many threads compute them as torch uses."""
-    threads = torch.get_num_threads()
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[pd.DataFrame]] = deque()
-        for batch in _aligned(batches):
-            waiting.append(pool.submit(predicted, batch))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:

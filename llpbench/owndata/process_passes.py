@@ -12,16 +12,18 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
+from scipy.special import expit
 
 from llpbench.blocks import bag_logits, bag_process
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
 from llpbench.blocks.main_effects import Precision
 from llpbench.blocks.many_rows import BagGroup, NormalEquations, Seen
-from llpbench.core.bags import BaggedRows, BoolArray, IntArray
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray
 from llpbench.core.errors import DataError
 from llpbench.core.text import plural
 from llpbench.owndata.bag_store import BagStore
+from llpbench.owndata.quick_rows import QuickGroup
 
 Sampler = Callable[[BoolArray], BaggedRows]
 """Function that reads the rows of some bags, given as a mask [bags]."""
@@ -105,10 +107,32 @@ def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows,
     fits = []
     for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True):
         groups = _TellingPasses(store, f"logits of class {label + 1}" if len(classes) > 1 else "logits", say)
-        fit = bag_logits._LogitFit(found, train, label)
+        fit = _QuickLogits(found, train, label)
         fits.append(fit.run_in_groups(groups, offset, coefficients))  # type: ignore[arg-type]
     offsets, weights, precisions = (list(each) for each in zip(*fits, strict=True))
     return LogitProcess(found.components, offsets, weights, precisions, found.unexplained)
+
+
+class _QuickLogits(bag_logits._LogitFit):
+    """The fit of one class, which computes the joint features of a row once for each step."""
+
+    def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
+        assert isinstance(group, QuickGroup)
+        level = self.center + weights[0]
+
+        def slopes(values: FloatArray) -> FloatArray:
+            p = expit(level + values)
+            return np.asarray(p * (1 - p))
+
+        found, features = group.values_and_features(np.split(weights[1:], np.cumsum(self.widths)[:-1]), slopes)
+        values = level + found
+        p = expit(values)
+        v = p * (1 - p)
+        average, bags = group.mean(v), group.bags
+        noise = np.maximum(average, self.least) / group.sizes + self.known_noise[bags] + self.bag_effects
+        misfit = self.shares[bags] - group.mean(p)
+        target = misfit + group.mean(v * (values - self.center))
+        return Seen(root * np.hstack([average[:, None], features]), noise, target[:, None]), misfit
 
 
 class _TellingPasses:
@@ -117,7 +141,7 @@ class _TellingPasses:
     def __init__(self, store: BagStore, name: str, say: Say) -> None:
         self._store, self._name, self._say, self._passes = store, name, say, 0
 
-    def __call__(self, look: Callable[[BagGroup], Found]) -> Iterator[Found]:
+    def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
         self._passes += 1
         self._say(f"{self._name}: step {self._passes} of at most 4")
         return self._store(look)

@@ -35,6 +35,7 @@ from llpbench.core.fields import MOST
 from llpbench.core.files import MODE, replace_file, write_new
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.results.packing import packed
+from llpbench.results.run_lines import RunLines
 from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
 
 FILE = "journal.jsonl"
@@ -424,11 +425,13 @@ def _parse(data: bytes, path: Path) -> Contents:
     found: dict[str, list[Record]] = {}
     tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
+    run_lines = RunLines()
 
     def take(line: bytes) -> None:
-        value = _value(line, path)
+        run = run_lines.read(line)
+        value: Any = run or _value(line, path)
         if "run" in value:
-            run = as_run(value)
+            run = run or as_run(value)
             found.setdefault(run["run"], []).append(run)
         else:
             told = as_tuning(value)

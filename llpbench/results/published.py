@@ -111,19 +111,20 @@ def _known(value: float | None) -> float | None:
 def _record(
     columns: Mapping[str, Sequence[Any]], times: Sequence[tuple[str, Sequence[Any]]], place: int, run: str
 ) -> Record:
-    shared = {name: columns[name][place] for name in _SHARED}
+    """Return a run without results, in the order in which runs write their fields (`run_lines.py`)."""
     record = {
         "schema": SCHEMA,
         "run": run,
-        "cell": columns["cell"][place],
-        **{name: columns[name][place] for name in (*_COUNTS, *_PLAIN)},
-        **{name: value for name, value in shared.items() if value is not None},
+        **{name: columns[name][place] for name in ("cell", "seed", "spec", "status", "reason")},
         "results": {},
         "curves": {},
+        **{name: columns[name][place] for name in ("epochs", "parameters")},
         "times": {name: value for name, values in times if (value := values[place]) is not None},
-        "memory_mb": columns["memory_mb"][place],
+        **{name: columns[name][place] for name in ("memory_mb", "members", "data", "bags", "finished")},
+        **{name: columns[name][place] for name in ("method", "dataset", "sources", "numerics")},
+        **{name: columns[name][place] for name in ("code", "libraries", "hardware", "restamped")},
     }
-    return cast(Record, record)
+    return cast(Record, {name: value for name, value in record.items() if name not in _SHARED or value is not None})
 
 
 def _columns(table: pa.Table) -> dict[str, list[Any]]:

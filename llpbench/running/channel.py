@@ -1,7 +1,8 @@
-"""Two processes of ours that exchange pickled values: the one that starts the other, and the other.
+"""A channel between two processes, parent and child, that exchange pickled values.
 
-The child works for its parent alone: it hears no Ctrl-C, and ends, with what it has started, as soon as the parent is
-gone, however that ended.
+`multiprocessing` is not used: its children import the user's main module again.
+
+The child ignores Ctrl-C. It ends, with all processes that it has started, as soon as the parent is gone.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 _SECONDS_TO_END = 15.0
-"""that a child asked to end may take before it is killed"""
+"""Time for a child to end after SIGTERM, before it is killed."""
 _SECONDS_TO_EXIT = 5.0
-"""that a child may take which has closed its end of the channel"""
+"""Time for a child to exit after it has closed the channel, before it is killed."""
 
 
-class Died(Exception):  # noqa: N818  (an end, no error of ours)
-    """The child has ended."""
+class ChildDied(Exception):  # noqa: N818  (not an error of ours)
+    """The child process has ended."""
 
-    def __init__(self, code: int, told: str = "") -> None:
-        """`code`: its exit code; negative: the signal that killed it. `told`: what is known of it."""
-        super().__init__(told or f"exit code {code}")
+    def __init__(self, code: int, reason: str = "") -> None:
+        """`code`: exit code, or minus the number of the signal that killed the child."""
+        super().__init__(reason or f"exit code {code}")
         self.code = code
 
 
 class Child:
-    """A Python process that runs a function of ours, which finds this one through `Parent`."""
+    """A child process, as seen by its parent."""
 
     def __init__(
         self,
@@ -44,45 +45,49 @@ class Child:
         quiet: bool = False,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Start `main` of a module, in a folder. It imports from where this process does, wherever it is started.
+        """Start a Python process that calls `main` of a module. It has the import path of this process.
 
-        `quiet`: what it writes to standard error is not shown. `variables`: added to its environment.
+        - `folder`: working directory; None for this one
+        - `quiet`: whether to discard its standard error
+        - `variables`: further environment variables
         """
-        places = (os.path.abspath(place or os.curdir) for place in sys.path)
+        path = (os.path.abspath(entry or os.curdir) for entry in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"from {module} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if quiet else None,
             cwd=folder,
-            env={**os.environ, **(variables or {}), "PYTHONPATH": os.pathsep.join(dict.fromkeys(places))},
+            env={**os.environ, **(variables or {}), "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))},
             start_new_session=True,
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, value: Any) -> None:
-        """Raises `Died`."""
-        assert self._process.stdin is not None
+        """Send a value. Raises `ChildDied`."""
         try:
-            pickle.dump(value, self._process.stdin)
-            self._process.stdin.flush()
+            pickle.dump(value, self._to)
+            self._to.flush()
         except OSError:
-            raise Died(self._exit_code()) from None
+            raise ChildDied(self._exit_code()) from None
 
     def receive(self, seconds: float | None = None) -> Any:
-        """The next value that it sends; raises `Died`, and `TimeoutError` if there is none in so many seconds."""
+        """Return the next value. Raises `ChildDied`, and `TimeoutError` after `seconds`."""
         try:
             value = self._inbox.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
         except queue.Empty:
             raise TimeoutError from None
-        if isinstance(value, Died):
-            self._inbox.put(value)
+        if isinstance(value, ChildDied):
+            self._inbox.put(value)  # for later calls
             raise value
         return value
 
     def end(self, *, gently: bool = False) -> None:
-        """End it, with what it has started; `gently`: it is asked to first, by SIGTERM."""
+        """End the child and all processes that it has started. `gently`: send SIGTERM first."""
         if gently:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,21 +95,19 @@ class Child:
         _kill_group(self._process.pid)
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            with contextlib.suppress(OSError):  # what could not be sent any more
+        for stream in (self._to, self._from):
+            with contextlib.suppress(OSError):  # unsent values
                 stream.close()
 
     def _listen(self) -> None:
-        assert self._process.stdout is not None
         try:
-            for value in _values(self._process.stdout):
+            for value in _values(self._from):
                 self._inbox.put(value)
         finally:
-            self._inbox.put(Died(self._exit_code()))
+            self._inbox.put(ChildDied(self._exit_code()))
 
     def _exit_code(self) -> int:
-        """Exit code of a child that has closed the channel; it is killed if it does not end."""
+        """Return the exit code of a child that has closed the channel. Kills the child if it does not exit."""
         try:
             return self._process.wait(_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:
@@ -113,13 +116,12 @@ class Child:
 
 
 class Parent:
-    """The process that has started this one with `Child`."""
+    """The parent process, as seen by its child."""
 
     def __init__(self) -> None:
-        """Takes the standard streams: what is printed from now on goes to standard error."""
+        """Take over the standard streams. Printed text goes to standard error from now on."""
         self._from, self._to = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._sending = threading.Lock()
@@ -133,7 +135,7 @@ class Parent:
             self._to.flush()
 
     def receive(self) -> Any:
-        """The next value that it sends."""
+        """Return the next value."""
         return self._inbox.get()
 
     def _listen(self) -> None:
@@ -145,15 +147,15 @@ class Parent:
             os._exit(1)
 
 
-def _values(stream: IO[bytes]) -> Any:
-    """Every value that comes, until the other end is closed."""
-    with contextlib.suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):  # of a torn one
+def _values(stream: IO[bytes]) -> Iterator[Any]:
+    """Yield the values of a stream until the other end is closed."""
+    with contextlib.suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):  # also for an incomplete value
         while True:
             yield pickle.load(stream)
 
 
 def _kill_group(process: int) -> None:
-    """End a process that leads a group, and all of the group, where there are groups."""
+    """Kill the process group of a leader, on systems with process groups."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)

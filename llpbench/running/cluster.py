@@ -1,11 +1,11 @@
-"""Messages between the driver and Ray's process, and files that a machine of a cluster needs for jobs."""
+"""Messages between the driver and the Ray process, and the files that machines of a cluster need for jobs."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,186 +26,191 @@ class Room(NamedTuple):
     cpus: float
     gpus: float = 0.0
     megabytes: float = 0.0
-    """of main memory"""
+    """Main memory."""
 
     def holds(self, other: Room) -> bool:
-        """Whether another has room in this one."""
+        """Return whether these resources include those of `other`."""
         return all(mine >= its for mine, its in zip(self, other, strict=True))
 
     def without(self, other: Room) -> Room:
-        """Return what is left after another."""
+        """Return the resources that `other` leaves."""
         return Room(*(mine - its for mine, its in zip(self, other, strict=True)))
 
     @staticmethod
-    def sum(rooms: Any) -> Room:
-        """All together."""
+    def sum(rooms: Iterable[Room]) -> Room:
+        """Return the sum of all resources."""
         return Room(*map(sum, zip(Room(0.0), *rooms, strict=True)))
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Arguments of Ray's process."""
+    """Arguments of the Ray process."""
 
     environment: Environment
     run: RunCell | None
     folder: Path
-    """the driver's"""
+    """Working directory of the driver."""
     room: Room
-    """what a Ray of our own offers"""
+    """Resources of a local Ray."""
     address: str | None = None
-    """of a cluster that is there; None: a Ray of our own is started on this machine"""
+    """Address of an existing cluster; None to start Ray on this machine."""
     tables: Mapping[str, Path] = field(default_factory=dict)
-    """by name, the local files of datasets"""
-
-
-class Alive(NamedTuple):
-    """A sign of life: Ray's process runs, and Ray knows of a machine that does."""
-
-
-class TrialRequest(NamedTuple):
-    """A request for the job of a trial of Tune's. The answer is a `TrialJob`, "wait" or "finished"."""
-
-    trial: str
-
-
-class TrialJob(NamedTuple):
-    """A job, and what it is given."""
-
-    job: Job
-    room: Room
-    timeout: float
-    """seconds"""
-    until: float
-    """when the time budget is over, as `time.time` counts"""
+    """Local files of datasets, by name."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The machines that there are now."""
+    """The machines that are available now. Sent when they change."""
 
     rooms: tuple[Room, ...]
     gpu_megabytes: float = 0.0
-    """memory of the smallest GPU, 0.0 if there is none or it is unknown"""
+    """Memory of the smallest GPU; 0.0 if there is none or it is unknown."""
 
     @cached_property
     def total(self) -> Room:
-        """All together."""
+        """Resources of all machines."""
         return Room.sum(self.rooms)
 
     @cached_property
     def most_cpus(self) -> float:
         """CPUs of the largest machine."""
-        return max((each.cpus for each in self.rooms), default=0.0)
+        return max((room.cpus for room in self.rooms), default=0.0)
 
     @cached_property
     def least_megabytes(self) -> float:
         """Main memory of the smallest machine; 0.0 if unknown."""
-        return min((each.megabytes for each in self.rooms if each.megabytes), default=0.0)
+        return min((room.megabytes for room in self.rooms if room.megabytes), default=0.0)
+
+
+class Alive(NamedTuple):
+    """A heartbeat: the Ray process and at least one machine are alive."""
+
+
+class TrialRequest(NamedTuple):
+    """A request for the job of a new trial. The driver answers with a `TrialJob`, "wait" or "finished"."""
+
+    trial: str
+
+
+class TrialJob(NamedTuple):
+    """The job of a trial with its resources and limits."""
+
+    job: Job
+    room: Room
+    timeout: float
+    """Seconds."""
+    budget_end: float
+    """Moment when the time budget is used up, as `time.time` counts."""
 
 
 class Started(NamedTuple):
-    """A trial has a process."""
+    """A trial has started."""
 
     trial: str
 
 
 class Progressed(NamedTuple):
-    """An epoch of a trial is over."""
+    """A trial has finished an epoch."""
 
     trial: str
     epoch: Epoch
 
 
 class Finished(NamedTuple):
-    """A trial is over."""
+    """A trial has ended."""
 
     trial: str
     outcome: Outcome
 
 
 class Broken(NamedTuple):
-    """The run cannot go on, and why."""
+    """Ray cannot be used."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class NodeFiles:
-    """Files for a machine that shares no folder with the driver."""
+    """Files for machines that share no folder with the driver."""
 
     name: str
-    """of the folder in which it is unpacked"""
+    """Name of the folder for the files."""
     software: Mapping[str, Any]
-    """of the driver: a machine with other software is refused"""
+    """Software of the driver. Machines with other software are rejected."""
     plugins: Mapping[str, bytes]
-    """by path on the driver's machine"""
+    """Content of plugins, by path on the driver's machine."""
     tables: Mapping[str, tuple[str, int, Any]]
-    """by name of a dataset: path and size of its file on the driver's machine, and what gives `fetch` its content"""
+    """Path and size on the driver's machine and reference to the content, by name of the dataset."""
 
     @property
     def folder(self) -> Path:
-        """On this machine."""
+        """Folder for the files on this machine."""
         return Path(tempfile.gettempdir()) / self.name
 
-    def unpack(self, environment: Environment, dataset: str, fetch: Any) -> Environment:
-        """The environment as it is on this machine: what it lacks of the driver's files is unpacked, once.
+    def unpack(self, environment: Environment, dataset: str, fetch: Callable[[Any], bytes]) -> Environment:
+        """Write the files that this machine lacks, once, and return the environment with their paths.
 
-        Raises `LLPBenchError` if this machine has other software than the driver.
+        `fetch` returns the content of a reference. Raises `LLPBenchError` if this machine has other software.
         """
-        self._require_software()
-        plugins = tuple(self._plugin(path) for path in environment.plugins)
-        environment = replace(environment, plugins=plugins)
+        _require_software(self.software)
+        environment = replace(
+            environment,
+            plugins=tuple(map(self._plugin, environment.plugins)),
+            pretrained=self._shared_or_local(environment.pretrained),
+            tuning=self._shared_or_local(environment.tuning),
+        )
         if dataset in self.tables:
             path, size, content = self.tables[dataset]
-            if not (os.path.exists(path) and os.path.getsize(path) == size):
-                own = file_name(dataset)
-                place = self._place(f"data-{Path(own).stem}", own if path.endswith(".parquet") else path)
-                _write_once(place, lambda: fetch(content))
-                environment = replace(environment, data_dir=str(place.parent))
-        elif environment.data_dir is not None and not Path(environment.data_dir).is_dir():
-            environment = replace(environment, data_dir=None)
-        return replace(
-            environment, pretrained=self._kept(environment.pretrained), tuning=self._kept(environment.tuning)
-        )
+            if os.path.exists(path) and os.path.getsize(path) == size:
+                return environment
+            name = file_name(dataset)
+            file = self._path(f"data-{Path(name).stem}", name if path.endswith(".parquet") else path)
+            _write_once(file, lambda: fetch(content))
+            return replace(environment, data_dir=str(file.parent))
+        if environment.data_dir is not None and not Path(environment.data_dir).is_dir():
+            return replace(environment, data_dir=None)
+        return environment
 
-    def _kept(self, path: str | None) -> str | None:
-        """Folder of intermediate results: the driver's if it is shared, otherwise a local one."""
-        return path if path is None or Path(path).parent.is_dir() else str(self.folder / Path(path).name)
+    def _shared_or_local(self, folder: str | None) -> str | None:
+        """Return the driver's folder if this machine shares it, otherwise a local one."""
+        return folder if folder is None or Path(folder).parent.is_dir() else str(self.folder / Path(folder).name)
 
     def _plugin(self, path: str) -> str:
-        text = self.plugins[path]
-        if Path(path).is_file() and Path(path).read_bytes() == text:
+        content = self.plugins[path]
+        if Path(path).is_file() and Path(path).read_bytes() == content:
             return path
-        place = self._place(f"plugin-{hashlib.sha256(text).hexdigest()[:16]}", path)
-        _write_once(place, lambda: text)
-        return str(place)
+        file = self._path(f"plugin-{hashlib.sha256(content).hexdigest()[:16]}", path)
+        _write_once(file, lambda: content)
+        return str(file)
 
-    def _place(self, folder: str, path: str) -> Path:
+    def _path(self, folder: str, path: str) -> Path:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         return self.folder / folder / Path(path).name
 
-    def _require_software(self) -> None:
-        own = software()
-        for name in own.keys() | self.software.keys():
-            if own.get(name) != self.software.get(name):
-                raise LLPBenchError(
-                    f"machine {os.uname().nodename!r} must have {name} {self.software.get(name)} like the machine that "
-                    f"started this run, got {own.get(name)}. Install the same version on every machine."
-                )
+
+def _require_software(required: Mapping[str, Any]) -> None:
+    """Raise `LLPBenchError` if this machine has other software."""
+    installed = software()
+    for name in installed.keys() | required.keys():
+        if installed.get(name) != required.get(name):
+            raise LLPBenchError(
+                f"machine {os.uname().nodename!r} must have {name} {required.get(name)} like the machine that "
+                f"started this run, got {installed.get(name)}. Install the same version on every machine."
+            )
 
 
 @cache
 def software() -> Mapping[str, Any]:
-    """Installed software that results depend on: libraries, and llpbench by the content of its files."""
-    found = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
-    return {**found, "llpbench": f"{__version__} ({content_hash()})"}
+    """Return the versions of libraries that affect results, and a hash of llpbench's files."""
+    libraries = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
+    return {**libraries, "llpbench": f"{__version__} ({content_hash()})"}
 
 
-def _write_once(place: Path, content: Any) -> None:
-    """A file that appears whole; others may write the same."""
-    if place.exists():
+def _write_once(path: Path, content: Callable[[], bytes]) -> None:
+    """Write a file atomically, unless it exists. Other processes may write the same file."""
+    if path.exists():
         return
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = place.with_name(f"{place.name}.{os.getpid()}.tmp")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     part.write_bytes(content())
-    os.replace(part, place)
+    os.replace(part, path)

@@ -1,4 +1,4 @@
-"""The executor that does one job after the other in this process."""
+"""The executor for debugging: one job after the other in this process."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from functools import partial
 
 from llpbench.core.cell import Environment
 from llpbench.core.text import LOG
-from llpbench.running.executors import Listener, LogHandler, Request, RunCell, do, tell
+from llpbench.running.executors import Listener, LogHandler, Request, RunCell, notify, run_job
 from llpbench.running.schedule import Schedule
 
 
 def make(request: Request) -> Debug:
-    """Return it."""
+    """Return the executor."""
     return Debug(request.settings.environment)
 
 
 class Debug:
-    """One job after the other in this process, where a debugger reaches them; but so they reach this process, too.
+    """Executor that runs one job after the other in this process, where a debugger can stop in them.
 
-    The traceback of what fails is shown. Nothing here ends a job that takes too long, and code that ends its process
-    ends the run.
+    It shows the traceback of each failure. It cannot end a job that takes too long, and code that ends its process ends
+    the whole run.
     """
 
     name = "debug"
@@ -33,16 +33,15 @@ class Debug:
         self._run = run
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        with tracebacks(listener.warned):
+        with _tracebacks(listener.warned):
             while (job := schedule.next()) is not None:
                 listener.started(job)
-                tell(listener, job, do(job, self._environment, partial(listener.progressed, job), self._run))
+                notify(listener, job, run_job(job, self._environment, partial(listener.progressed, job), self._run))
 
 
 @contextmanager
-def tracebacks(show: Callable[[str], None]) -> Iterator[None]:
-    """Within, the whole traceback of what fails is shown, beside the line that its record has."""
-
+def _tracebacks(show: Callable[[str], None]) -> Iterator[None]:
+    """Show the tracebacks of failures within the block, which are logged on level DEBUG."""
     handler, level = LogHandler(show), LOG.level
     LOG.addHandler(handler)
     LOG.setLevel(logging.DEBUG)

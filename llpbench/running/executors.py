@@ -1,6 +1,6 @@
-"""Contract of executors: they compute the jobs of a schedule and report each outcome to a listener.
+"""The contract of executors: they run the jobs of a schedule and report each outcome to a listener.
 
-Each has a module of its own with a function `make`, and a line in `executor_names.py`. All call `do`, with the same
+Each executor is a module with a function `make` and a line in `executor_names.py`. All use `run_job` with the same
 number of threads, so all give the same numbers.
 """
 
@@ -24,46 +24,51 @@ if TYPE_CHECKING:
     from llpbench.running.resources import Resources
     from llpbench.running.settings import Settings
 
-Made = list[Record] | TuningRecord
-"""what a job makes: the records of a cell's seeds, or that of a search"""
-Outcome = Made | Ended
+Result = list[Record] | TuningRecord
+"""The result of a job: the records of a cell's seeds, or the record of a search."""
+Outcome = Result | Ended
+RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
+"""A function that runs a cell, such as `training.cell_runs.run_cell`."""
 
 
 class Warned(NamedTuple):
-    """A warning in the log of a worker process."""
+    """A warning from the log of a worker."""
 
     text: str
 
 
-RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
-
-
 class Listener(Protocol):
-    """Hears what happens to jobs, in the driver's process."""
+    """Receiver of what happens to jobs, in the driver's process. It may add jobs to the schedule."""
 
     def started(self, job: Job) -> None: ...
 
     def progressed(self, job: Job, epoch: Epoch) -> None: ...
 
-    def finished(self, job: Job, records: list[Record]) -> None:
-        """May put the job back on the schedule."""
-        ...
+    def finished(self, job: Job, records: list[Record]) -> None: ...
 
     def found(self, job: Job, record: TuningRecord) -> None:
-        """A search has ended. May add jobs to the schedule."""
+        """Receive the result of a search."""
         ...
 
     def ended(self, job: Job, end: Ended) -> None:
-        """The job has no result. May put it back on the schedule."""
+        """Receive the end of a job without a result."""
         ...
 
-    def warned(self, text: str) -> None:
-        """Something that somebody should know."""
-        ...
+    def warned(self, text: str) -> None: ...
+
+
+def notify(listener: Listener, job: Job, outcome: Outcome) -> None:
+    """Pass the outcome of a job to the method of the listener that receives it."""
+    if isinstance(outcome, Ended):
+        listener.ended(job, outcome)
+    elif isinstance(outcome, list):
+        listener.finished(job, outcome)
+    else:
+        listener.found(job, outcome)
 
 
 class LogHandler(logging.Handler):
-    """Passes on what the log says, as text."""
+    """Handler that passes log messages to a function."""
 
     def __init__(self, show: Callable[[str], None], level: int = logging.NOTSET) -> None:
         super().__init__(level)
@@ -74,20 +79,20 @@ class LogHandler(logging.Handler):
 
 
 class Executor(Protocol):
-    """Empties a schedule."""
+    """An object that runs all jobs of a schedule."""
 
     name: str
     slots: int
-    """jobs at a time, at most"""
+    """Largest number of jobs at a time."""
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        """Return when nothing is left to start and nothing runs. `KeyboardInterrupt` passes and leaves no process."""
+        """Run all jobs. Return when none is waiting or running. `KeyboardInterrupt` passes and leaves no process."""
         ...
 
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that an executor needs to start."""
+    """Arguments of the function `make` of an executor."""
 
     settings: Settings
     jobs: Sequence[Job]
@@ -96,71 +101,46 @@ class Request:
 
 
 def make_executor(name: str, request: Request) -> Executor:
-    """Return the executor of that name. Raises `LLPBenchError` if it is unavailable or does not fit these settings."""
-    made: Executor = importlib.import_module(f"{__package__}.{EXECUTORS[name]}").make(request)
-    return made
+    """Return the executor of that name. Raises `LLPBenchError` if it is unavailable or does not fit the settings."""
+    executor: Executor = importlib.import_module(f"{__package__}.{EXECUTORS[name]}").make(request)
+    return executor
 
 
-def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
-    """Tell a listener what became of a job."""
-    if isinstance(outcome, Ended):
-        listener.ended(job, outcome)
-    elif isinstance(outcome, list):
-        listener.finished(job, outcome)
-    else:
-        listener.found(job, outcome)
-
-
-def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Made:
-    """Return the outcome of a job, also after an error. `run`: function that computes cells; default `run_cell`."""
-    if job.tuning is None:
-        return attempt(job, environment, on_epoch, run)
-    from llpbench.tuning.tuning_runs import run_tuning  # Optuna
-
-    try:
-        return run_tuning(job.tuning, environment, on_epoch, job.instead)
-    except (Exception, SystemExit) as error:
-        return failed(job, _told(error))
-
-
-def failed(job: Job, reason: str, status: Status = "failed") -> Made:
-    """Outcome of a job whose process died."""
-    if job.tuning is None:
-        return failures(job, reason, status)
-    from llpbench.training.stamp import cell_facts  # torch
-    from llpbench.tuning.tuning_runs import tuning_record  # Optuna
-
-    return tuning_record(job.tuning, [], {**cell_facts(job.cell), "hardware": {}, "memory_mb": None}, reason, status)
-
-
-def attempt(
+def run_job(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
-) -> list[Record]:
-    """The records of a cell's seeds, whatever goes wrong with them."""
-    if run is None:
-        from llpbench.training.cell_runs import run_cell  # torch: only where something is computed
-
-        run = run_cell
+) -> Result:
+    """Return the result of a job; after an error, failed records. `run`: function that runs cells."""
     try:
+        if job.tuning is not None:
+            from llpbench.tuning.tuning_runs import run_tuning  # Optuna
+
+            return run_tuning(job.tuning, environment, on_epoch, job.instead)
+        if run is None:
+            from llpbench.training.cell_runs import run_cell  # torch
+
+            run = run_cell
         return run(job.cell, job.seeds, environment, on_epoch)
-    except (Exception, SystemExit) as error:  # a fault of the engine's own must not end a run of many hours either
-        return failures(job, _told(error))
+    except (Exception, SystemExit) as error:  # even a fault of the engine must not end a run of many hours
+        return failure(job, _reason(error))
 
 
-def _told(error: BaseException) -> str:
-    """Text in the record about an error that ended the whole job."""
-    if isinstance(error, LLPBenchError) and error.__cause__ is None:  # its text says all
-        return str(error)
-    log_traceback(error)
+def _reason(error: BaseException) -> str:
+    """Return the text of an error for the record. The log receives its traceback, unless the text says everything."""
+    if not isinstance(error, LLPBenchError) or error.__cause__ is not None:
+        log_traceback(error)
     return str(error) if isinstance(error, LLPBenchError) else one_line(error)
 
 
-def failures(job: Job, reason: str, status: Status = "failed") -> list[Record]:
-    """Records of a cell's seeds that did not live to make their own."""
+def failure(job: Job, reason: str, status: Status = "failed") -> Result:
+    """Return the result of a job that failed as a whole."""
     from llpbench.core.provenance import utc_now
     from llpbench.training.stamp import cell_facts  # torch
 
     facts = cell_facts(job.cell)
+    if job.tuning is not None:
+        from llpbench.tuning.tuning_runs import tuning_record  # Optuna
+
+        return tuning_record(job.tuning, [], {**facts, "hardware": {}, "memory_mb": None}, reason, status)
     return [
         Record(
             schema=SCHEMA,
@@ -179,9 +159,9 @@ def failures(job: Job, reason: str, status: Status = "failed") -> list[Record]:
             members=0,
             data={},
             bags={},
-            hardware={},
             finished=utc_now(),
             **facts,  # type: ignore[typeddict-item]
+            hardware={},
         )
         for seed in job.seeds
     ]

@@ -1,8 +1,8 @@
-"""The process in which Ray lives, apart from the one that holds the journal: when Ray dies, its process dies.
+"""The Ray process. The journal is in another process, the driver, because a failure of Ray ends the process.
 
-One Tuner for the whole run, one trial a job, actors reused; an actor hands each job to a `Worker` of its own. Tune asks
-for the next job whenever there is room (`_Jobs`), and tells what happens (`_Events`); both pass it on to the driver.
-Its own state and logs are thrown away: what a run resumes from is the journal.
+There is one Tuner for the run, with one trial per job. Actors are reused, and each runs its jobs in a `Worker`. Tune
+requests jobs through `_Jobs` and reports events through `_Events`; both pass messages to the driver. Tune's state and
+logs are discarded: a run resumes from the journal.
 """
 
 from __future__ import annotations
@@ -56,28 +56,28 @@ from llpbench.running.worker import Worker
 
 _ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # otherwise relative paths break
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # after which it gives up a head that died, instead of 60
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # after which Ray gives up a dead head; default 60
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # else Ctrl-C returns as if everything were done
-    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # nobody reads its state
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # otherwise Ctrl-C looks like a normal end
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # the state is not used
 }
-_OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only where machines share no folder
+_OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only if machines share no folder
 _SECONDS_BETWEEN_REPORTS = 0.5
 _SECONDS_BETWEEN_COUNTS = 2.0
-"""of the machines of a cluster"""
-_SECONDS_BETWEEN_BEATS = 2.0
-_LONGEST_FOLDER = 20
-"""characters of the folder for temporary files: paths of Ray's sockets have 80 more, and a system allows 107"""
-_SECONDS_IN_SILENCE, _SECONDS_OF_WAITING = 3.0, 300.0
-"""for another process that starts Ray"""
+"""Seconds between two counts of the machines of a cluster."""
+_SECONDS_BETWEEN_HEARTBEATS = 2.0
+_LONGEST_TEMPORARY_PATH = 20
+"""Characters. Paths of Ray's sockets are 80 longer, and the system allows 107."""
+_SECONDS_TO_WARN, _SECONDS_TO_GIVE_UP = 3.0, 300.0
+"""Waiting time for another process that starts Ray."""
 _LEAST_PENDING = 16
-"""trials that may wait for a process, so that machines that join are used at once"""
+"""Smallest number of pending trials on a cluster, so that machines that join are used at once."""
 
 
 def main() -> None:
-    """Ray's process: connect, do what the driver orders, end."""
+    """Connect to Ray, run the jobs that the driver sends, and end. This is the main function of the Ray process."""
     parent = Parent()
     setup: Setup = parent.receive()
     signal.signal(signal.SIGTERM, _interrupt)
@@ -86,7 +86,7 @@ def main() -> None:
     except KeyboardInterrupt:
         return
     except Exception as error:
-        parent.send(Broken(str(error) if isinstance(error, LLPBenchError) else f"Ray failed: {_in_short(error)}"))
+        parent.send(Broken(str(error) if isinstance(error, LLPBenchError) else f"Ray failed: {_summary(error)}"))
         return
     parent.send(None)
 
@@ -95,14 +95,14 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    with _own_folder() as folder, _cluster(setup, folder):
-        signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
+    with _temporary_folder() as folder, _connected(setup, folder):
+        signal.signal(signal.SIGTERM, _interrupt)  # Ray has replaced it
         files = _pack(setup)
         monitor = _NodeMonitor(parent)
-        monitor.take()
+        monitor.update()
         ended = threading.Event()
-        beating = threading.Thread(target=_beat, args=(parent, ended), daemon=True)
-        beating.start()
+        heartbeats = threading.Thread(target=_send_heartbeats, args=(parent, ended), daemon=True)
+        heartbeats.start()
         trial = tune.with_parameters(
             _trial, environment=setup.environment, folder=setup.folder, run=setup.run, files=files
         )
@@ -110,7 +110,7 @@ def _serve(parent: Parent, setup: Setup) -> None:
             tune.with_resources(trial, lambda config: tune.PlacementGroupFactory([config["bundle"]])),
             tune_config=tune.TuneConfig(
                 search_alg=_Jobs(parent, monitor),
-                scheduler=_AsTheyCome(),  # type: ignore[no-untyped-call]
+                scheduler=_ArrivalOrder(),  # type: ignore[no-untyped-call]
                 num_samples=-1,
                 reuse_actors=True,
             ),
@@ -122,51 +122,52 @@ def _serve(parent: Parent, setup: Setup) -> None:
             tuner.fit()
         finally:
             ended.set()
-            beating.join(_SECONDS_BETWEEN_BEATS)
+            heartbeats.join(_SECONDS_BETWEEN_HEARTBEATS)
             if files is not None:
                 _remove_unpacked(files)
 
 
-def _beat(parent: Parent, ended: threading.Event) -> None:
-    """Give signs of life until the end, as long as Ray gives any: a process that is stopped gives none."""
+def _send_heartbeats(parent: Parent, ended: threading.Event) -> None:
+    """Send heartbeats until the end, as long as Ray answers. A process of Ray that is stopped does not."""
     with contextlib.suppress(Exception):
-        while not ended.wait(_SECONDS_BETWEEN_BEATS):
+        while not ended.wait(_SECONDS_BETWEEN_HEARTBEATS):
             if any(node["Alive"] for node in ray.nodes()):  # type: ignore[no-untyped-call]
                 parent.send(Alive())
 
 
 class _NodeMonitor:
-    """Tells the driver which machines there are, as often as that changes."""
+    """Sends the machines of the cluster to the driver whenever they change."""
 
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
-        self._known: Nodes | None = None
-        self._taken = -math.inf
-        self._megabytes: dict[str, float] = {}
-        """of the smallest GPU of a machine, by its id"""
+        self._nodes: Nodes | None = None
+        self._last_count = -math.inf
+        self._gpu_megabytes: dict[str, float] = {}
+        """Memory of the smallest GPU of a machine, by its id."""
 
-    def take(self) -> None:
-        """Count, unless that was done just now."""
-        if time.monotonic() - self._taken < _SECONDS_BETWEEN_COUNTS:
+    def update(self) -> None:
+        """Count the machines, unless that was done just now."""
+        if time.monotonic() - self._last_count < _SECONDS_BETWEEN_COUNTS:
             return
-        self._taken = time.monotonic()
+        self._last_count = time.monotonic()
         alive = _alive()
-        found = Nodes(tuple(_room_of(node["Resources"]) for node in alive), min(self._memory(alive), default=0.0))
-        if found != self._known:
-            self._known = found
-            self._parent.send(found)
+        nodes = Nodes(tuple(_room_of(node["Resources"]) for node in alive), min(self._memory(alive), default=0.0))
+        if nodes != self._nodes:
+            self._nodes = nodes
+            self._parent.send(nodes)
 
     def _memory(self, alive: list[dict[str, Any]]) -> list[float]:
-        for node in alive:
-            name = node["NodeID"]
-            if node["Resources"].get("GPU") and name not in self._megabytes:
-                where = NodeAffinitySchedulingStrategy(name, soft=False)
-                self._megabytes[name] = ray.get(_gpu_megabytes.options(scheduling_strategy=where).remote())
-        return [self._megabytes[node["NodeID"]] for node in alive if node["NodeID"] in self._megabytes]
+        ids = [node["NodeID"] for node in alive if node["Resources"].get("GPU")]
+        for name in ids:
+            if name not in self._gpu_megabytes:
+                strategy = NodeAffinitySchedulingStrategy(name, soft=False)
+                task = _smallest_gpu_megabytes.options(scheduling_strategy=strategy).remote()
+                self._gpu_megabytes[name] = ray.get(task)
+        return [self._gpu_megabytes[name] for name in ids]
 
 
 class _Jobs(Searcher):  # type: ignore[misc]
-    """Source of Tune's trials: the driver, which knows the jobs and the free resources."""
+    """Source of Tune's trials. It requests each job from the driver, which knows the jobs and the free resources."""
 
     def __init__(self, parent: Parent, monitor: _NodeMonitor) -> None:
         super().__init__()
@@ -174,7 +175,7 @@ class _Jobs(Searcher):  # type: ignore[misc]
         self._monitor = monitor
 
     def suggest(self, trial_id: str) -> Any:
-        self._monitor.take()
+        self._monitor.update()
         self._parent.send(TrialRequest(trial_id))
         answer = self._parent.receive()
         if not isinstance(answer, TrialJob):
@@ -184,37 +185,37 @@ class _Jobs(Searcher):  # type: ignore[misc]
         return {"trial_job": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
 
     def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
-        """Nothing: `_Events` has told it."""
+        """Do nothing: `_Events` reports it."""
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing: the journal is what a run resumes from."""
+        """Do nothing: a run resumes from the journal."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing, as there is nothing saved."""
+        """Do nothing: nothing is saved."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing, as for `_Events`."""
+        """Return nothing, as `_Events` does."""
         return {}
 
 
-class _AsTheyCome(FIFOScheduler):  # type: ignore[misc]
-    """Trials start in the order in which they come; looking through all trials would take long."""
+class _ArrivalOrder(FIFOScheduler):  # type: ignore[misc]
+    """Scheduler that starts trials in the order of arrival. Searching all trials would be slow."""
 
     def choose_trial_to_run(self, tune_controller: Any) -> None:
         """Keep the order of arrival."""
 
 
 class _Events(tune.Callback):  # type: ignore[misc]
-    """Passes on what happens to trials.
+    """Sends the events of trials to the driver.
 
-    A job is finished when Tune is done with its trial, not when its result comes: only then the trial's process is
-    free. If the next job came before that, Tune would request a process for it, and then kill one that starts.
+    A job is finished when Tune has ended its trial, not when its result arrives, because only then the trial's process
+    is free. If the next job came earlier, Tune would start a process for it in vain.
     """
 
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
         self._outcomes: dict[str, Outcome] = {}
-        """by trial"""
+        """Outcomes by trial, until Tune has ended it."""
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         self._parent.send(Started(trial.trial_id))
@@ -232,21 +233,24 @@ class _Events(tune.Callback):  # type: ignore[misc]
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         outcome = self._outcomes.pop(trial.trial_id, None)
-        self._parent.send(Finished(trial.trial_id, _misfortune(trial) if outcome is None else outcome))
+        self._parent.send(Finished(trial.trial_id, _lost_trial(trial) if outcome is None else outcome))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles its callbacks, for a restart that we never make."""
+        """Return nothing. Tune pickles its callbacks for restarts, which are not used here."""
         return {}
 
 
 _workers: dict[str | None, Worker] = {}
-"""of this actor, by the GPUs that it sees; there is one"""
+"""Worker of this actor, by its environment and visible GPUs. There is at most one."""
 
 
 def _trial(
     config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, files: NodeFiles | None
 ) -> dict[str, str]:
-    """One job, in an actor; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
+    """Run one job in an actor and return its outcome as text, since Tune makes metrics of other types.
+
+    `folder`: working directory of the driver.
+    """
     trial_job: TrialJob = config["trial_job"]
     try:
         if files is not None:
@@ -254,23 +258,24 @@ def _trial(
         worker = _worker(environment, folder if folder.is_dir() else None, run)
     except LLPBenchError as error:
         return {"outcome": json.dumps({"how": "unfit", "reason": str(error)})}
-    reported = time.monotonic()
+    last_report = time.monotonic()
 
     def report(epoch: Epoch) -> None:
-        nonlocal reported
-        if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
-            reported = time.monotonic()
+        nonlocal last_report
+        if time.monotonic() - last_report >= _SECONDS_BETWEEN_REPORTS:
+            last_report = time.monotonic()
             tune.report({"progress": json.dumps(asdict(epoch))})
 
     def warn(text: str) -> None:
         tune.report({"warning": text})
 
-    made = worker.do(trial_job.job, Limit(trial_job.timeout, max(trial_job.until - time.time(), 0.0)), report, warn)
-    return {"outcome": json.dumps(asdict(made) if isinstance(made, Ended) else {"made": made})}
+    limit = Limit(trial_job.timeout, max(trial_job.budget_end - time.time(), 0.0))
+    outcome = worker.run_job(trial_job.job, limit, report, warn)
+    return {"outcome": json.dumps(asdict(outcome) if isinstance(outcome, Ended) else {"result": outcome})}
 
 
 def _worker(environment: Environment, folder: Path | None, run: RunCell | None) -> Worker:
-    """This actor's worker, restarted where the environment has changed."""
+    """Return this actor's worker; a new one if the environment has changed."""
     key = repr((environment, os.environ.get("CUDA_VISIBLE_DEVICES")))
     if key not in _workers:
         for other in _workers.values():
@@ -281,22 +286,22 @@ def _worker(environment: Environment, folder: Path | None, run: RunCell | None) 
 
 
 def _outcome(value: dict[str, Any]) -> Outcome:
-    made: Outcome = value["made"] if "made" in value else Ended(**value)
-    return made
+    outcome: Outcome = value["result"] if "result" in value else Ended(**value)
+    return outcome
 
 
-def _misfortune(trial: Any) -> Ended:
-    """Why a trial ended without an outcome."""
+def _lost_trial(trial: Any) -> Ended:
+    """Return why a trial ended without an outcome."""
     file = Path(trial.pickled_error_file or "")
     error = ray.cloudpickle.loads(file.read_bytes()) if file.is_file() else None
     if error is None or isinstance(error, RayActorError):
         return Ended("lost", "its process or machine died")
-    return Ended("failed", f"Ray could not run it: {_in_short(error)}")
+    return Ended("failed", f"Ray could not run it: {_summary(error)}")
 
 
 @contextlib.contextmanager
-def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
-    """A silent Ray: of our own on this machine, which writes to a folder, or one that is there."""
+def _connected(setup: Setup, folder: Path) -> Iterator[None]:
+    """Connect to a cluster, or start Ray on this machine with its files in `folder`. Ray prints nothing."""
     common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if setup.address is not None:
@@ -304,12 +309,12 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
                 ray.init(address=setup.address, **common)
             except Exception as error:
                 raise LLPBenchError(
-                    f"no Ray cluster can be joined at {setup.address!r} ({_in_short(error)}). Start one with "
+                    f"no Ray cluster can be joined at {setup.address!r} ({_summary(error)}). Start one with "
                     "ray start --head and run this command on one of its machines."
                 ) from error
         else:
-            # Ray puts the folder in which it is started first on its workers' path: there they must find this very
-            # package rather than, say, a checkout of another version in which somebody stands
+            # Ray puts its working directory first on the import path of its workers. They must find this package,
+            # not another version of it in the user's working directory.
             with contextlib.chdir(PACKAGE.parent):
                 try:
                     ray.init(
@@ -322,21 +327,22 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
                         **common,
                     )
                 except Exception as error:
-                    told = f"Ray could not be started ({_in_short(error)}). Choose --executor inline."
-                    raise LLPBenchError(told) from error
+                    raise LLPBenchError(
+                        f"Ray could not be started ({_summary(error)}). Choose --executor inline."
+                    ) from error
         yield
     finally:
         ray.shutdown()
 
 
 def _waiting(lock: FileLock) -> contextlib.AbstractContextManager[Any]:
-    """Acquire a lock; after seconds the log says for what. Raises `LLPBenchError` after minutes."""
+    """Acquire a lock. Logs a warning after some seconds, and raises `LLPBenchError` after some minutes."""
     try:
-        return lock.acquire(timeout=_SECONDS_IN_SILENCE)
+        return lock.acquire(timeout=_SECONDS_TO_WARN)
     except Timeout:
         LOG.warning(f"another process has locked {lock.lock_file!r} to start Ray; waiting")
     try:
-        return lock.acquire(timeout=_SECONDS_OF_WAITING)
+        return lock.acquire(timeout=_SECONDS_TO_GIVE_UP)
     except Timeout as error:
         raise LLPBenchError(
             f"Ray could not be started: {lock.lock_file!r} is locked by another process. End that process, or use "
@@ -345,15 +351,18 @@ def _waiting(lock: FileLock) -> contextlib.AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
-def _own_folder() -> Iterator[Path]:
-    """A folder for what Ray and Tune write, gone afterwards, with those of processes that were killed before."""
+def _temporary_folder() -> Iterator[Path]:
+    """Make a folder for the files of Ray and Tune, and remove it at the end.
+
+    Folders of processes that were killed are removed, too. A lock file in each folder shows that its process lives.
+    """
     base, name = Path(tempfile.gettempdir()), f"llpbench-{os.getuid() if hasattr(os, 'getuid') else 'ray'}"
-    if len(str(base)) > _LONGEST_FOLDER and Path("/tmp").is_dir():
+    if len(str(base)) > _LONGEST_TEMPORARY_PATH and Path("/tmp").is_dir():
         base = Path("/tmp")
-    with _waiting(FileLock(base / f"{name}.lock")):  # nobody takes a folder for a dead one's that is not locked yet
-        for old in base.glob(f"{name}-*"):
-            with contextlib.suppress(Timeout, OSError), FileLock(old / "lock", timeout=0):
-                shutil.rmtree(old, ignore_errors=True)
+    with _waiting(FileLock(base / f"{name}.lock")):  # a new folder is not locked yet, and must not be removed
+        for abandoned in base.glob(f"{name}-*"):
+            with contextlib.suppress(Timeout, OSError), FileLock(abandoned / "lock", timeout=0):
+                shutil.rmtree(abandoned, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base))
         lock = FileLock(folder / "lock")
         lock.acquire()
@@ -365,7 +374,7 @@ def _own_folder() -> Iterator[Path]:
 
 
 def _pack(setup: Setup) -> NodeFiles | None:
-    """Files for machines that share no folder with this one; none for a local Ray."""
+    """Return files for machines that share no folder with this one; None for a local Ray."""
     if setup.address is None:
         return None
     plugins = {path: Path(path).read_bytes() for path in setup.environment.plugins}
@@ -374,13 +383,10 @@ def _pack(setup: Setup) -> NodeFiles | None:
 
 
 def _remove_unpacked(files: NodeFiles) -> None:
-    """Remove what was unpacked on the machines that are still there."""
-    where = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _alive()]
-    ray.wait(
-        [_remove.options(scheduling_strategy=one).remote(files.folder.name) for one in where],
-        num_returns=len(where),
-        timeout=10,
-    )
+    """Remove unpacked files on all machines that are alive."""
+    strategies = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _alive()]
+    tasks = [_remove.options(scheduling_strategy=strategy).remote(files.folder.name) for strategy in strategies]
+    ray.wait(tasks, num_returns=len(tasks), timeout=10)
 
 
 @ray.remote(num_cpus=0)  # type: ignore[untyped-decorator]
@@ -389,8 +395,8 @@ def _remove(name: str) -> None:
 
 
 @ray.remote(num_cpus=0, num_gpus=0.001)  # type: ignore[untyped-decorator]
-def _gpu_megabytes() -> float:
-    """Memory of the smallest GPU that torch sees; 0.0 if it sees none."""
+def _smallest_gpu_megabytes() -> float:
+    """Return the memory of the smallest GPU that torch sees; 0.0 if there is none."""
     import torch
 
     return min(
@@ -400,7 +406,7 @@ def _gpu_megabytes() -> float:
 
 
 def _alive() -> list[dict[str, Any]]:
-    """The machines of the cluster."""
+    """Return the machines of the cluster that are alive."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in nodes if node["Alive"]]
 
@@ -409,7 +415,7 @@ def _room_of(resources: dict[str, float]) -> Room:
     return Room(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / 2**20)
 
 
-def _in_short(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 

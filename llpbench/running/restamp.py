@@ -34,7 +34,7 @@ from llpbench.results.merging import journal_files, merge
 from llpbench.results.schema import decode
 from llpbench.results.staleness import cell_spec, changed_parts, comparison
 from llpbench.running.estimates import make_estimator
-from llpbench.running.executors import attempt
+from llpbench.running.executors import run_job
 from llpbench.running.interrupts import interruptible
 from llpbench.running.run_progress import Display
 from llpbench.running.runner import about
@@ -106,7 +106,7 @@ def restamp(
         groups = [group for groups in chosen for group in groups]
         runs = sum(len(group.records) for group in groups)
         environment = Environment(device="cpu", data_dir=data_dir, plugins=tuple(plugins))
-        estimator = make_estimator(contents.records.values(), environment, gpu=False, kept=False)
+        estimator = make_estimator(contents.records.values(), environment, gpu=False, pretrained=False)
         with display:
             display.say(
                 f"{len(chosen)} of {plural(len(cells), 'cell')} with stale runs, drawn with seed {seed}: "
@@ -240,7 +240,8 @@ def _first_difference(
                 plugins=environment.plugins,
             )
             display.started(group.job)
-            again = attempt(group.job, own, partial(display.progressed, group.job))
+            again = run_job(group.job, own, partial(display.progressed, group.job))
+            assert isinstance(again, list)
             display.finished(group.job, again)
             for before, after in zip(group.records, again, strict=True):
                 if found := difference(known.get(before["run"], before), after):

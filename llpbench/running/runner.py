@@ -26,14 +26,14 @@ from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
-from llpbench.running.executors import Executor, Request, failed, make_executor, tell
+from llpbench.running.executors import Executor, Request, failure, make_executor, notify
 from llpbench.running.inline import HeadStart
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.run_progress import Display, title
-from llpbench.running.schedule import Deadline, Ended, Job, Schedule
+from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
@@ -107,7 +107,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
     Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, `KeyboardInterrupt` on
     SIGINT and SIGTERM. In every case what was finished is in the journal.
     """
-    deadline = Deadline.after(settings.time_budget)
+    end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
     with interruptible(), Journal(settings.journal) as journal:
         plan = _plan(settings, cells, _known(settings, journal.contents))
@@ -123,11 +123,11 @@ def run(settings: Settings, display: Display) -> RunSummary:
                 display.say(doubt, warning=True)
             if without := _without_predictions(settings, plan, journal.contents):
                 display.say(f"{plural(without, 'run')} done without predictions: --retry done makes them again with.")
-            left = _execute(settings, plan, journal, display, deadline)
+            left = _execute(settings, plan, journal, display, end)
         return RunSummary(plan, left, _known(settings, journal.contents))
 
 
-def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
+def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> int:
     """Run the plan; return the number of runs that were left because time was over."""
     jobs = plan.jobs
     if not jobs:
@@ -146,7 +146,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     schedule = Schedule(
         jobs,
         lambda job: estimator.estimate(job).seconds,
-        deadline,
+        end,
         at_least=lambda job: estimator.estimate(job).low,
         timeout=partial(_timeout, settings, estimator),
     )
@@ -242,7 +242,7 @@ class _Work:
             self._schedule.left.append(job)
         elif again is None:
             status: Status = "timed-out" if end.how == "timed-out" else "failed"
-            tell(self, job, failed(job, end.reason, status))
+            notify(self, job, failure(job, end.reason, status))
             return
         else:
             self._schedule.put(again)
@@ -372,8 +372,8 @@ def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
-    kept = (settings.out / PRETRAINED).is_dir()
-    return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, kept=kept)
+    pretrained = (settings.out / PRETRAINED).is_dir()
+    return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, pretrained=pretrained)
 
 
 def _kept(plan: Plan, contents: Contents) -> list[Record]:

@@ -1,7 +1,7 @@
-"""The work of a run, in the order in which it is started: a few cheap cells, then the slowest first.
+"""The schedule of a run: a queue of jobs, and how long each may take.
 
-The cheap ones, so that something stands on the board at once; then the slowest, so that none of them is left alone at
-the end. What would end too late is not started.
+A few cheap jobs come first, so that the board is soon filled. The slowest jobs follow, so that none of them is left
+alone at the end.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from llpbench.core.cell import Cell
 from llpbench.core.text import duration, plural
 from llpbench.core.tuning_spec import Tuning
 
-_SOON = 20.0
-"""seconds that the cheap jobs take together, at most"""
+_CHEAP_SECONDS = 20.0
+"""Seconds that all cheap jobs take together, at most."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,17 @@ class Job:
     cell: Cell
     seeds: tuple[int, ...]
     alone: bool = False
-    """a second attempt, with nothing else beside it, after it ran out of memory or its process was killed"""
+    """Whether this is a retry that must not share the device, after the job ran out of memory or was killed."""
     attempt: int = 1
-    """counts those that were cut short through no fault of its own"""
+    """Number of the attempt. Only attempts that were lost with a machine count."""
     tuning: Tuning | None = None
-    """the search to run, on its own seed; None: the runs of the cell"""
+    """The search to run, on the seed of the search; None for the runs of a cell."""
     instead: str = ""
-    """when the search was finished that this one is made instead of: what is kept of it is not gone on with"""
+    """Time stamp of the search that this one replaces. Its stored trials are not continued."""
 
     @property
     def id(self) -> str:
-        """Names it among the jobs of a run."""
+        """Identifier of the job within a run."""
         return self.cell.id if self.tuning is None else self.tuning.id
 
     def __str__(self) -> str:
@@ -47,110 +47,98 @@ class Job:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job has ended that has made nothing."""
+    """The end of a job without a result."""
 
     how: Literal["failed", "timed-out", "killed", "lost", "interrupted", "stopped", "unfit"]
-    """`killed`: by somebody else, or out of memory; `lost`: with the machine that it ran on; `interrupted`: as Ray
-    died, which is started again; `stopped`: since the time budget is over; `unfit`: the machine cannot do any"""
+    """How the job ended.
+
+    - `failed`: by a fault of its own
+    - `timed-out`: it took too long
+    - `killed`: by another process or the system, possibly out of memory
+    - `lost`: with its machine
+    - `interrupted`: with Ray, which is restarted
+    - `stopped`: the time budget was used up
+    - `unfit`: the machine cannot run any job
+    """
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a job may take."""
+    """Time limits of a job."""
 
     timeout: float = math.inf
-    """seconds that the job itself may take"""
+    """Seconds after which the job is considered to hang."""
     budget: float = math.inf
-    """seconds that are left of the run's time budget"""
+    """Seconds left in the time budget of the run."""
 
     @property
     def timed_out(self) -> Ended:
-        """How it ends that takes longer than it may."""
+        """The end of a job that exceeded `timeout`."""
         return Ended("timed-out", f"took longer than {duration(self.timeout)}. Give it more by --cell-timeout.")
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """The moment when all work ends."""
-
-    at: float = math.inf
-    """as `time.monotonic` counts"""
-
-    @staticmethod
-    def after(seconds: float | None) -> Deadline:
-        """The moment so many seconds from now; none if None."""
-        return Deadline() if seconds is None else Deadline(time.monotonic() + seconds)
-
-    @property
-    def left(self) -> float:
-        """Seconds until then; 0 if it is past."""
-        return max(self.at - time.monotonic(), 0.0)
-
-    def allows(self, seconds: float) -> bool:
-        """Whether work of so many seconds may still be started."""
-        return seconds < self.left
-
-
 class Schedule:
-    """A queue of jobs that an executor empties: `next`, and `put` for what must be run again."""
+    """A queue of jobs. An executor empties it with `next`; `put` adds jobs that follow or are retried."""
 
     def __init__(
         self,
         jobs: Iterable[Job],
         seconds: Callable[[Job], float],
-        deadline: Deadline | None = None,
+        end: float = math.inf,
         at_least: Callable[[Job], float] | None = None,
         timeout: Callable[[Job], float] = lambda _: math.inf,
     ) -> None:
-        """`seconds` estimates the length of a job, `at_least` (None: the same) what it will hardly be below.
+        """Sort the jobs.
 
-        `at_least` is asked each time, since estimates improve. Only jobs that may end in time are started.
-        `timeout`: seconds after which a job is taken to hang.
+        - `seconds`: estimated length of a job
+        - `end`: moment when the time budget is used up, as `time.monotonic` counts
+        - `at_least`: lower bound of a job's length; default `seconds`. It is called when the job would start, since
+          estimates improve. Jobs that cannot end within the budget are not started.
+        - `timeout`: seconds after which a job is considered to hang
         """
         self._at_least = at_least or seconds
         self._timeout = timeout
-        self._deadline = deadline or Deadline()
-        each = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
-        jobs = [job for _, job in each]
-        number = sum(end <= _SOON for end in accumulate(length for length, _ in each))
-        self._cheap = {job.id for job in jobs[:number]}
-        first = max(number, 1)  # even if it is not cheap: the board is not to stay empty for long
-        self._queue = [*jobs[first:], *reversed(jobs[:first])]
-        """the next one last, where it is taken away without moving the others"""
+        self._end = end
+        pairs = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
+        shortest_first = [job for _, job in pairs]
+        cheap = sum(total <= _CHEAP_SECONDS for total in accumulate(length for length, _ in pairs))
+        self._cheap = {job.id for job in shortest_first[:cheap]}
+        first = max(cheap, 1)  # the shortest job, even if it is not cheap: the board should not stay empty for long
+        self._queue = [*shortest_first[first:], *reversed(shortest_first[:first])]
+        """Waiting jobs. The next one is last, where removing it is fast."""
         self.left: list[Job] = []
-        """jobs that were not started because they would end too late, or stopped"""
+        """Jobs without a result because the time budget was used up."""
 
     def limit(self, job: Job) -> Limit:
-        """How long a job that is started now may take."""
-        return Limit(self._timeout(job), self._deadline.left)
+        """Return the limits of a job that starts now."""
+        return Limit(self._timeout(job), self.seconds_left)
 
     @property
     def seconds_left(self) -> float:
-        """Seconds left of the time budget."""
-        return self._deadline.left
+        """Seconds left in the time budget."""
+        return max(self._end - time.monotonic(), 0.0)
 
     @property
     def waiting(self) -> list[Job]:
-        """Jobs not yet started."""
+        """Jobs that have not started."""
         return self._queue[::-1]
 
     def is_cheap(self, job: Job) -> bool:
-        """Whether it belongs to the jobs that take only seconds together."""
+        """Return whether a job belongs to the cheap ones."""
         return job.id in self._cheap
 
     def put(self, job: Job) -> None:
-        """Add a job at the end."""
+        """Add a job at the end of the queue."""
         self._queue.insert(0, job)
 
     def next(self, fits: Callable[[Job], bool] = lambda _: True) -> Job | None:
-        """Take the first job for which there is room and time; None if there is none now."""
-        place = len(self._queue)
-        while (place := place - 1) >= 0:
-            job = self._queue[place]
+        """Remove and return the first job that `fits` and can end in time; None if there is none now."""
+        for index in reversed(range(len(self._queue))):
+            job = self._queue[index]
             if fits(job):
-                del self._queue[place]
-                if self._deadline.allows(self._at_least(job)):
+                del self._queue[index]
+                if self._at_least(job) < self.seconds_left:
                     return job
                 self.left.append(job)
         return None

@@ -1,13 +1,13 @@
-"""Timings: what runs have taken, as seconds per value of the table and epoch, and how many epochs they trained."""
+"""Timings of runs: how long training, fitting and pretraining took per unit of work."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from statistics import median_high
+from operator import attrgetter
+from statistics import median, median_high
 from typing import Any, Literal, NamedTuple
 
 from llpbench.core.errors import LLPBenchError
@@ -16,14 +16,19 @@ from llpbench.core.registry import ENCODERS
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
 
-TRAINED = 0.8
-"""Share of a dataset's rows that are trained on."""
+TRAINING_SHARE = 0.8
+"""Share of a dataset's rows that are used for training."""
 
-PACE: Mapping[str, float] = {"float32": 3.0, "bfloat16": 3.5}
-"""Speed of a compiled deep encoder on a CPU, by precision; 1: uncompiled in float32. SAINT on one core has 2.3 to 3.4
-and 3.0 to 4.2 (`benchmarks/population.py`)."""
-PACE_SHALLOW = 2.0
-"""The same of other encoders; the MLP has from 1.2 (`tabllp-self`) to 2.8 (`llp-vat`)."""
+SPEED: Mapping[str, float] = {"float32": 3.0, "bfloat16": 3.5}
+"""Speed of a compiled deep encoder on a CPU, by precision, relative to an uncompiled one in float32.
+
+SAINT on one core has 2.3 to 3.4 in float32 and 3.0 to 4.2 in bfloat16 (`benchmarks/population.py`).
+"""
+SPEED_SHALLOW = 2.0
+"""The same for other encoders. The MLP has from 1.2 (`tabllp-self`) to 2.8 (`llp-vat`)."""
+
+_PATIENCES = 4.0
+"""Epochs of a training, in multiples of its patience; median of the published runs."""
 
 
 class Size(NamedTuple):
@@ -35,142 +40,110 @@ class Size(NamedTuple):
 
 SizeOf = Callable[[str], Size]
 _TYPICAL_SIZE = Size(30_000, 10)
-"""Size of a dataset that is not there; its cells cannot run either."""
+"""Size of datasets that cannot be loaded. Their cells cannot run either."""
+
+
+class WorkKind(NamedTuple):
+    """Properties of work that decide its time per unit."""
+
+    kind: Literal["training", "fit", "pretraining"]
+    method: str
+    """Name of the method, or of the pretraining."""
+    encoder: str | None
+    bag_size: int
+    dataset: str
+
+
+_LEVELS: tuple[Callable[[WorkKind], Any], ...] = (
+    attrgetter("kind", "method", "encoder", "bag_size", "dataset"),
+    attrgetter("kind", "method", "encoder", "bag_size"),
+    attrgetter("kind", "method", "encoder"),
+    attrgetter("kind", "encoder"),
+    attrgetter("kind", "method"),
+    attrgetter("kind"),
+)
+"""Properties that similar work has in common, the most similar first."""
+SAME, NEAR = 0, 2
+"""Levels of the same method on the same dataset, and of the same method on other data."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work of one seed of a cell: train, fit (methods without epochs) or pretrain."""
+    """Work of one seed of a cell."""
 
-    kind: Literal["training", "fit", "pretraining"]
-    method: str
-    """Name of the method, or of the pretraining tasks."""
-    encoder: str | None
-    dataset: str
-    bag_size: int
-    values: float
-    """Rows that are used, times columns, times networks."""
-    epochs: int = 1
-    """Maximum number of epochs of a stage; 1 for a fit."""
-    patience: int = 1
-    pace: float = 1.0
-    """Speed; 1: uncompiled in float32."""
-
-
-class Timed(NamedTuple):
-    """Work that a run has done."""
-
-    work: Work
-    seconds: float
-    epochs: int
-
-
-class _Medians(NamedTuple):
-    rate: float
-    """Seconds per value and epoch at pace 1."""
-    length: float
-    """Epochs for each epoch of patience."""
-    most: float
-    """Largest number of epochs, as a multiple of the maximum for one stage; at least 1."""
+    kind: WorkKind
+    units: float
+    """Rows times columns times networks times epochs, divided by the speed of a compiled encoder."""
 
 
 class Timings:
-    """Medians of timed work, by method and encoder, and where there are enough by dataset and bag size.
-
-    Seconds grow with values and epochs, and epochs with the patience up to the maximum.
-    """
+    """Seconds per unit of work. Similar work is used where there are no timings of the same work."""
 
     def __init__(self) -> None:
-        self._timed: defaultdict[tuple[Any, ...], list[Timed]] = defaultdict(list)
-        self._medians: dict[tuple[Any, ...], _Medians] = {}
+        self._rates: defaultdict[WorkKind, list[float]] = defaultdict(list)
+        self._medians: dict[int, dict[Any, float]] = {}
+        """Median rates by the common properties of a level."""
 
-    def add(self, timed: Timed) -> None:
-        """Add the work of one seed."""
-        for key in (*_near(timed.work), *_far(timed.work)):
-            self._timed[key].append(timed)
-            self._medians.pop(key, None)
+    def add(self, work: Work, seconds: float) -> None:
+        """Add the time of one seed."""
+        self._rates[work.kind].append(seconds / work.units)
+        self._medians.clear()
 
-    def same(self, work: Work) -> bool:
-        """Return whether the same method was timed on the same dataset in bags of the same size."""
-        return next(_near(work)) in self._timed
-
-    def near(self, work: Work) -> float | None:
-        """Return the seconds of some work, from runs of the same method and encoder; None if there are none."""
-        return self._seconds(work, _near(work))
-
-    def far(self, work: Work) -> float | None:
-        """Return the seconds of some work, from runs of its encoder or method or of any; None if there are none."""
-        return self._seconds(work, _far(work))
-
-    def _seconds(self, work: Work, keys: Iterator[tuple[Any, ...]]) -> float | None:
-        key = next((key for key in keys if key in self._timed), None)
-        if key is None:
-            return None
-        known = self._median(key)
-        epochs = min(known.length * work.patience, known.most * work.epochs)
-        return known.rate * work.values * epochs / work.pace
-
-    def _median(self, key: tuple[Any, ...]) -> _Medians:
-        if key not in self._medians:
-            timed = self._timed[key]
-            self._medians[key] = _Medians(
-                median_high(each.work.pace * each.seconds / (each.work.values * each.epochs) for each in timed),
-                median_high(each.epochs / each.work.patience for each in timed),
-                max(math.ceil(each.epochs / each.work.epochs) for each in timed),
-            )
-        return self._medians[key]
-
-
-def _near(work: Work) -> Iterator[tuple[Any, ...]]:
-    """Groups of similar work, the most similar first."""
-    method = work.kind, work.method, work.encoder
-    yield *method, work.bag_size, work.dataset
-    yield *method, work.bag_size
-    yield method
-
-
-def _far(work: Work) -> Iterator[tuple[Any, ...]]:
-    """Groups of less similar work."""
-    yield work.kind, "encoder", work.encoder, None, None, None
-    yield work.kind, "method", work.method, None, None, None
-    yield (work.kind,)
-
-
-def work_of(spec: Mapping[str, Any], size: Size, pace: float = 1.0) -> Work:
-    """Return the training or fit of a seed of a cell with this `spec`."""
-    protocol = spec["protocol"] or {"epochs": 1, "patience": 1}
-    return Work(
-        "training" if spec["protocol"] else "fit",
-        spec["method"],
-        spec["encoder"],
-        spec["dataset"],
-        spec["bag_size"],
-        _values(spec, size) * spec.get("ensemble", 1),
-        protocol["epochs"],
-        protocol["patience"],
-        pace,
-    )
-
-
-def pretraining_of(spec: Mapping[str, Any], size: Size, pace: float = 1.0) -> Work | None:
-    """Return the pretraining of a seed of a cell with this `spec`; None if there is none."""
-    epochs = spec.get("pretraining_params", {}).get("epochs")
-    if spec.get("pretraining", "none") == "none" or not isinstance(epochs, int) or epochs < 1:  # another version's
+    def seconds(self, work: Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
+        """Return the seconds of some work, and their level of similarity, at `most` this one; None if unknown."""
+        for level, properties in enumerate(_LEVELS[: most + 1]):
+            rate = self._level(level).get(properties(work.kind))
+            if rate is not None:
+                return rate * work.units, level
         return None
-    values, tasks = _values(spec, size), spec["pretraining"]
-    return Work("pretraining", tasks, spec["encoder"], spec["dataset"], spec["bag_size"], values, epochs, epochs, pace)
+
+    def relative_to(self, other: Timings, *, fits: bool) -> float:
+        """Return how many times the seconds of `other` this machine takes for fits or for networks; 1 if unknown."""
+        pairs = (
+            (median(rates), other.seconds(Work(kind, 1.0), NEAR))
+            for kind, rates in self._rates.items()
+            if (kind.kind == "fit") == fits
+        )
+        return median([rate / known[0] for rate, known in pairs if known] or [1.0])
+
+    def _level(self, level: int) -> dict[Any, float]:
+        if level not in self._medians:
+            groups: defaultdict[Any, list[float]] = defaultdict(list)
+            for kind, rates in self._rates.items():
+                groups[_LEVELS[level](kind)] += rates
+            self._medians[level] = {properties: median_high(rates) for properties, rates in groups.items()}
+        return self._medians[level]
+
+
+def work_of(spec: Mapping[str, Any], size: Size, speed: float = 1.0) -> Work:
+    """Return the training or fit of a seed of the cell with this `spec`."""
+    protocol = spec["protocol"]
+    epochs = min(protocol["epochs"], _PATIENCES * protocol["patience"]) / speed if protocol else 1.0
+    kind = WorkKind(
+        "training" if protocol else "fit", spec["method"], spec["encoder"], spec["bag_size"], spec["dataset"]
+    )
+    return Work(kind, _values(spec, size) * spec.get("ensemble", 1) * epochs)
+
+
+def pretraining_of(spec: Mapping[str, Any], size: Size, speed: float = 1.0) -> Work | None:
+    """Return the pretraining of a seed of the cell with this `spec`; None if there is none."""
+    epochs = spec.get("pretraining_params", {}).get("epochs")
+    if spec["pretraining"] == "none" or not isinstance(epochs, int) or epochs < 1:  # as in records of other versions
+        return None
+    kind = WorkKind("pretraining", spec["pretraining"], spec["encoder"], spec["bag_size"], spec["dataset"])
+    return Work(kind, _values(spec, size) * epochs / speed)
 
 
 def _values(spec: Mapping[str, Any], size: Size) -> float:
-    """Return rows times columns of a dataset, or of the part of it that fills the bags of a cell."""
+    """Return rows times columns of the data that a cell uses."""
     rows = float(size.rows)
     if spec.get("max_bags") and spec["bag_size"]:
-        rows = min(rows, spec["max_bags"] * spec["bag_size"] / TRAINED)
+        rows = min(rows, spec["max_bags"] * spec["bag_size"] / TRAINING_SHARE)
     return rows * size.columns
 
 
-def timed(record: Record, size_of: SizeOf) -> Iterator[Timed]:
-    """Yield the work that a run has done; nothing for a failed run, which may have ended early."""
+def timed(record: Record, size_of: SizeOf) -> Iterator[tuple[Work, float]]:
+    """Yield the work of a run with its seconds; nothing for a failed run, which may have ended early."""
     spec, times = record["spec"], record["times"]
     if record["status"] != "ok" or not times.get("total"):
         return
@@ -178,15 +151,15 @@ def timed(record: Record, size_of: SizeOf) -> Iterator[Timed]:
     columns = (facts.get("numeric") or 0) + (facts.get("categorical") or 0)
     size = Size(facts["rows"], columns) if facts.get("rows") and columns else size_of(spec["dataset"])
     compiled = bool(hardware.get("compiled")) and hardware.get("device", "cpu") == "cpu"
-    pace = pace_of(spec["encoder"], compiled, spec.get("precision", "float32"))
-    yield Timed(work_of(spec, size, pace), times["total"] + (times.get("data") or 0.0), max(record["epochs"], 1))
-    pretraining = pretraining_of(spec, size, pace)
+    speed = speed_of(spec["encoder"], compiled, spec.get("precision", "float32"))
+    yield work_of(spec, size, speed), times["total"] + (times.get("data") or 0.0)
+    pretraining = pretraining_of(spec, size, speed)
     if pretraining is not None and times.get("pretraining"):
-        yield Timed(pretraining, times["pretraining"], pretraining.epochs)
+        yield pretraining, times["pretraining"]
 
 
 def table_sizes(data_dir: str | None) -> SizeOf:
-    """Return a function that gives the size of a dataset: as declared, else as found on this machine."""
+    """Return a function that returns the size of a dataset, as declared or as loaded from this machine."""
 
     @cache
     def size(name: str) -> Size:
@@ -202,8 +175,8 @@ def table_sizes(data_dir: str | None) -> SizeOf:
     return size
 
 
-def pace_of(encoder: str | None, compiled: bool, precision: str) -> float:
-    """Return the speed of training on a CPU: `PACE`, `PACE_SHALLOW`, or 1 where nothing is compiled."""
+def speed_of(encoder: str | None, compiled: bool, precision: str) -> float:
+    """Return the speed of training on a CPU, relative to an uncompiled encoder in float32."""
     if not compiled or encoder not in ENCODERS.names():
         return 1.0
-    return PACE[precision] if ENCODERS.get(encoder).compiles else PACE_SHALLOW
+    return SPEED[precision] if ENCODERS.get(encoder).compiles else SPEED_SHALLOW

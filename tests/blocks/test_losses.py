@@ -44,13 +44,6 @@ def test_it_is_the_log_of_the_mean_not_the_mean_of_the_logs() -> None:
     assert float(mean_log) == pytest.approx(1.203973, abs=1e-6)
 
 
-def test_no_gradient_where_the_proportions_agree() -> None:
-    logits = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])).requires_grad_()
-    proportion_loss(logits.log_softmax(-1), bags([[True, True]], [[0.5, 0.5]])).backward()
-    assert logits.grad is not None
-    assert float(logits.grad.abs().max()) < 1e-7
-
-
 def test_gradient_of_a_bag_of_identical_rows() -> None:
     logits = torch.tensor([[[0.3, -0.2]] * 4], requires_grad=True)
     proportion_loss(logits.log_softmax(-1), bags([[True] * 4], [[0.25, 0.75]])).backward()
@@ -66,30 +59,6 @@ def test_absent_classes_and_extreme_predictions_stay_finite() -> None:
     assert float(loss.detach()) == pytest.approx(120, rel=1e-5)
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
-
-
-def test_padding_is_as_if_it_were_not_there() -> None:
-    torch.manual_seed(0)
-    long, short = torch.randn(5, 3).log_softmax(-1), torch.randn(2, 3).log_softmax(-1)
-    padded = torch.stack([long, torch.cat([short, torch.full((3, 3), 7.0)])])
-    targets = [[0.2, 0.2, 0.6], [0.5, 0.5, 0.0]]
-    together = proportion_loss(padded, bags([[True] * 5, [True] * 2 + [False] * 3], targets))
-    alone = [
-        proportion_loss(part[None], bags([[True] * len(part)], [target]))
-        for part, target in zip((long, short), targets, strict=True)
-    ]
-    assert float(together) == pytest.approx(float(sum(alone) / 2), abs=1e-6)
-
-
-def test_order_inside_a_bag_and_of_bags_does_not_matter() -> None:
-    torch.manual_seed(1)
-    log_proba = torch.randn(3, 6, 2).log_softmax(-1)
-    targets = [[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]]
-    loss = proportion_loss(log_proba, bags([[True] * 6] * 3, targets))
-    shuffled = proportion_loss(
-        log_proba[[2, 0, 1]][:, torch.randperm(6)], bags([[True] * 6] * 3, [targets[i] for i in (2, 0, 1)])
-    )
-    assert float(loss) == pytest.approx(float(shuffled), abs=1e-6)
 
 
 def test_bag_log_proba_is_the_log_of_the_masked_mean() -> None:
@@ -115,12 +84,6 @@ def test_difference_contrast_of_orthonormal_rows(temperature: float, expected: f
     for both in (True, False):
         loss = difference_contrast(similarity, pairs(0, 1), everything(2), everything(2), both)
         assert float(loss) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("m", [2, 7])
-def test_difference_contrast_of_identical_rows_is_log_m(m: int) -> None:
-    loss = difference_contrast(torch.ones(m, m), pairs(*range(m)), everything(m), everything(m))
-    assert float(loss) == pytest.approx(math.log(m), abs=1e-6)
 
 
 def test_difference_contrast_without_positive_pairs_is_0_and_has_a_gradient() -> None:
@@ -188,13 +151,11 @@ def test_info_nce_is_cross_entropy_in_both_directions_and_ignores_padding() -> N
     assert torch.allclose(info_nce(a, b, torch.arange(6) < 5, 0.7), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(("epoch", "expected"), [(0, 0.0067), (100, 0.108), (150, 0.287), (200, 0.574), (299, 0.99994)])
+@pytest.mark.parametrize(
+    ("epoch", "expected"), [(0, 0.0067), (100, 0.108), (150, 0.287), (200, 0.574), (299, 0.99994), (400, 1.0)]
+)
 def test_ramp_up(epoch: int, expected: float) -> None:
     assert float(ramp_up(torch.tensor(float(epoch)), 300)) == pytest.approx(expected, rel=6e-3)
-
-
-def test_ramp_up_stays_at_1() -> None:
-    assert float(ramp_up(torch.tensor(400.0), 300)) == 1.0
 
 
 def test_every_known_bag_counts_once_whatever_its_size() -> None:

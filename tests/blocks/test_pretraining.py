@@ -40,14 +40,6 @@ def everything(n: int) -> torch.Tensor:
 # -- aggregators -------------------------------------------------------------------------------------------------------
 
 
-def test_a_weighted_sum_of_equal_similarities_is_the_mean() -> None:
-    torch.manual_seed(0)
-    z, aggregator = torch.randn(5, 4), WeightedSum(4)
-    with torch.no_grad():
-        aggregator.scale.zero_()
-    assert torch.allclose(aggregator(z, everything(5)), z.mean(dim=0), atol=1e-6)
-
-
 def test_a_weighted_sum_against_a_loop() -> None:
     torch.manual_seed(0)
     z, aggregator = torch.randn(5, 4), WeightedSum(4)

@@ -113,12 +113,6 @@ def test_bdc_is_the_ramped_sum_of_its_two_losses() -> None:
         assert torch.allclose(method.loss(model, bags, now(epoch)), expected, atol=1e-5)
 
 
-def test_bdc_at_the_start_is_almost_dllp() -> None:
-    weights = bdc().schedules(now(0, 1e9))
-    assert float(weights["lambda"]) == pytest.approx(0.0067, abs=5e-5)
-    assert float(weights["gamma"]) == pytest.approx(0.9933, abs=5e-5)
-
-
 def test_gamma_has_a_floor_and_the_ramp_a_length() -> None:
     weights = bdc(gamma_floor=0.1, ramp=100).schedules(now(99))
     assert float(weights["gamma"]) == pytest.approx(0.1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import assert_same, make_bags, moment
+from small import make_bags, moment
 from torch import Tensor, nn
 
 from llpbench.blocks.gan import Columns, Players, Ranks
@@ -19,8 +19,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Now
 from llpbench.core.model import Model, Network, NoEncoder, Random
 from llpbench.core.ranges import read_params
-from llpbench.data.tasks import build_task
-from llpbench.data.toy import pure_bags, toy_task
+from llpbench.data.toy import toy_task
 from llpbench.methods.llp_gan import (
     LLPGAN,
     GANParams,
@@ -30,7 +29,7 @@ from llpbench.methods.llp_gan import (
     wasserstein,
 )
 from llpbench.training.device import Machine
-from llpbench.training.members import Outcome, Trainee
+from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
@@ -335,36 +334,3 @@ def test_each_player_updates_itself_alone(objective: str) -> None:
         after = pop.train()[0].selected["auc"].weights
         assert torch.equal(after[pop.stack.columns([still])], before[pop.stack.columns([still])])
         assert not torch.equal(after[pop.stack.columns([moving])], before[pop.stack.columns([moving])])
-
-
-def test_members_together_are_members_alone() -> None:
-    """With the objective that is not the default, which `test_conformance.py` looks at."""
-
-    def trained(seeds: list[int]) -> list[Outcome]:
-        method = LLPGAN(GANParams(objective="wgan"))
-        return population(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=1).train()
-
-    together = trained([0, 1])
-    (alone,) = trained([1])
-    assert_same(alone, together[1])
-    apart = together[0].selected["auc"].weights - together[1].selected["auc"].weights
-    assert float(apart.abs().max()) > 1e-2
-
-
-def test_the_other_objective_learns_pure_bags() -> None:
-    """The default learns them, of two and of three classes, in `check`."""
-    classes = 2
-    task = build_task(*pure_bags(classes))
-    method = LLPGAN(GANParams(objective="wgan", learning_rate=2e-3, generator_learning_rate=2e-3))
-    pop = population(method, {0: task}, epochs=1)
-    (outcome,) = pop.train()
-    assert not outcome.failure
-    assert task.test.labels is not None
-    weights = outcome.selected["l1"].weights[None]
-    proba = pop.predict(0, weights, task.test.rows)
-    assert np.isfinite(pop.represent(0, weights, task.test.rows)).all()
-    for label in range(classes):
-        positive = proba[0, task.test.labels == label, label]
-        negative = proba[0, task.test.labels != label, label]
-        auc = (positive[:, None] > negative).mean() + (positive[:, None] == negative).mean() / 2
-        assert auc > 0.95

@@ -9,7 +9,6 @@ import torch
 from small import moment, some_bags, stream
 from torch import Tensor, nn
 
-from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Rows
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.methods.llp_vat import LLPVAT, VATParams
@@ -105,9 +104,3 @@ def test_the_ramp_reaches_its_weight_after_its_part_of_the_steps() -> None:
     assert float(method.schedules(moment(step=40))["w"]) == pytest.approx(0.5)
     assert float(method.schedules(moment(step=90))["w"]) == pytest.approx(0.5)
     assert float(LLPVAT(VATParams(weight=0.5, ramp=0.0)).schedules(moment(step=0))["w"]) == 0.5
-
-
-def test_without_weight_it_is_dllp() -> None:
-    bags, model = some_bags(unequal=True), linear_model([1.0, -2.0, 0.5])
-    loss = LLPVAT(VATParams(weight=0.0)).loss(model, bags, moment(step=5))
-    assert torch.equal(loss, proportion_loss(model.log_proba(bags), bags))

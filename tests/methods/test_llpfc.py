@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 import torch
 from bagged import in_bags, rows_of
-from small import make_bags, moment, no_features, together
+from small import make_bags, moment, no_features
 
-from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Model, Network
-from llpbench.data.tasks import build_task
-from llpbench.data.toy import pure_bags
 from llpbench.methods.llpfc import LLPFC, LLPFCParams, forward_targets, noisy_prior, transition
 
 GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
@@ -88,13 +85,3 @@ def test_rows_of_the_heavier_bag_are_left_out() -> None:
         assert not (targets[:10] == 1).all(axis=1).any()
         shares.append((targets[10:] != 1).any(axis=1).mean())
     assert np.mean(shares) == pytest.approx(1 / 9, abs=0.01)
-
-
-def test_it_learns_pure_bags_of_three_classes_with_a_fitted_prior() -> None:
-    """With a uniform one, `test_conformance.py` sees to it."""
-    task = build_task(*pure_bags(3))
-    method = LLPFC(LLPFCParams(hidden=16, learning_rate=0.003, prior="fit", refresh=5))
-    population = together(method, {0: task}, epochs=10)
-    (outcome,) = population.train()
-    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
-    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95

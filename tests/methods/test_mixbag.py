@@ -9,7 +9,7 @@ import pytest
 import torch
 from small import make_bags, mlp, moment, some_bags, stream
 
-from llpbench.blocks.losses import bag_log_proba, proportion_loss
+from llpbench.blocks.losses import bag_log_proba
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
 from llpbench.methods.mixbag import QUANTILE, MixBag, MixBagParams, some_of, standard_error
@@ -45,24 +45,6 @@ def test_rows_are_drawn_without_replacement_and_never_padding() -> None:
         assert found[2] == 0.0
         seen.add(round(found[1], 3))
     assert seen == {0.3, 0.5, 0.6}
-
-
-def test_without_mixtures_it_is_dllp() -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = MixBag(MixBagParams(hidden=8, probability=0.0))
-    network = method.build(mlp(task), task.schema)
-    found = method.loss(Model(network, stream()), bags, moment())
-    assert torch.allclose(found, proportion_loss(Model(network, stream()).log_proba(bags), bags), atol=1e-5)
-
-
-@pytest.mark.parametrize("known", [(True, False), (False, True)])
-def test_a_suppressed_partner_is_not_mixed_in(known: tuple[bool, bool]) -> None:
-    task = toy_task(0)
-    bags = some_bags()._replace(known=torch.tensor(known))
-    method = MixBag(MixBagParams(hidden=8, probability=1.0))
-    network = method.build(mlp(task), task.schema)
-    found = method.loss(Model(network, stream()), bags, moment())
-    assert torch.allclose(found, proportion_loss(Model(network, stream()).log_proba(bags), bags), atol=1e-5)
 
 
 def test_a_mixture_inside_its_interval_has_no_gradient_and_one_outside_has() -> None:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from bagged import in_bags, rows_of
-from small import assert_same, make_bags, mlp, moment, no_features, some_bags, stream, together
+from small import make_bags, mlp, moment, no_features, some_bags, stream
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.relabelling import in_known_bags, matching_labels
-from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model
-from llpbench.data.tasks import build_task
-from llpbench.data.toy import pure_bags, toy_task
+from llpbench.data.toy import toy_task
 from llpbench.methods.ahil import AHIL, AHILParams, bag_weights, row_weights
 from llpbench.methods.llp_plot import PLOT, PLOTParams, confident_loss, folded_arcsine, symmetric_loss
-from llpbench.training.members import Outcome
 
 
 def test_symmetric_loss_of_a_row() -> None:
@@ -65,17 +61,6 @@ def test_labels_of_a_step_count_only_where_they_are_sure() -> None:
     assert float(found) == pytest.approx(-(math.log(0.97) + math.log(0.7)) / 3, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "method", [PLOT(PLOTParams(hidden=8, variant="online", weight=0.0)), AHIL(AHILParams(hidden=8, weight=0.0))]
-)
-def test_without_labels_it_is_dllp(method: PLOT | AHIL) -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    network = method.build(mlp(task), task.schema)
-    last = method.stages[-1].name
-    found = method.loss(Model(network, stream()), bags, moment(last))
-    assert torch.allclose(found, proportion_loss(Model(network, stream()).log_proba(bags), bags), atol=1e-6)
-
-
 def test_stages_of_variants() -> None:
     names = {
         variant: [stage.name for stage in PLOT(PLOTParams(variant=variant)).stages]
@@ -86,34 +71,6 @@ def test_stages_of_variants() -> None:
         "distil": ["proportions", "distil", "labels"],
         "online": ["proportions"],
     }
-
-
-OPTIONS: list[dict[str, Any]] = [{"mixup": False}, {"variant": "distil"}, {"variant": "online"}]
-"""but the defaults, which `test_conformance.py` tries"""
-
-
-def short(method: PLOT) -> PLOT:
-    """The method with two epochs of distilling."""
-    method.stages = tuple(replace(stage, epochs=2) if stage.epochs else stage for stage in method.stages)
-    return method
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
-    def outcomes(seeds: list[int]) -> list[Outcome]:
-        method = short(PLOT(PLOTParams(hidden=16, learning_rate=0.01, **options)))
-        return together(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
-
-    assert_same(outcomes([1])[0], outcomes([0, 1])[1])
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_every_variant_learns_pure_bags(options: dict[str, Any]) -> None:
-    task = build_task(*pure_bags(3))
-    population = together(short(PLOT(PLOTParams(hidden=16, learning_rate=0.01, **options))), {0: task}, epochs=4)
-    (outcome,) = population.train()
-    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
-    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 
 
 def test_weights_of_four_rows() -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small import assert_same, bags_of, mlp, moment, stream, together
+from small import bags_of, mlp, moment, stream, together
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
-from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
@@ -25,7 +23,6 @@ from llpbench.methods.tabllp_dec import (
     masked_share,
     target_distribution,
 )
-from llpbench.training.members import Outcome
 from llpbench.training.stage import StageRun
 
 SCHEMA = toy_task(0).schema
@@ -141,37 +138,6 @@ def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
     assert torch.equal(clusters.centroids, moved)
     assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
     assert clusters.size[0] > 0.9
-
-
-OPTIONS = [{"warm_up": "none"}, {"warm_up": "dllp", "prior_corrected": True}, {"frequencies": "step"}]
-"""but the defaults, which `test_conformance.py` tries"""
-
-
-def short(method: TabLLPDEC) -> TabLLPDEC:
-    """The method with a warm-up of two epochs."""
-    method.stages = tuple(replace(stage, epochs=2) if stage.epochs else stage for stage in method.stages)
-    return method
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
-    """In bags of different sizes, where padding differs from bag to bag; rounding only."""
-
-    def outcomes(seeds: list[int]) -> list[Outcome]:
-        method = short(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01, **options)))
-        return together(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
-
-    assert_same(outcomes([1])[0], outcomes([0, 1])[1])
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_every_option_learns_pure_bags(options: dict[str, Any]) -> None:
-    task = build_task(*pure_bags(2))
-    method = TabLLPDEC(DECParams(hidden=16, learning_rate=0.01, **options))
-    population = together(method, {0: task}, epochs=4)
-    (outcome,) = population.train()
-    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
-    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 
 
 def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

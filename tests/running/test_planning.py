@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from llpbench.running.obstacles import Obstacle, obstacles
 from llpbench.running.planning import Plan, expand, make_plan
 from llpbench.running.resources import gpu_share
 from llpbench.running.runner import counts
-from llpbench.running.schedule import Deadline, Job, Schedule
+from llpbench.running.schedule import Job, Schedule
 from llpbench.running.settings import resolve
 from llpbench.training.specification import make_cell
 
@@ -290,7 +291,7 @@ def test_thousands_of_lines_are_planned_over(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines))
     records = read(path).records
     plan = make_plan(cells, tuple(range(11)), records)
-    estimate = make_estimator(records.values(), Environment(), gpu=False, kept=True).total(plan.jobs)
+    estimate = make_estimator(records.values(), Environment(), gpu=False, pretrained=True).total(plan.jobs)
     assert len(plan.jobs) == 200
     assert estimate.seconds == pytest.approx(200.0)
 
@@ -339,14 +340,14 @@ def test_the_cheapest_starts_first_even_if_it_is_not_cheap() -> None:
 
 
 def test_jobs_that_would_end_too_late_are_left() -> None:
-    schedule = Schedule(jobs(1, 100, 10_000), lambda job: float(job.cell.bag_size), Deadline.after(200))
+    schedule = Schedule(jobs(1, 100, 10_000), lambda job: float(job.cell.bag_size), time.monotonic() + 200)
     assert drain(schedule) == [1, 100]
     assert [job.cell.bag_size for job in schedule.left] == [10_000]
 
 
 def test_a_job_that_may_end_in_time_is_started() -> None:
     schedule = Schedule(
-        jobs(500, 900), lambda job: job.cell.bag_size, Deadline.after(200), lambda job: job.cell.bag_size / 4
+        jobs(500, 900), lambda job: job.cell.bag_size, time.monotonic() + 200, lambda job: job.cell.bag_size / 4
     )
     assert drain(schedule) == [500]
     assert [job.cell.bag_size for job in schedule.left] == [900]
@@ -354,7 +355,7 @@ def test_a_job_that_may_end_in_time_is_started() -> None:
 
 def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
     known = {"seconds": 1.0}
-    schedule = Schedule(jobs(1, 2, 3), lambda _: known["seconds"], Deadline.after(200))
+    schedule = Schedule(jobs(1, 2, 3), lambda _: known["seconds"], time.monotonic() + 200)
     assert schedule.next() is not None
     known["seconds"] = 1000.0
     assert drain(schedule) == []
@@ -362,7 +363,7 @@ def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
 
 
 def test_nothing_starts_when_time_is_over() -> None:
-    schedule = Schedule(jobs(1, 2), lambda _: 1.0, Deadline.after(1e-9))
+    schedule = Schedule(jobs(1, 2), lambda _: 1.0, time.monotonic())
     assert drain(schedule) == []
     assert len(schedule.left) == 2
 

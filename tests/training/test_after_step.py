@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 import torch
@@ -142,32 +142,20 @@ def test_a_parameter_may_be_a_single_number() -> None:
     assert run.theta.detach()[:, pop.stack.place("scale")].tolist() == [[8 / 2**8]] * 2
 
 
-def test_a_name_that_is_not_there_is_a_clear_error() -> None:
-    class Mistaken(DLLP):
-        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
-            del now
-            return {"haed.0.bias": weights["head.0.bias"]}
-
-    place = r"after_step \(test_after_step\.py:\d+\) must"
-    with pytest.raises(HookError, match=place + r" name what the network has, .*'haed\.0\.bias'\. Did .*head\.0\.bias"):
-        trained(Mistaken(MethodParams(hidden=16, learning_rate=0.01)), [0])
-
-
-def test_after_step_that_returns_nothing_is_reported_with_its_place() -> None:
-    class Silent(DLLP):
-        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:  # type: ignore[return]
-            del weights, now
-
-    with pytest.raises(HookError, match=r"after_step \(test_after_step\.py:\d+\) must return .*got NoneType"):
-        trained(Silent(MethodParams(hidden=16, learning_rate=0.01)), [0])
-
-
-def test_a_phase_of_unknown_modules_comes_with_the_known_ones() -> None:
-    class Lost(DLLP):
-        phases = (Phase("train", modules=("haed.",)),)
-
-    with pytest.raises(HookError, match=r"phases \(test_after_step\.py\) .*'haed\.'\. There are: encoder, head\."):
-        trained(Lost(MethodParams(hidden=16, learning_rate=0.01)), [0])
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (
+            {"after_step": lambda _, weights, __: {"haed.0.bias": weights["head.0.bias"]}},
+            r"after_step \(test_after_step\.py:\d+\) must name .*'haed\.0\.bias'\. Did .*head\.0\.bias",
+        ),
+        ({"after_step": lambda *_: None}, r"after_step \(test_after_step\.py:\d+\) must return .*got NoneType"),
+        ({"phases": (Phase("train", modules=("haed.",)),)}, r"phases .*'haed\.'\. There are: encoder, head\."),
+    ],
+)
+def test_names_that_are_not_there_and_no_result_are_clear_errors(own: dict[str, Any], told: str) -> None:
+    with pytest.raises(HookError, match=told):
+        trained(type("Mistaken", (DLLP,), own)(MethodParams(hidden=16, learning_rate=0.01)), [0])
 
 
 def test_whole_numbers_are_no_weights_and_no_fraction_is_written_into_them() -> None:

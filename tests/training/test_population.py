@@ -12,7 +12,7 @@ from small import assert_same, bags_of, mlp, population, together, trained
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Bags, Rows, Schema, Task
+from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.cell import Epoch, Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, MethodParams, Now
@@ -253,9 +253,3 @@ def test_a_compiled_population_trains_as_an_eager_one() -> None:
     compiled = trained(method, [0, 1], encoder=Numbers, epochs=2, machine=Machine(compiled=True))
     for one, other in zip(eager, compiled, strict=True):
         assert torch.allclose(weights(one), weights(other), atol=1e-4)
-
-
-def test_a_schema_says_what_a_network_may_know() -> None:
-    schema = toy_task(0).schema
-    assert schema == Schema(3, (5, 4), 2, schema.prior, 32)
-    assert sum(schema.prior) == pytest.approx(1)

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 import torch
 from small import assert_same, population, together, trained
-from torch import Tensor
 
-from llpbench.core.bags import BaggedRows, Bags, IntArray, Task
+from llpbench.core.bags import BaggedRows, IntArray, Task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
+from llpbench.core.method import Method, MethodParams
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split
 from llpbench.data.tasks import build_task
@@ -165,25 +163,6 @@ def test_members_whose_buckets_differ_cannot_train_together() -> None:
     assert (sum(other), len(other)) == (sum(SKEWED), len(SKEWED))
     with pytest.raises(LLPBenchError, match="same shape"):
         together(DLLP(SMALL), {0: skewed_task(0), 1: skewed_task(1, other)})
-
-
-class Counting(DLLP):
-    """Writes down the sizes that it meets."""
-
-    stackable = False
-    seen: list[int]
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        self.seen += bags.mask.sum(dim=1).tolist()
-        return super().loss(model, bags, now)
-
-
-def test_every_bag_comes_once_an_epoch_whatever_its_size() -> None:
-    method = Counting(SMALL)
-    method.seen = []
-    sizes: list[int] = SKEWED[:-1]  # an even number: no gap
-    together(method, {0: skewed_task(sizes=sizes)}, epochs=1).train()
-    assert sorted(method.seen) == sorted(sizes)
 
 
 def test_it_learns_from_skewed_bags() -> None:
