@@ -70,7 +70,7 @@ def _applying(command: Any) -> Any:
         if any(is_among(out, each) for each in (rows, bags) if each is not None):
             raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
         if bags is None and any(columns.values()):
-            raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add it.")
+            raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
         read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
         people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
         given = [flag for flag, column in people.items() if column is not None]
@@ -88,8 +88,17 @@ _APPLYING_OPTIONS = (
     click.argument("model", type=_PATH),
     click.argument("rows", type=_PATH),
     bag_options(required=False),
-    click.option("--bags", type=_PATH, metavar="FILE", help="For whole bags: table of bags that fit has not seen."),
-    click.option("--repeat-column", metavar="NAME", help="Column of ROWS: how many people a row stands for."),
+    click.option(
+        "--bags",
+        type=_PATH,
+        metavar="FILE",
+        help="Table with counts of bags that were not in llpbench fit (for whole bags).",
+    ),
+    click.option(
+        "--repeat-column",
+        metavar="NAME",
+        help="Column of ROWS with whole numbers: repeat each row as often, once per person.",
+    ),
     click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
     format_options,
@@ -169,8 +178,10 @@ def _in_batches(model: Path, rows: Path, bag_column: tuple[str, ...], formats: F
     ),
 )
 @_applying
-@click.option("--whole-bags", is_flag=True, help="ROWS are whole bags; predictions add up to their counts.")
-@click.option("--interval", is_flag=True, help="Add an interval of 95 % of each probability (bag-gp only).")
+@click.option(
+    "--whole-bags", is_flag=True, help="ROWS contains whole bags; make predictions add up to the counts of bags."
+)
+@click.option("--interval", is_flag=True, help="Add a 95 % interval of each probability (bag-gp only).")
 @out_of_core_option
 def predict(
     read: Callable[[], _Given],
@@ -186,22 +197,25 @@ def predict(
 ) -> int:
     """Predict rows with a model of llpbench fit.
 
-    With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are not
-    features, the column `prediction`, and the probability of each class. --interval adds the ends of a 95 % interval
-    of each probability, and the standard error of its logit. --weight-column adds the expected number of people of
-    each class. In a .csv, an apostrophe protects text that a spreadsheet would read as a formula.
+    With --bag-column, predictions also use the counts of the row's bag. The result has the columns of ROWS that are
+    not features, the column `prediction`, and the probability of each class. --interval adds the ends of a 95 %
+    interval of each probability, and the standard error of its logit. --weight-column adds the expected number of
+    people of each class. In a .csv, texts that a spreadsheet would read as a formula begin with an apostrophe.
     """
     from llpbench.owndata.row_files import write_rows
 
     if whole_bags and not bag_column:
-        raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
+        raise LLPBenchError("--whole-bags needs the bag of each row. Add --bag-column.")
     if people and not whole_bags:
         raise LLPBenchError(
-            f"{people[0]} needs --whole-bags: all people of a row get the same prediction. Add --whole-bags, "
-            f"or leave {people[0]} out."
+            f"{people[0]} needs --whole-bags, because otherwise all people of a row get the same prediction. Add "
+            f"--whole-bags, or leave {people[0]} out."
         )
     if bags is not None and not whole_bags:
-        raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
+        raise LLPBenchError(
+            "--bags needs --whole-bags. Add --whole-bags. For new rows of bags that were in llpbench fit, use "
+            "--bag-column without --bags."
+        )
     if interval and bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
     if is_large(out_of_core, rows, not (whole_bags or interval)):
@@ -253,9 +267,19 @@ def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, 
     ),
 )
 @_applying
-@click.option("--by", required=True, multiple=True, metavar="NAMES", help="Columns of ROWS that make the groups.")
 @click.option(
-    "--refits", default=20, show_default=True, metavar="N", help="Refits for intervals, except with auto and bag-gp."
+    "--by",
+    required=True,
+    multiple=True,
+    metavar="NAMES",
+    help="Columns of ROWS; each combination of their values is a group.",
+)
+@click.option(
+    "--refits",
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Number of refits for intervals (not used by auto and bag-gp).",
 )
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
@@ -273,9 +297,10 @@ def estimate(
 ) -> int:
     """Estimate counts and shares of groups, in all bags and in each, with intervals.
 
-    ROWS are whole bags: those of llpbench fit, or those of --bags. The file has a line for each group and class in all
-    bags (the bag is "all"), then one for each bag, group and class. `count` and `share` are the estimates, _lower and
-    _upper the ends of their 95 % intervals. The counts of bags allow no values outside _min and _max.
+    ROWS contains whole bags: the bags of llpbench fit, or the bags of --bags. The result first has a line for each
+    group and class in all bags (the bag is "all"), then a line for each bag, group and class. `count` and `share` are
+    estimates. Columns with _lower and _upper are the ends of 95 % intervals. The counts of bags allow no values
+    outside _min and _max.
     """
     import pandas as pd
 
@@ -284,9 +309,11 @@ def estimate(
 
     del bags, people
     if not bag_column:
-        raise LLPBenchError("estimate needs --bag-column, the column with the bag of each row.")
+        raise LLPBenchError("estimate needs the bag of each row. Add --bag-column.")
     if label is not None and plot is None:
-        raise LLPBenchError(f"--class {label!r} needs --plot: the file has all classes. Add --plot or leave it out.")
+        raise LLPBenchError(
+            f"--class {label!r} needs --plot, because the file has all classes. Add --plot or leave --class out."
+        )
     if plot is not None:
         check_plot(plot, "--plot")
     given = read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -20,30 +21,39 @@ _FLAGS = {
     "time=": "--time-column",
     "with choose": "with llpbench choose",
     "method='bag-gp'": "--method bag-gp in llpbench fit",
-    "as counts= with as_shares=True": "by --counts with --as-shares",
+    "as counts= with as_shares=True": "in --counts with --as-shares",
     "sampled=True": "--sampled",
     "as_shares=True": "--as-shares",
-    "shares as proportions=": "shares by --proportions",
+    "shares as proportions=": "shares in --proportions",
+    "are suppressed, give NaN": "are suppressed, add a line with empty values",
+    "Give NaN for unknown values": "Leave unknown values empty",
     "noise=": "--noise",
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",
     "sizes=": "--size-column",
     "counts= or proportions= of all bags": "--bags, a table of them all",
     "counts= of these": "--bags, a table of these",
-    "there is predict_proba(X, bags)": "leave --whole-bags out",
+    "use predict_proba(X, bags)": "leave --whole-bags out",
 }
 """Arguments of `LLPClassifier` in messages, and the flags that replace them."""
+_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[)")
+"""The argument X, or a quoted text, which may contain an X of the user."""
 
 
 @contextlib.contextmanager
 def told_in_flags() -> Iterator[None]:
+    """Replace arguments of `LLPClassifier` in errors by the names of the shell."""
     try:
         yield
     except LLPBenchError as error:
-        told = str(error)
-        for argument, flag in _FLAGS.items():
-            told = told.replace(argument, flag)
-        raise type(error)(told) from error
+        raise type(error)(in_flags(str(error))) from error
+
+
+def in_flags(message: str) -> str:
+    """Return a message with flags instead of arguments of `LLPClassifier`, and ROWS instead of X."""
+    for argument, flag in _FLAGS.items():
+        message = message.replace(argument, flag)
+    return _X.sub(lambda found: "ROWS" if found[0] == "X" else found[0], message)
 
 
 _BAG_OPTIONS = (
@@ -51,21 +61,21 @@ _BAG_OPTIONS = (
         "--counts",
         multiple=True,
         metavar="NAMES",
-        help="Columns of BAGS with the counts of each class, in any order, or of the positive class.",
+        help="Columns of BAGS with counts: one column per class (any order), or one for the positive class.",
     ),
     click.option(
-        "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions instead of counts."
+        "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions, instead of --counts."
     ),
     click.option(
         "--class-column",
         metavar="NAME",
-        help="Column of BAGS with the class (one line for each bag and class).",
+        help="Column of BAGS with the class, if BAGS has one line for each bag and class.",
     ),
     click.option(
         "--suppressed",
         multiple=True,
         metavar="MARKS",
-        help="Marks of suppressed numbers in BAGS: '*,<5'.",
+        help="Marks of suppressed numbers in BAGS, such as '*,<5'.",
     ),
 )
 """Options that name columns of a table of bags."""
@@ -99,7 +109,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
             required=required,
             multiple=True,
             metavar="NAME[+NAME]",
-            help="Columns of both files that name the bag.",
+            help="Column of ROWS and BAGS that names the bag; join several with +.",
         )(decorated)
 
     return decorate
@@ -142,7 +152,7 @@ def warnings_as_lines() -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
             if issubclass(category, lines):
-                echo(f"llpbench: warning: {message}", err=True)
+                echo(f"llpbench: warning: {in_flags(str(message))}", err=True)
             else:
                 usual(message, category, *where, **others)
 
@@ -169,6 +179,6 @@ def key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
     names = split_names(given, known, "+")
     if not names:
         raise LLPBenchError(
-            f"--bag-column {''.join(given)!r} must name a column. Give the one with the bag of each row."
+            f"--bag-column must name a column, got {''.join(given)!r}. Give the column with the bag of each row."
         )
     return names

@@ -96,7 +96,7 @@ def _fail(message: str) -> int:
 def cli() -> None:
     """Benchmark and toolkit for learning from label proportions (LLP) on tables.
 
-    `llpbench run` without options compares the 21 methods of the default set on Adult in minutes.
+    `llpbench run` without options compares the 21 default methods on Adult in minutes.
     """
 
 
@@ -120,10 +120,10 @@ cli.add_command(restamp)
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 @all_boards_option
 def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
-    """Run what is missing and write the leaderboards.
+    """Run missing cells and write the leaderboards.
 
-    Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. A repeated command
-    continues where it stopped.
+    Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
+    interrupted, run it again to continue.
     """
     settings = _settings(preset, config, flags)
     if dry_run:
@@ -202,9 +202,9 @@ LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "p
 @click.argument("method", required=False)
 @plugin_option
 def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
-    """List methods, datasets, suites, studies and the like.
+    """List methods, datasets, suites, studies, baggings, encoders or hyperparameters.
 
-    Without an argument, show how many there are of each. params METHOD lists hyperparameters.
+    Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
     """
     from llpbench.cli.console_tables import params_table, registry_table, show, studies_table, suites_table
     from llpbench.core.registry import REGISTRIES
@@ -220,7 +220,9 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
         return 0
     load_plugins(plugin)
     if (what == "params") != (method is not None):
-        raise LLPBenchError("only list params takes the name of a method. Write: llpbench list params dllp.")
+        raise LLPBenchError(
+            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
+        )
     if what == "studies":
         show(studies_table(_select_studies("all")))
         return 0
@@ -248,7 +250,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
 def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     """Check the contract of a method, encoder, bagging or dataset.
 
-    Give a name or a file. Everything except datasets is checked on toy data, in seconds.
+    The argument is a name or a file. Everything except datasets is checked on toy data, in seconds.
     """
     load_plugins(plugin)
     from llpbench.cli.console_tables import show, verdicts_table
@@ -302,7 +304,7 @@ def report(
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
-        raise LLPBenchError("--plots and --no-plots do not go together. Leave one out.")
+        raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
     wanted = select_formats(formats)
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
@@ -332,7 +334,9 @@ def report(
 @cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'results/shards/*' --out results"))
 @click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
-@click.option("--prefer", type=click.Choice(["newest", "first"]), help="Which of different results of a run to keep.")
+@click.option(
+    "--prefer", type=click.Choice(["newest", "first"]), help="Which result to keep if several results of a run differ."
+)
 def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
     """Join journals into the journal of --out.
 
@@ -367,7 +371,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool) -> int:
     """Compare your results with published ones.
 
-    Shows the ranks of your methods first, then your methods on the published board.
+    First shows the rank of each of your methods among the published ones, then the published board with your methods.
     """
     from rich.console import Console
 

@@ -63,7 +63,7 @@ def run_options(command: Command) -> Command:
             )
         command = decorate(command)
     command = click.option("--config", metavar="FILE", help="TOML file with the same names as the options.")(command)
-    text = f"Defaults of all other options: {' or '.join(PRESETS)}.{_default(DEFAULT_PRESET)}"
+    text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{_default(DEFAULT_PRESET)}"
     return click.option("--preset", metavar="NAME", help=text)(command)
 
 
@@ -85,7 +85,7 @@ journal_option = click.option(
     multiple=True,
     type=AnyPath(),
     metavar="PATH",
-    help="Journal, its folder, published, core or natural; may be repeated. [default: OUT]",
+    help="Journal (a file or folder), or published, core or natural; may be repeated. [default: OUT]",
 )
 all_boards_option = click.option("--all-boards", is_flag=True, help="Print every board, not only the first.")
 out_option = click.option(

@@ -38,38 +38,38 @@ _LEARNING_OPTIONS = (
     ),
     bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
-    click.option("--size-column", metavar="NAME", help="Column of BAGS with the rows of a whole bag."),
+    click.option("--size-column", metavar="NAME", help="Column of BAGS with the number of rows of the whole bag."),
     click.option(
         "--classes",
         multiple=True,
         metavar="NAMES",
-        help="Names of the classes, in the order of columns.",
+        help="Names of the classes, in the order of the columns of counts.",
     ),
-    click.option("--sampled", is_flag=True, help="ROWS are a sample of each bag."),
+    click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
         "--as-shares",
         is_flag=True,
-        help="Counts are of other people than ROWS or in other units: use shares.",
+        help="Use only the shares of counts, which are about other people than ROWS or in other units.",
     ),
     click.option(
         "--repeat-column",
         metavar="NAME",
-        help="Column of ROWS: how many people a row stands for.",
+        help="Column of ROWS with whole numbers: repeat each row as often, once per person.",
     ),
     click.option(
         "--weight-column",
         metavar="NAME",
-        help="Column of ROWS with weights: how many people a row stands for.",
+        help="Column of ROWS with the number of people that a row stands for; may be a fraction.",
     ),
     click.option(
         "--label-column",
         metavar="NAME",
-        help="Column of ROWS with known classes of some rows, empty in others.",
+        help="Column of ROWS with the known class of some rows, empty in other rows.",
     ),
     click.option(
         "--time-column",
         metavar="NAME",
-        help="Column of BAGS or ROWS with the time of a bag (number or date): hold out later bags.",
+        help="Column of BAGS or ROWS with the time of a bag (number or date). The latest bags are then held out.",
     ),
     click.option(
         "--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count. [default: 0]"
@@ -85,12 +85,12 @@ _LEARNING_OPTIONS = (
         "--leave-out",
         multiple=True,
         metavar="NAMES",
-        help="Columns of ROWS that are not features.",
+        help="Columns of ROWS that are not used as features.",
     ),
     click.option(
         "--keep-key",
         is_flag=True,
-        help="Use the columns that name bags as features, too.",
+        help="Also use the columns that name bags as features.",
     ),
     click.option(
         "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
@@ -98,9 +98,9 @@ _LEARNING_OPTIONS = (
     click.option(
         "--drop-unmatched",
         is_flag=True,
-        help="Drop rows without a bag, bags without rows and other classes.",
+        help="Drop rows without a bag in BAGS, bags without rows, and classes that --classes does not name.",
     ),
-    click.option("--suppress-impossible", is_flag=True, help="Treat inconsistent counts as missing."),
+    click.option("--suppress-impossible", is_flag=True, help="Treat counts that do not fit their rows as missing."),
     format_options,
     plugin_option,
 )
@@ -149,7 +149,7 @@ def _learning(command: Any) -> Any:
 
         load_plugins(plugin)
         if [rows, *bags].count(Path("-")) > 1:
-            raise LLPBenchError("ROWS and --bags must not both be standard input, got - twice.")
+            raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, others)
@@ -161,7 +161,7 @@ def _learning(command: Any) -> Any:
             "--time-column": time_column,
         }
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
-            raise LLPBenchError(f"{told} and --out-of-core do not go together. Leave one out.")
+            raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
         decimals = frame.attrs["decimals"]
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
@@ -213,7 +213,7 @@ def _learning(command: Any) -> Any:
         if len(groupings) > 1:
             if large is not None or time_column is not None:
                 told = "--out-of-core" if large is not None else "--time-column"
-                raise LLPBenchError(f"several --bags and {told} do not go together. Leave one of them out.")
+                raise LLPBenchError(f"several --bags and {told} cannot be combined. Leave one of them out.")
             given["bags"] = keys_of_row
             given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
         if large is not None:
@@ -261,12 +261,18 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @out_of_core_option
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a hyperparameter; may be repeated.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a hyperparameter of the method; may be repeated.",
+)
 @click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Encoder of a network.")
 @click.option(
     "--numbers",
     metavar="NAME",
-    help="Scaling of numbers: z, scores (normal scores) or robust.",
+    help="Scaling of numbers: z, scores (normal scores) or robust. [default: depends on the method]",
 )
 @click.option(
     "--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of a network's encoder."
@@ -277,7 +283,7 @@ def _warn_of(doubts: Doubts | None) -> None:
     show_default=True,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Models that are averaged.",
+    help="Number of models that are averaged.",
 )
 def fit(
     rows: Path,
@@ -294,8 +300,8 @@ def fit(
 ) -> int:
     """Learn from rows in bags with known counts.
 
-    No labels are needed. ROWS is a .csv, .tsv, .xlsx or .parquet file (also compressed), a folder, a quoted
-    pattern, or - for standard input.
+    No labels are needed. ROWS and BAGS are .csv, .tsv, .xlsx or .parquet files (also compressed). Each may also be
+    a folder, a quoted pattern, or - for standard input.
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO
@@ -321,9 +327,9 @@ def fit(
     _warn_of(model.doubts_)
     left = model.left_out_
     if left["rows"] or left["bags"]:
-        echo(f"left out: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
+        echo(f"dropped: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
     if left["suppressed"]:
-        echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in the table")
+        echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in BAGS")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} with counts that do not fit their rows")
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
@@ -348,13 +354,13 @@ def fit(
     ),
 )
 @_learning
-@click.option("--methods", metavar="NAMES", help="Methods to compare: auto,bag-gp,dllp. [default: six]")
-@click.option("--folds", default=5, show_default=True, metavar="N", help="Parts that bags are split into.")
+@click.option("--methods", metavar="NAMES", help="Methods to compare, such as auto,bag-gp,dllp. [default: six methods]")
+@click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
     "--repeats",
     type=int,
     metavar="N",
-    help="Random splits into parts. [default: 2; with --time-column 1]",
+    help="Number of random splits into parts. [default: 2; with --time-column 1]",
 )
 @click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Folder of the page.")
 def choose(
@@ -369,8 +375,8 @@ def choose(
 ) -> int:
     """Compare methods on your own bags and recommend one.
 
-    Bags are held out in turn; no labels are needed. ROWS are files as in llpbench fit. Writes a page, tables (CSV)
-    and plots.
+    Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. The command writes a
+    page, tables (CSV) and plots.
     """
     from rich.console import Console
 

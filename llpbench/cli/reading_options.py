@@ -21,15 +21,15 @@ _ONCE = ("--size-column", "--class-column", "--time-column")
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 _FORMAT_OPTIONS = (
-    click.option("--separator", multiple=True, metavar="MARK", help="Separator of values: ';', tab, '|'."),
-    click.option("--decimal", multiple=True, metavar="MARK", help="Decimal mark: '.' or ','."),
-    click.option("--encoding", multiple=True, metavar="NAME", help="Encoding of text: cp1252, utf-16."),
-    click.option("--skip-rows", multiple=True, metavar="N", help="Lines before the header."),
+    click.option("--separator", multiple=True, metavar="MARK", help="Separator of values, such as ';', tab or '|'."),
+    click.option("--decimal", multiple=True, metavar="MARK", help="Decimal mark, '.' or ','."),
+    click.option("--encoding", multiple=True, metavar="NAME", help="Encoding of text, such as cp1252 or utf-16."),
+    click.option("--skip-rows", multiple=True, metavar="N", help="Number of lines before the header."),
     click.option(
         "--missing",
         multiple=True,
         metavar="MARKS",
-        help="Marks of missing values in ROWS: '-,.', '\"1,000+\"'.",
+        help="Marks of missing values in ROWS, such as '-,.'; put a mark with a comma in double quotes.",
     ),
 )
 
@@ -107,7 +107,9 @@ def _by_role(given: Sequence[str], flag: str) -> dict[str, str]:
         value = value if len(roles) == 1 else text
         for each in roles:
             if each in found:
-                raise LLPBenchError(f"{flag} must be given once for {each.upper()}, got {found[each]!r} and {value!r}.")
+                raise LLPBenchError(
+                    f"{flag} must be given once for {each.upper()}, got {found[each]!r} and {value!r}. Leave one out."
+                )
             found[each] = value
     return found
 

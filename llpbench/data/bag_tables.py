@@ -229,9 +229,7 @@ class BagTable:
             faults.insert(0, self._other_sums(labels, given, values, unit, noise, hint))
         for off, told in faults:
             if off.any() and not suppress:
-                raise LLPBenchError(
-                    told(int(np.flatnonzero(off)[0]), f"so in {int(off.sum()):,} of {plural(len(off), 'bag')}")
-                )
+                raise LLPBenchError(told(int(np.flatnonzero(off)[0]), _how_many(int(off.sum()), len(off))))
             values[off] = np.nan
         if self.is_counts and not sampled:
             return values
@@ -256,7 +254,7 @@ class BagTable:
         if sampled and self.is_counts:
             if values.shape[1] == 1:
                 raise LLPBenchError(
-                    "counts of one class do not tell how many rows a whole bag has, and X holds only a sample. "
+                    "counts of one class do not show how many rows a whole bag has, and X contains only a sample. "
                     "Give sizes= of the bags, or the counts of both classes."
                 )
             return np.asarray(np.nan_to_num(values.sum(axis=1)))
@@ -276,33 +274,37 @@ class BagTable:
 
         def told(first: int, so: str) -> str:
             listed = ", ".join(f"{value:g}" for value in given[first])
-            listed += f" (in all {total[first]:g})" if given.shape[1] > 1 else " (of one class)"
-            must = "add up to 1" if given.shape[1] > 1 else "lie between 0 and 1"
-            meant, advice = f"they must {must}", "Give shares between 0 and 1, percents divided by 100"
-            if self.is_counts and not noise and given.shape[1] > 1 and (values[first] < 0).any():
-                meant, advice = "they must not be negative", "Correct them"
+            bag, sums = f"bag {labels.names[first]!r}", given.shape[1] > 1
+            says = f"{bag} has the {self.what} {listed}, which add up to {total[first]:g}"
+            says = says if sums else f"{bag} has the {self.what[:-1]} {listed} of one class"
+            meant = f"must {'add up to 1' if sums else 'lie between 0 and 1'}"
+            advice = "Give shares between 0 and 1, and divide percentages by 100."
+            if self.is_counts and not noise and sums and (values[first] < 0).any():
+                meant, advice = "must not be negative", "Correct them."
             elif self.is_counts and self.at_fit and not hint and (known := self._advice_if_misread(values, unit)):
-                return f"the counts of bag {labels.names[first]!r} are {listed}; {so}. {known}."
+                return f"{says}. {so} {known}."
             elif self.is_counts:
-                meant = f"it has {plural(round(unit[first]), 'row')}"
+                has = f"has {plural(round(unit[first]), 'row')}"
                 if labels.weights is not None:
-                    meant = f"its weights add up to {unit[first]:,.10g}"
-                advice = self._counts_advice(values, unit, hint) if self.at_fit else "Give whole bags"
-            elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and given.shape[1] > 1 and self.at_fit:
-                advice = "Divide percents by 100, or give percents as counts= with as_shares=True"
-                return f"the proportions of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {advice}."
-            elif given.shape[1] > 1 and total[first] < unit[first] and (values[first] >= 0).all():
-                advice = "Give a further class for the rest, which add up to 1"
-            others = (
-                ", noise= where noise was added, or impossible='suppress'"
-                if self.at_fit
-                else ", or NaN where they are unknown"
-            )
-            if noise and self.at_fit:
-                others = ", a larger noise= if more was added, or impossible='suppress'"
-            return f"the {self.what} of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {advice}{others}."
+                    has = f"has rows with a total weight of {unit[first]:,.10g}"
+                sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
+                advice = self._counts_advice(values, unit, hint) + "." if self.at_fit else "Give whole bags."
+                return f"{bag} {has}, but {sum_}. {so} {advice} {self._other_ways(noise)}"
+            elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and sums and self.at_fit:
+                advice = "Divide percentages by 100, or give percentages as counts= with as_shares=True."
+                return f"{says}, but proportions {meant}. {so} {advice}"
+            elif sums and total[first] < unit[first] and (values[first] >= 0).all():
+                advice = "Add a class for the rest."
+            return f"{says}, but {self.what} {meant}. {so} {advice} {self._other_ways(noise)}"
 
         return beyond | (np.abs(total - unit) > slack), told
+
+    def _other_ways(self, noise: float) -> str:
+        """Return advice that holds for any impossible value."""
+        if not self.at_fit:
+            return "Give NaN for unknown values."
+        more = "If more noise was added, use a larger noise=." if noise else "If noise was added, use noise=."
+        return f"{more} To ignore these bags, use impossible='suppress'."
 
     def _counts_advice(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
         """Return advice for counts that do not add up to the rows of their bags."""
@@ -311,18 +313,18 @@ class BagTable:
         total = values.sum(axis=1)
         known = np.isfinite(total) & (np.abs(total - unit) > 1e-6 * unit)
         if values.shape[1] == 2 and (total[np.isfinite(total)] == unit[np.isfinite(total)]).all():  # of one class
-            return "Give sampled=True and sizes= if X holds some rows only"
+            return "If X is only a sample of the rows, use sampled=True and sizes="
         ratio = np.median(total[known] / unit[known]) if known.any() else 1.0
         if 0 < ratio < 0.01:
-            return "Give as_shares=True if counts are in other units, such as thousands"
+            return "If counts are in other units, such as thousands, use as_shares=True"
         if (total[known] < unit[known]).all():
             return (
-                "Fewer are counted than there are rows. Give a further class for the rest, or as_shares=True if those "
-                "counted are like everybody else"
+                "There are more rows than counted people. Add a class for the other people, or use as_shares=True if "
+                "they are like the counted ones"
             )
         if (total[known] > unit[known]).all():
-            return "Give sampled=True if X holds some rows only"
-        return "Give as_shares=True if others are counted than X holds"
+            return "If X is only a sample of the rows, use sampled=True"
+        return "If the counts are about other people than the rows of X, use as_shares=True"
 
     def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:
         """Return the advice for counts that are shares or percents, or that have a class too many; "" otherwise."""
@@ -331,13 +333,13 @@ class BagTable:
         total = values.sum(axis=1)
         for whole, advice in (
             (1, "Give shares as proportions="),
-            (100, "Give percents as counts= with as_shares=True"),
+            (100, "Give percentages as counts= with as_shares=True"),
         ):
             if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
-                return f"They add up to {whole} in every bag. {advice}"
+                return f"Counts add up to {whole} in every bag. {advice}"
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
-                return f"Without {column!r} they add up to the rows. Leave this class out"
+                return f"Without {column!r} the counts add up to the rows. Leave this class out"
         return ""
 
     def _other_sizes(
@@ -348,25 +350,25 @@ class BagTable:
         known = ~np.isnan(values).any(axis=1)
 
         def told(first: int, so: str) -> str:
-            has = (
-                f"bag {labels.names[first]!r} has {whole[first]:,.10g} by its {self._said}, "
-                f"{'X has' if labels.weights is None else 'weights are'} {rows[first]:,.10g} of them"
-            )
-            if hint:
-                return f"{has}; {so}. {hint}, or impossible='suppress'."
+            said = "its size is" if self.sizes is not None else "its counts add up to"
+            has = f"X has {plural(int(rows[first]), 'row')} of it"
+            if labels.weights is not None:
+                has = f"its rows in X have a total weight of {rows[first]:,.10g}"
+            advice = "If X is only a sample of the rows, use sampled=True"
             if sampled or rows[first] > whole[first]:
-                return (
-                    f"{has}; {so}. A bag has no more rows than that. Give as_shares=True if others are counted than X "
-                    "holds, or impossible='suppress'."
-                )
-            return f"{has}; {so}. Give sampled=True if X holds some rows only, or impossible='suppress'."
+                advice = "If the counts are about other people than the rows of X, use as_shares=True"
+            return (
+                f"bag {labels.names[first]!r}: {said} {whole[first]:,.10g}, but {has}. {so} {hint or advice}. To "
+                "ignore these bags, use impossible='suppress'."
+            )
 
         slack = 1e-6 * whole + labels.rounding(whole[:, None])
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), told
 
-    @property
-    def _said(self) -> str:
-        return "counts" if self.sizes is None else "size"
+
+def _how_many(number: int, bags: int) -> str:
+    """Return a sentence that says how many bags have the same problem."""
+    return f"{number:,} of {plural(bags, 'bag')} {verb(number)} this problem."
 
 
 def _rounding(shares: FloatArray) -> FloatArray:
@@ -402,7 +404,8 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     array in the order of the bags. Raises `LLPBenchError` unless exactly one of the two is given and has numbers.
     """
     if (proportions is None) == (counts is None):
-        raise LLPBenchError(f"give {'either' if counts is not None else 'one of'} proportions= or counts= of the bags.")
+        both = "proportions= and counts= cannot be combined. Give one of them."
+        raise LLPBenchError(both if counts is not None else "proportions or counts of bags are missing. Give counts=.")
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
@@ -420,8 +423,8 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     elif isinstance(given, pd.DataFrame):
         if given.columns.nlevels > 1:
             raise LLPBenchError(
-                f"the columns of {what} have {given.columns.nlevels} levels, the first is {given.columns[0]!r}. "
-                "Give one level, the classes."
+                f"the columns of {what} must have one level (the classes), got {given.columns.nlevels} levels such as "
+                f"{given.columns[0]!r}."
             )
         columns = list(given.columns)
     names, values = _by_bag(given, what, labels)
@@ -432,13 +435,13 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
         some = f", got {impossible[0]:g}" if len(impossible) else ""
-        raise LLPBenchError(f"sizes must be the number of rows of each bag, whole and from 1{some}")
+        raise LLPBenchError(f"sizes must be whole numbers of rows, at least 1{some}. Give one number for each bag.")
     place = dict(zip(known, numbers[:, 0], strict=True))
     lacking = [name for name in names if name not in place]
     if lacking:
         raise LLPBenchError(
             f"{plural(len(lacking), 'bag')} with {what} ({_some(lacking)}) {verb(len(lacking))} no size. "
-            "Give sizes= of all."
+            "Give sizes= of all bags."
         )
     return replace(table, sizes=np.array([place[name] for name in names]))
 
@@ -464,17 +467,17 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
     else:
         if not _has_entries(given):
             raise LLPBenchError(
-                f"{what} must be those of each bag, in a mapping, series, frame or array, got {given!r}"
+                f"{what} must be a mapping, series, frame or array with an entry for each bag, got {given!r}."
             )
         names, values = list(labels.names), given
         if len(given) != len(names):
             raise LLPBenchError(
-                f"{what} has {len(given):,} entries, there are {len(names):,} bags. Give an entry for each bag in "
-                "ascending order, or a mapping from bag to entry."
+                f"{what} must have an entry for each of {len(names):,} bags, got {len(given):,}. Give the entries in "
+                "ascending order of bags, or a mapping from bag to entry."
             )
     repeated = pd.Index(names, tupleize_cols=False).duplicated()
     if repeated.any():
-        raise LLPBenchError(f"{what} has two entries for bag {names[int(repeated.argmax())]!r}. Give one for each bag.")
+        raise LLPBenchError(f"{what} have two entries for bag {names[int(repeated.argmax())]!r}. Remove one of them.")
     return names, _numbers(values, what)
 
 
@@ -491,12 +494,14 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
     index = series.index
     nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
     if nameless:
-        raise LLPBenchError(f"{nameless:,} of {len(series):,} {what} {verb(nameless)} no bag or no class. Fill it in.")
+        raise LLPBenchError(
+            f"{nameless:,} of {len(series):,} {what} {verb(nameless)} no bag or no class. Fill in both."
+        )
     repeated = index.duplicated()
     if repeated.any():
         *bag, label = index[int(repeated.argmax())]
         name = bag[0] if len(bag) == 1 else tuple(bag)
-        raise LLPBenchError(f"{what} has two entries for class {label!r} of bag {name!r}. Give one.")
+        raise LLPBenchError(f"{what} have two entries for class {label!r} of bag {name!r}. Remove one of them.")
     frame: pd.DataFrame = series.unstack(fill_value=0)
     return frame
 
@@ -527,10 +532,10 @@ def _numbers(values: Any, what: str) -> FloatArray:
             array = np.asarray(pd.DataFrame(list(values)).to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
-        hint = f". If {texts[0]!r} says which bag it is, give {what}=frame.set_index({texts[0]!r})." if texts else ""
-        raise LLPBenchError(f"{what} must be numbers, NaN if suppressed, got {error}{hint}") from error
+        hint = f" If {texts[0]!r} names the bags, give {what}=frame.set_index({texts[0]!r})." if texts else ""
+        raise LLPBenchError(f"{what} must be numbers, or NaN if suppressed: {error}.{hint}") from error
     if not array.size:
-        raise LLPBenchError(f"{what} are empty. Give those of each bag.")
+        raise LLPBenchError(f"{what} are empty. Give the {what} of each bag.")
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
         raise LLPBenchError(f"{what} contain an infinite number. Give NaN for suppressed values.")
@@ -548,34 +553,34 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     """
     if unmatched not in ("raise", "drop"):
         raise LLPBenchError(f"unmatched must be 'raise' or 'drop', got {unmatched!r}")
-    or_drop = ", or unmatched='drop'" if table.at_fit else ""
+    or_drop = " To drop them, use unmatched='drop'." if table.at_fit else ""
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)
     if unmatched == "raise":
         alone = int((labels.of_row < 0).sum())
         if alone:
             raise LLPBenchError(
-                f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag (a missing label). Fill it in{or_drop}."
+                f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag. Name the bag of each row.{or_drop}"
             )
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             raise LLPBenchError(
-                f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) {verb(len(lacking))} no "
-                f"{table.what}, which are given for bags such as {_some(table.names, 3)}. "
-                f"Give NaN if they are suppressed{or_drop}."
+                f"{len(lacking):,} of {plural(len(listed), 'bag')} ({_some(lacking)}) {verb(len(lacking))} rows but no "
+                f"{table.what}; bags with {table.what} are {_some(table.names, 3)}. If {table.what} are suppressed, "
+                f"give NaN.{or_drop}"
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
-                f"{plural(len(empty), 'bag')} of the {len(table.names):,} with {table.what} {verb(len(empty))} no rows "
-                f"({_some(empty)}). Take them out{or_drop}."
+                f"{len(empty):,} of {plural(len(table.names), 'bag')} with {table.what} ({_some(empty)}) "
+                f"{verb(len(empty))} no rows. Remove the {table.what} of such bags.{or_drop}"
             )
         return labels
     if not listed.any():
         raise LLPBenchError(
-            f"no bag of X ({_some(labels.names, 3)}) has {table.what}, which are given for bags such as "
-            f"{_some(table.names, 3)}. Use the same labels in both."
+            f"no bag of X ({_some(labels.names, 3)}) has {table.what}; bags with {table.what} are "
+            f"{_some(table.names, 3)}. Use the same bag names in both."
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
     kept = [name for name, there in zip(labels.names, listed, strict=True) if there]

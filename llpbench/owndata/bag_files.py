@@ -55,15 +55,17 @@ class BagFile:
         """
         if bool(self.counts) == bool(self.proportions):
             raise LLPBenchError(
-                "--counts or --proportions must name columns of the table of bags. Give exactly one of the two."
+                "--counts and --proportions cannot be combined. Leave one of them out."
+                if self.counts
+                else "the counts of bags are missing. Name their columns with --counts or --proportions."
             )
         long = self.class_column is not None
         frame = read_rows(self.path, features=(), form=self.form)
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
-                f"--class-column needs one column of numbers, got {', '.join(values)}. Leave --class-column out if "
-                "each class has a column."
+                f"--class-column needs one column of counts, got {', '.join(values)}. If each class has a column, "
+                "leave --class-column out."
             )
         if len(set(values)) < len(values):
             raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
@@ -90,8 +92,9 @@ class BagFile:
         two = repeated["bag"].duplicated()
         if two.any():
             raise DataError(
-                f"file {str(self.path)!r}: column {self.size_column!r} has two sizes for "
-                f"{plural(int(two.sum()), 'bag')}, such as {repeated['bag'][two].iloc[0]!r}. Correct the file."
+                f"file {str(self.path)!r}: column {self.size_column!r} has different "
+                f"sizes for the same bag, {repeated['bag'][two].iloc[0]!r} ({plural(int(two.sum()), 'such bag')} in "
+                "all). Correct the file."
             )
         return sizes[~bags.duplicated()]
 
@@ -114,14 +117,14 @@ class BagFile:
                 if len(marks) <= _MOST_MARKS:
                     told += f", or declare suppressed counts: --suppressed {shlex.quote(csv_line(marks))}"
                 raise DataError(
-                    f"file {str(self.path)!r}: {plural(len(broken), 'value')} of column {name!r} must "
-                    f"be numbers, got {broken.iloc[0]!r} in row {broken.index[0]} (counted from 0). {told}."
+                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in row "
+                    f"{broken.index[0]} (counted from 0), {plural(len(broken), 'such value')} in all. {told}."
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]
                 raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must hold counts, got {example!r}, a percentage. Use "
-                    "--proportions for such columns."
+                    f"file {str(self.path)!r}: column {name!r} must contain counts, got {example!r}, a percentage. "
+                    "Use --proportions for such columns."
                 )
         self._tell(found)
         numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})

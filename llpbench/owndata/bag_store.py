@@ -120,7 +120,9 @@ class BagStore:
                 if len(part):
                     file.write(part.tobytes())
         except OSError as error:
-            raise DataError(f"temporary files cannot be written: {one_line(error)}. Set TMPDIR.") from error
+            raise DataError(
+                f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
+            ) from error
 
     def finish(self) -> None:
         """Order the rows of each file by bag, after the last one was added."""

@@ -167,11 +167,11 @@ def choose(
     """
     candidates = _candidates(methods, random_state)
     if given.get("labels") is not None:
-        raise LLPBenchError("labels= is not used in comparisons. Leave it out.")
+        raise LLPBenchError("choose does not use labels=. Leave labels= out.")
     if are_groupings(bags):
-        raise LLPBenchError("choose compares methods on one grouping of rows, got several. Give one.")
+        raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
-        raise LLPBenchError(f"repeats must be 1 with time=, which leaves nothing to chance, got {repeats!r}.")
+        raise LLPBenchError(f"repeats must be 1 with time=, because bags are not split at random, got {repeats!r}.")
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
     times = None if time is None else read_times(time, read.bags_.tolist())
     if times is None and (told := dated_bags_advice(read.bags_.tolist())):

@@ -268,8 +268,8 @@ class LLPClassifier(FittedClassifier):
         """
         if time is not None and not is_network(self._method):
             raise LLPBenchError(
-                f"time= needs a network, which holds out bags, got method {self.method!r}. Leave it out, or compare "
-                "methods on later bags with choose."
+                f"time= needs a network, because only networks hold out bags, got method {self.method!r}. Leave time= "
+                "out, or compare methods on later bags with choose."
             )
         stack = None
         if are_groupings(bags):
@@ -292,7 +292,7 @@ class LLPClassifier(FittedClassifier):
             X, bags, sample_weight = stack.X, stack.bags, stack.sample_weight  # noqa: N806
             proportions, counts = stack.proportions, stack.counts
         if time is not None and labels is not None:
-            raise LLPBenchError("time= and labels= do not go together. Leave one of them out.")
+            raise LLPBenchError("time= and labels= cannot be combined. Leave one of them out.")
         given = read_training_set(
             X,
             bags,

@@ -160,7 +160,7 @@ class ColumnStatistics:
         """
         for name in self.names:
             if name not in self._numeric:
-                raise DataError(f"X: column {name!r} holds nothing but missing values. Leave it out.")
+                raise DataError(f"X: column {name!r} contains only missing values. Leave it out.")
         columns = FeatureColumns.__new__(FeatureColumns)
         columns.names = list(self.names)
         columns.numeric = [name for name in self.names if self._numeric[name]]

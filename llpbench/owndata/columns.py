@@ -177,7 +177,7 @@ class FeatureColumns:
             if not (series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
                 example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
                 example = (example if len(example) else series.dropna()).iloc[0]
-                raise DataError(f"X: column {name!r} must hold numbers, as in fit, got {example!r}. Convert it.")
+                raise DataError(f"X: column {name!r} must contain numbers, as in fit, got {example!r}. Convert it.")
             numbers[name] = read_numbers(series, "X")
             if name in self.used and (far := self.ranges[name].warning_of_new(name, numbers[name])):
                 warnings.warn(far, ExtremeValues, stacklevel=2)
@@ -186,7 +186,9 @@ class FeatureColumns:
             series = frame.iloc[:, names.index(name)]
             if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, "X"):
                 example = series.dropna().iloc[0]
-                raise DataError(f"X: column {name!r} must hold true and false, as in fit, got {example}. Convert it.")
+                raise DataError(
+                    f"X: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
+                )
             codes[name] = codes_of(series, known, "X")
             strange = (codes[name] < 0) & series.notna().to_numpy()
             present = int(series.notna().sum())
@@ -256,7 +258,8 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
     features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:
-        raise DataError(f"X has {plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}.")
+        found = f"{plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}"
+        raise DataError(f"X must have at least one row and one column, got {found}.")
     return features
 
 

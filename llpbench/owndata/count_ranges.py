@@ -139,7 +139,7 @@ def read_ranges(
     for more than two classes, and for ranges that no number of rows meets, unless `suppress` leaves these out.
     """
     if len(order) != 2:
-        raise LLPBenchError(f"counts as ranges need two classes, got {len(order)}. Give NaN for them.")
+        raise LLPBenchError(f"counts as ranges need two classes, got {len(order)} classes. Give NaN instead of ranges.")
     low, high = (_two_columns(each, labels, table) for each in (given.low, given.high))
     size = np.asarray(labels.sizes, dtype=np.float64)
     if table.values.shape[1] == 1:  # of the last class named
@@ -153,8 +153,9 @@ def read_ranges(
     if off.any() and not suppress:
         bag = int(off.argmax())
         raise LLPBenchError(
-            f"the counts of bag {labels.names[bag]!r} are ranges that its {size[bag]:,.10g} rows cannot meet; so in "
-            f"{plural(int(off.sum()), 'bag')}. Correct them, or give impossible='suppress'."
+            f"the ranges of the counts of bag {labels.names[bag]!r} do not allow its {size[bag]:,.10g} rows "
+            f"({plural(int(off.sum()), 'such bag')} in all). Correct them. To ignore these bags, use "
+            "impossible='suppress'."
         )
     bags = np.flatnonzero(ranged & ~off)
     return CountRanges(bags, least[bags], most[bags]), int(off.sum())

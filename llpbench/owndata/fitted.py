@@ -543,8 +543,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weights = "" if labels.weights is not None else ", sample_weight= if rows stand for several people"
             raise LLPBenchError(
                 f"bag {labels.names[first]!r} has {labels.sizes[first]:,.10g} rows, but had "
-                f"{self.bag_sizes_[at[first]]:,.10g} in fit ({plural(len(other), 'bag')} like this). Give whole "
-                f"bags{weights}, or counts= of these. For new rows of known bags use predict_proba(X, bags)."
+                f"{self.bag_sizes_[at[first]]:,.10g} in fit ({plural(len(other), 'such bag')} in all). Give whole "
+                f"bags{weights}, or give counts= of these. For new rows of known bags use predict_proba(X, bags)."
             )
         return np.asarray(self.bag_counts_[at])
 

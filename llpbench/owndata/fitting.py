@@ -76,7 +76,9 @@ def method_on_bags(name: str) -> Any:
     """Return a registered method that learns from bags. Raises `LLPBenchError` for a method that needs labels."""
     declared = METHODS.get(name)
     if declared.supervision != "bags":
-        raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
+        raise LLPBenchError(
+            f"method {name!r} needs the label of every row. Use a method that learns from bags, such as auto."
+        )
     return declared
 
 
@@ -96,7 +98,9 @@ def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
     if getattr(declared, "takes_encoder", False):
         return numbers or str(ENCODERS.entry(encoder).facts.get("numbers", "z"))
     if not issubclass(declared, DirectMethod) and numbers not in (None, "z"):
-        raise LLPBenchError(f"method {method!r} has its own network and takes z-scores, got {numbers!r}. Use 'z'.")
+        raise LLPBenchError(
+            f"method {method!r} has its own network, which needs numbers 'z', got {numbers!r}. Use 'z'."
+        )
     return numbers or "z"
 
 
@@ -292,8 +296,8 @@ def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | Non
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
-            f"a network must have at least 4 bags with known counts, got {len(known)}: it stops by held-out bags. "
-            "Choose a direct method, such as bag-gp-gbdt."
+            f"a network needs at least 4 bags with known counts, because training stops when held-out bags no longer "
+            f"improve, got {len(known)}. Use a direct method, such as bag-gp-gbdt."
         )
     number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
     # held-out bags are padded, so very large bags are not held out beside thousands of small ones
@@ -304,8 +308,8 @@ def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | Non
         held[small[times[small] >= _first_held_out(times[small], number)]] = True
         if not held.any() or (~held[known]).sum() < 2:
             raise LLPBenchError(
-                f"time= needs at least 2 bags earlier than those held out, got {len(np.unique(times[known]))} "
-                f"different times of {len(known)} bags. Leave it out."
+                f"time= needs at least 2 bags before the held-out bags, got {len(np.unique(times[known]))} different "
+                f"times in {len(known)} bags. Leave time= out."
             )
         return held
     held[generator(seed, "held-out bags").choice(small, number, replace=False)] = True

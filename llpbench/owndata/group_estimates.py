@@ -70,8 +70,8 @@ def read_groups(by: Any, features: Any) -> Groups:
     first = np.unique(of_row, return_index=True)[1]
     if len(first) > _MOST_GROUPS:
         raise LLPBenchError(
-            f"by must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, or coarser ones "
-            "such as age groups."
+            f"by must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, or columns with "
+            "fewer values, such as age groups."
         )
     return Groups(of_row.astype(np.int64), columns.iloc[first].reset_index(drop=True))
 
@@ -100,7 +100,7 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     else:
         raise LLPBenchError(f"by must be a column, a list of columns or a label for each row, got {by!r}.")
     if len(found) != len(features):
-        raise LLPBenchError(f"by has {len(found):,} labels, X has {len(features):,} rows. Give the group of each row.")
+        raise LLPBenchError(f"by must have a label for each of {len(features):,} rows, got {len(found):,}.")
     return found
 
 
@@ -232,7 +232,7 @@ def _warn_of_wide(groups: Groups, found: Sequence[_Estimates]) -> None:
     some = [" ".join(map(str, names)) for names in groups.labels[wide].head(3).itertuples(index=False)]
     warnings.warn(
         f"intervals of {plural(int(wide.sum()), 'group')} ({', '.join(some)}{', ...' if wide.sum() > 3 else ''}) are "
-        "nearly as wide as the bounds: the bags contain almost no information about them.",
+        "nearly as wide as the bounds: the bags contain almost no information about these groups.",
         UncertainGroups,
         stacklevel=4,
     )

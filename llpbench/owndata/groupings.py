@@ -65,10 +65,10 @@ def stacked(
     if is_network(method):
         raise LLPBenchError(f"several groupings need a direct method, got {method!r}. Use method='bag-gp'.")
     if other := next((name for name, there in others.items() if there), None):
-        raise LLPBenchError(f"several groupings and {other} do not go together. Leave one of them out.")
+        raise LLPBenchError(f"several groupings and {other} cannot be combined. Leave one of them out.")
     given, what = (counts, "counts") if proportions is None else (proportions, "proportions")
     if not isinstance(given, list | tuple) or len(given) != len(bags) or len(bags) < 2:
-        raise LLPBenchError(f"{what} must be a list with a table for each of {len(bags)} groupings, of 2 or more.")
+        raise LLPBenchError(f"{what} must be a list with one table for each of {len(bags)} groupings (at least 2).")
     labels, tables, keys = [], list[BagTable](), list[str]()
     for grouping, table in zip(bags, given, strict=True):
         known = read_bag_labels(grouping, X)
@@ -111,7 +111,9 @@ def _require_disjoint(tables: list[BagTable]) -> None:
     for table in tables:
         both = [name for name in table.names if name in seen]
         if both:
-            raise LLPBenchError(f"bags of two groupings must not have the same label, got {both[0]!r}. Rename one.")
+            raise LLPBenchError(
+                f"bags of two groupings must not have the same name, got {both[0]!r} twice. Rename one."
+            )
         seen.update(table.names)
 
 

@@ -31,8 +31,8 @@ def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
     column = pd.Series(labels.to_numpy() if isinstance(labels, pd.Series) else labels, dtype=object)
     if len(column) != len(X):
         raise LLPBenchError(
-            f"labels has {len(column):,} entries, X has {len(X):,} rows. Give the label of each row, None where it is "
-            "not known."
+            f"labels must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give None for rows "
+            "whose label is not known."
         )
     found = column.map({label: place for place, label in enumerate(classes)})
     foreign = column[found.isna() & column.notna()]
@@ -70,7 +70,7 @@ def with_labels(
     Raises `LLPBenchError` if noise was added to counts, or if a bag has more labels of a class than its counts.
     """
     if train.noise:
-        raise LLPBenchError("labels= and noise= do not go together. Leave one of them out.")
+        raise LLPBenchError("labels= and noise= cannot be combined. Leave one of them out.")
     labelled = label[places] >= 0
     if not labelled.any():
         return train
@@ -83,9 +83,8 @@ def with_labels(
     if (left < -slack - 1e-6 * train.sizes[:, None]).any():
         bag, place = map(int, np.argwhere(left < -slack - 1e-6 * train.sizes[:, None])[0])
         raise LLPBenchError(
-            f"labels= must not have more rows of a class than the counts: bag {names[bag]!r} counts "
-            f"{train.counts[bag, place]:,.10g} of class {classes[place]!r}, labels= has "
-            f"{plural(int(taken[bag, place]), 'row')}. Correct the labels or the counts."
+            f"bag {names[bag]!r} has {plural(int(taken[bag, place]), 'row')} with the label {classes[place]!r} in "
+            f"labels=, but its count of this class is {train.counts[bag, place]:,.10g}. Correct the labels or counts."
         )
     left = left.clip(min=0)
     whole = left.sum(axis=1)

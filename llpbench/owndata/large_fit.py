@@ -128,10 +128,11 @@ def fit_large(
         raise LLPBenchError(f"noise= needs counts of all rows, got {'sampled' if sampled else 'as_shares'}=True.")
     if ranged_counts(counts) is not None:
         raise LLPBenchError(
-            "counts as ranges need all rows in memory, got --out-of-core. Leave it out, or ignore ranges: --suppressed."
+            "counts as ranges need all rows in memory, got --out-of-core. Leave --out-of-core out, or ignore the "
+            "ranges with --suppressed."
         )
     if as_shares and counts is None:
-        raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
+        raise LLPBenchError("as_shares=True needs counts=. With proportions=, leave as_shares=True out.")
 
     def read_table(names: list[Hashable]) -> BagTable:
         columns: list[Hashable] = [*rows.keys]
@@ -278,7 +279,7 @@ class _Reader:
                 self._codes(batch)
                 frame = self._rows.features(batch)
                 if not frame.shape[1]:
-                    raise LLPBenchError("ROWS must have features beside the columns that name bags. Add some.")
+                    raise LLPBenchError("ROWS must have features beside the columns that name bags. Add features.")
                 yield frame.assign(**self._codes.texts(batch)) if self._rows.keep_key else frame
         raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
 
@@ -286,7 +287,8 @@ class _Reader:
     def _demand_bags(alone: int, rows: int, unmatched: str) -> None:
         if alone and unmatched == "raise":
             raise LLPBenchError(
-                f"{alone:,} of {rows:,} rows {verb(alone)} no bag (a missing label). Add it, or pass unmatched='drop'."
+                f"{alone:,} of {rows:,} rows {verb(alone)} no bag. Name the bag of each row. To drop them, "
+                "use unmatched='drop'."
             )
 
     def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
@@ -474,8 +476,10 @@ def _demand_two(train: BaggedRows, named: Sequence[Hashable], order: Sequence[in
     known = int(train.known.sum())
     if known < 2:
         raise LLPBenchError(
-            f"at least 2 bags must have known counts, got {known} of {len(train.sizes):,}. Give smaller bags."
+            f"at least 2 bags must have known counts, got {known} of {len(train.sizes):,}. Give more or smaller bags."
         )
     if train.prior.max() == 1.0:
         only = named[order[int(train.prior.argmax())]]
-        raise LLPBenchError(f"known bags must have two classes, got only {only!r} in all {known:,}. Add other bags.")
+        raise LLPBenchError(
+            f"known bags must have two classes, got only {only!r} in all {known:,}. Add bags with another class."
+        )

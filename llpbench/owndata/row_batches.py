@@ -80,7 +80,8 @@ class RowBatches:
         for source in self._sources:
             if source.kind == "excel" or source.content is not None:
                 raise DataError(
-                    f"file {str(source.path)!r} must be .csv, .csv.gz or .parquet to be read in batches. Save it so."
+                    f"file {str(source.path)!r} must be .csv, .csv.gz or .parquet to be read in batches. Save it in "
+                    "one of these formats."
                 )
         self._columns: list[str] = []
         self._kinds: dict[str, tuple[str, Path]] = {}
@@ -166,8 +167,8 @@ class RowBatches:
         self._columns = self._columns or names
         if lacking := {*names} ^ {*self._columns}:
             raise DataError(
-                f"file {str(part)!r} must have the columns of {str(self._sources[0].path)!r}, got a difference in "
-                f"{', '.join(map(repr, sorted(lacking)[:5]))}."
+                f"files {str(part)!r} and {str(self._sources[0].path)!r} must have the same columns. They differ in "
+                f"{', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
             )
         for name in names:
             column = frame[name]
@@ -178,8 +179,8 @@ class RowBatches:
             earlier, where = self._kinds.setdefault(name, (kind, part))
             if kind != earlier:
                 raise DataError(
-                    f"file {str(part)!r}: column {name!r} must hold {earlier}, as in {str(where)!r}, got {kind} such "
-                    f"as {str(column.dropna().iloc[0])!r}. Make them alike, or give --types '{name}=text'."
+                    f"file {str(part)!r}: column {name!r} must contain {earlier}, as in {str(where)!r}, got {kind} "
+                    f"such as {str(column.dropna().iloc[0])!r}. Correct the files, or use --types '{name}=text'."
                 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
-from pandas.errors import ParserWarning
+from pandas.errors import EmptyDataError, ParserWarning
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import obstacle, replace_file
@@ -143,8 +143,8 @@ def _joined(found: Sequence[TableSource], first: pd.DataFrame, wanted: _Wanted, 
     for source, part in zip(found, parts, strict=True):
         if lacking := {*first.columns} ^ {*part.columns}:
             raise DataError(
-                f"file {str(source.path)!r} must have the columns of {str(found[0].path)!r}, got a difference in "
-                f"{', '.join(map(repr, sorted(lacking)[:5]))}."
+                f"files {str(source.path)!r} and {str(found[0].path)!r} must have the same columns. They differ in "
+                f"{', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
             )
     kinds = {name: {is_numeric_dtype(part[name]) for part in parts if part[name].notna().any()} for name in first}
     if mixed := [name for name, kind in kinds.items() if len(kind) > 1 and not wanted.is_text(name)]:
@@ -164,8 +164,20 @@ def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.Da
         else:
             frame, form = _read_csv(source, wanted, form)
     except (OSError, ValueError, EOFError, LookupError) as error:  # from pandas, arrow or decompression
-        raise DataError(f"file {str(source.path)!r} cannot be read as {source.kind}: {one_line(error)}") from error
+        raise DataError(f"file {str(source.path)!r} {_broken(error, source.kind)}") from error
     return _renamed(frame, source), form
+
+
+def _broken(error: Exception, kind: str) -> str:
+    """Return what is wrong with a file that could not be read, and advice."""
+    words = one_line(error)
+    if isinstance(error, EmptyDataError):
+        return "is empty. Give a file with a header and rows."
+    if quoted := re.search(r"EOF inside string starting at row (\d+)", words):
+        return f"opens a quotation mark in line {int(quoted[1]) + 1} that is never closed. Close it."
+    if longer := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", words):
+        return f"has {longer[3]} values in line {longer[2]}, but {longer[1]} columns. Correct this line."
+    return f"cannot be read as {kind}: {words}. Replace it."
 
 
 def _renamed(frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:
@@ -223,7 +235,7 @@ def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[p
     if len(head) >= HEAD:
         text = text[: text.rfind("\n") + 1]
     if re.match(r"\s*<(!doctype|html|\?xml|table)", text, re.IGNORECASE):
-        raise DataError(f"file {str(source.path)!r} is a web page or XML. Save the table in it as .csv.")
+        raise DataError(f"file {str(source.path)!r} is a web page or XML. Save its table as .csv.")
     try:
         dialect = read_dialect(text, form, source.usual, wanted.keys if wanted.features is None else ())
     except AmbiguousError as error:
@@ -259,8 +271,8 @@ def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[p
         raise DataError(_other_encoding(source, encoding)) from error
     except ParserWarning as error:
         raise DataError(
-            f"file {str(source.path)!r} has more values in a row than the {len(header)} names of its header. Name "
-            "every column, or remove commas at the ends of rows. If there are lines before the header, skip them: "
+            f"file {str(source.path)!r} has {plural(len(header), 'name')} in its header, but a row has more values. "
+            "Name every column, or remove commas at the ends of rows. If there are lines before the header, use "
             "--skip-rows 1."
         ) from error
     for note in (dialect.note, dialect.numbers if len(texts) < len(header) else ""):
@@ -280,7 +292,7 @@ def encoding_of(head: bytes, source: TableSource) -> str:
             return name
     if len(head) >= _FEWEST_BYTES and head[:2_000].count(0) > len(head[:2_000]) / 4:
         told = "utf-16-le" if head[1:2_000:2].count(0) > head[:2_000:2].count(0) else "utf-16-be"
-        raise DataError(f"file {str(source.path)!r} must be UTF-8, and looks like UTF-16. Give --encoding {told}.")
+        raise DataError(f"file {str(source.path)!r} must be UTF-8, but looks like UTF-16. Use --encoding {told}.")
     return "utf-8"
 
 
@@ -290,7 +302,7 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
         content = file.read()
     try:
         content.decode(encoding)
-        return f"file {str(source.path)!r} is not in {encoding}. Give another --encoding."
+        return f"file {str(source.path)!r} is not in {encoding}. Use another --encoding."
     except UnicodeDecodeError as error:
         start, end = error.start, error.end
     fit = "cp1252"
@@ -302,8 +314,8 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
     after = re.match(rb"[^\s,;\t\"]*", content[start : end + 40])
     word = ((before[0] if before else b"") + (after[0] if after else b"")).decode(fit, errors="replace")
     return (
-        f"file {str(source.path)!r} must be in {encoding.upper()}, and is not (byte {start:,}). Save it as UTF-8, or "
-        f"give its encoding. With --encoding {fit} the text there is {word!r}. If that looks wrong, try another."
+        f"file {str(source.path)!r} must be in {encoding.upper()}, but byte {start:,} is not. Save the file as UTF-8, "
+        f"or use its encoding. With --encoding {fit} the text there is {word!r}; if that looks wrong, try another one."
     )
 
 
@@ -318,13 +330,13 @@ def _as_numbers(column: pd.Series, form: FileFormat, path: Path, earlier: str | 
             "" if len(marks) > 5 else f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
         )
         raise DataError(
-            f"file {str(path)!r}: {plural(len(broken), 'value')} of column {name!r} must be numbers, got "
-            f"{broken.iloc[0]!r} in row {broken.index[0]} (counted from 0).{some}"
+            f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in row {broken.index[0]} "
+            f"(counted from 0), {plural(len(broken), 'such value')} in all.{some}"
         )
     if earlier is not None and found.values.notna().any() and found.percent != earlier.endswith("%"):
         ways = ("with and without" if earlier.endswith("%") else "without and with").split(" and ")
         raise DataError(
-            f"file {str(path)!r}: column {name!r} must hold numbers {ways[0]} %, as in fit, got some {ways[1]}."
+            f"file {str(path)!r}: column {name!r} must contain numbers {ways[0]} %, as in fit, got numbers {ways[1]} %."
         )
     if len(column):
         warnings.warn(f"file {str(path)!r}: {reading_of(name, found)}.", FileNote, stacklevel=3)
@@ -347,10 +359,11 @@ def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
     times = pd.to_numeric(numbers).to_numpy(dtype=np.float64, na_value=np.nan)
     if not ((times >= 0) & (times % 1 == 0)).all():
         wrong = column[~((times >= 0) & (times % 1 == 0))].iloc[0]
-        raise DataError(f"file {str(path)!r}: column {name!r} must hold whole numbers from 0, got {wrong!r}.")
+        raise DataError(f"file {str(path)!r}: column {name!r} must contain whole numbers from 0, got {wrong!r}.")
     if times.sum() > _MOST_REPEATED:
         raise DataError(
-            f"file {str(path)!r}: column {name!r} must add up to {_MOST_REPEATED:,} at most, got {times.sum():,.0f}."
+            f"file {str(path)!r}: column {name!r} must have a sum of at most {_MOST_REPEATED:,}, got "
+            f"{times.sum():,.0f}."
         )
     places = np.repeat(np.arange(len(frame)), times.astype(np.int64))
     return frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
@@ -365,7 +378,7 @@ def demand_room(path: Path) -> None:
         raise DataError(f"file {str(path)!r} cannot be written: {told}. Choose another name.")
     if not path.parent.is_dir():
         absent = str(path.parent)
-        raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Make it first.")
+        raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
 
 
 def write_rows(frame: pd.DataFrame, path: Path) -> None:
@@ -413,8 +426,8 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
         if several.size:
             both = " and ".join(map(repr, several.iloc[0]))
             raise DataError(
-                f"column {name!r} of file {str(path)!r} must write each number in one way, got {both}. Correct the "
-                "file."
+                f"column {name!r} of file {str(path)!r} must write each number in the same way, got {both}. Correct "
+                "the file."
             )
     return pd.DataFrame(keys)
 
@@ -430,8 +443,9 @@ def _require_exact(column: pd.Series, path: Path) -> None:
         found = column.dropna()[rounded.to_numpy(dtype=bool)].iloc[0] if rounded.any() else None
     if found is not None:
         raise DataError(
-            f"column {str(column.name)!r} of file {str(path)!r} must hold exact identifiers, got {found!r}, which "
-            "another program has rounded: different bags may have one name. Write it again as text or as whole numbers."
+            f"column {str(column.name)!r} of file {str(path)!r} must contain exact identifiers, got {found!r}, which "
+            "another program has rounded, so different bags may have the same name. Write identifiers as text or as "
+            "whole numbers."
         )
 
 

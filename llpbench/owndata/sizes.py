@@ -19,7 +19,7 @@ def require_classes(classes: int, rows: int) -> None:
     if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
         raise LLPBenchError(
             f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
-            "rows. Name the column of classes, not one that identifies rows, or merge rare classes."
+            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
         )
 
 

@@ -200,7 +200,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.is_file():
-        raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {MANIFEST}. Give a folder that `save` wrote.")
+        raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {MANIFEST}. Give the folder that fit saved.")
     try:
         manifest = json.loads(_bytes(file))
         told = {name: value for name, value in manifest.items() if name != "digest"}
@@ -208,7 +208,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
-        raise LLPBenchError(f"file {str(file)!r} is damaged or not part of a model. Save the model again.")
+        raise LLPBenchError(f"file {str(file)!r} is damaged or not part of a model. Fit and save the model again.")
     if manifest["format"] != FORMAT:
         raise LLPBenchError(
             f"the model in {str(folder)!r} must have format {FORMAT}, got {manifest['format']}: it was "

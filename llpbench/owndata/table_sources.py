@@ -118,10 +118,10 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
         raise DataError(f"file {str(path)!r} {told}.")
     if ending in (".parquet", ".pq"):
         if packed:
-            raise DataError(f"file {str(path)!r} is a packed parquet file. Unpack it: parquet is packed inside.")
+            raise DataError(f"file {str(path)!r} is a compressed parquet file. Unpack it.")
         return TableSource(path, "parquet", content=content, keys=keys)
     if ending in _BOOKS:
-        raise DataError(f"file {str(path)!r} must be an Excel workbook, as its name says. Save it again.")
+        raise DataError(f"file {str(path)!r} has the name of an Excel workbook but is none. Save it again.")
     if content is None and ending not in _TEXTS and not (packed and not ending):
         raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)}, also with .gz, .bz2, .xz or .zip.")
     return TableSource(path, "csv", packed, content, usual, keys)
@@ -142,7 +142,9 @@ def _zipped(path: Path, content: bytes | None, keys: tuple[tuple[str, str], ...]
             tables = [name for name in names if Path(name).suffix.lower() in ENDINGS and "__MACOSX" not in name]
             if len(tables) != 1:
                 some = ", ".join(tables[:5]) or "none"
-                raise DataError(f"file {str(path)!r} must hold one table, got {some}. Unpack it, and give one of them.")
+                raise DataError(
+                    f"file {str(path)!r} must contain one table, got {some}. Unpack it, and give one table."
+                )
             return _source(path.with_name(Path(tables[0]).name), archive.read(tables[0]), keys)
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise DataError(f"file {str(path)!r} cannot be unpacked: {error}.") from error

@@ -34,22 +34,22 @@ def read_times(time: Any, bags: Sequence[Hashable]) -> FloatArray:
     if isinstance(time, pd.Series):
         twice = time.index.duplicated()
         if twice.any():
-            raise LLPBenchError(f"time has two entries for bag {time.index[twice][0]!r}. Give one for each bag.")
+            raise LLPBenchError(f"time has two entries for bag {time.index[twice][0]!r}. Remove one of them.")
         time = dict(zip(time.index, time, strict=True))
     if isinstance(time, Mapping):
         lacking = [bag for bag in bags if bag not in time]
         if lacking:
             raise LLPBenchError(
-                f"time must be known for every bag, got none for {lacking[0]!r} ({plural(len(lacking), 'bag')} like "
-                "this). Fill it in."
+                f"time must be known for every bag, got none for bag {lacking[0]!r} "
+                f"({plural(len(lacking), 'such bag')} in all). Fill in these times."
             )
         return as_times([time[bag] for bag in bags])
     if isinstance(time, str) or not hasattr(time, "__len__"):
-        raise LLPBenchError(f"time must be that of each bag, in a mapping, series or array, got {time!r}.")
+        raise LLPBenchError(f"time must be a mapping, series or array with the time of each bag, got {time!r}.")
     if len(time) != len(bags):
         raise LLPBenchError(
-            f"time has {len(time):,} entries, there are {len(bags):,} bags. Give one for each bag in ascending order, "
-            "or a mapping from bag to time."
+            f"time must have an entry for each of {len(bags):,} bags, got {len(time):,}. Give the times in ascending "
+            "order of bags, or a mapping from bag to time."
         )
     return as_times(list(time))
 
@@ -134,6 +134,6 @@ def time_by_bag(values: pd.Series, bags: pd.Index, source: str) -> pd.Series:
         one, other = lines["time"][lines["bag"] == bag].iloc[:2]
         raise LLPBenchError(
             f"a bag must have one time, got {one!r} and {other!r} for bag {bag!r} in column {values.name!r} of "
-            f"{source}. Make bags of shorter time, or name another column."
+            f"{source}. Use smaller bags, each of one time, or name another column."
         )
     return pd.Series(lines["time"].to_numpy(), index=pd.Index(lines["bag"], tupleize_cols=False))

@@ -176,13 +176,14 @@ def read_training_set(
     known = train.where_known()
     if len(known.sizes) < 2:
         raise LLPBenchError(
-            f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}. Give smaller "
-            "bags, or more of them."
+            f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}. Give more or "
+            "smaller bags."
         )
     if known.prior.max() == 1.0:
         only = named[order[int(known.prior.argmax())]]
         raise LLPBenchError(
-            f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add other bags."
+            f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with another "
+            "class."
         )
     if labels is not None:
         ascending_names = [named[place] for place in order]

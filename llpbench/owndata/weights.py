@@ -48,14 +48,15 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
     column = pd.Series(np.asarray(sample_weight).ravel() if np.ndim(sample_weight) else [sample_weight])
     if len(column) != len(X):
         raise LLPBenchError(
-            f"sample_weight has {len(column):,} entries, X has {len(X):,} rows. Give the weight of each row."
+            f"sample_weight must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give one "
+            "weight per row."
         )
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
     if wrong.any():
         raise LLPBenchError(
-            f"weights must be numbers from 0, got {column[wrong].iloc[0]!r} in {plural(int(wrong.sum()), 'row')}. Fill "
-            "them in, or leave these rows out."
+            f"weights must be numbers from 0, got {column[wrong].iloc[0]!r} ({plural(int(wrong.sum()), 'such row')} in "
+            "all). Fill in these weights, or remove these rows."
         )
     return np.asarray(numbers)
 
@@ -72,8 +73,8 @@ def require_people(labels: BagLabels) -> None:
     empty = [name for name, size in zip(labels.names, labels.sizes, strict=True) if not size > 0]
     if empty:
         raise LLPBenchError(
-            f"weights of a bag must not all be 0, got {empty[0]!r} ({plural(len(empty), 'bag')} like this). Leave its "
-            "rows out."
+            f"the weights of a bag must not all be 0, got bag {empty[0]!r} ({plural(len(empty), 'such bag')} in all). "
+            "Remove the rows of such bags."
         )
 
 

@@ -26,7 +26,7 @@ def fitted(**given: Any) -> LLPClassifier:
 
 def test_fewer_counted_than_rows_is_said_and_shares_or_a_further_class_help() -> None:
     voted = TABLE // 2 + 1
-    with pytest.raises(LLPBenchError, match=r"Fewer are counted than there are rows.*as_shares=True") as error:
+    with pytest.raises(LLPBenchError, match=r"more rows than counted people.*as_shares=True") as error:
         fitted(counts=voted)
     assert "sampled=True" not in str(error.value)
     model = fitted(counts=voted, as_shares=True)
@@ -110,7 +110,7 @@ def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each(digits: i
     assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
     wrong = rounded.copy()
     wrong.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
-    with pytest.raises(LLPBenchError, match="must add up to 1; so in 1 of 16 bags"):
+    with pytest.raises(LLPBenchError, match=r"must add up to 1\. 1 of 16 bags"):
         fitted(proportions=wrong)
 
 
@@ -119,7 +119,7 @@ def test_shares_that_miss_1_by_exactly_what_is_allowed() -> None:
     share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits
     assert 1 - 0.98 > 0.02
     assert np.allclose(fitted(proportions=share).bag_counts_.sum(axis=1), TABLE.sum(axis=1))
-    with pytest.raises(LLPBenchError, match="further class for the rest"):
+    with pytest.raises(LLPBenchError, match="Add a class for the rest"):
         fitted(proportions=share - 0.02)
 
 
@@ -161,7 +161,7 @@ SHARES = TABLE.div(TABLE.sum(axis=1), axis=0)
     [
         ({"counts": SHARES}, "Give shares as proportions="),
         ({"counts": (100 * SHARES).round(1)}, "as_shares=True"),
-        ({"proportions": (100 * SHARES).round(1)}, "Divide percents by 100"),
+        ({"proportions": (100 * SHARES).round(1)}, "Divide percentages by 100"),
         ({"counts": TABLE.assign(other=3)}, "Without 'other'"),
         ({"counts": TABLE + np.outer(TABLE["yes"], [1, -1]) + [2, -2]}, "must not be negative"),
     ],

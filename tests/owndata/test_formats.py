@@ -52,7 +52,7 @@ def test_counts_with_the_noise_of_fit_are_counts_later_too(tmp_path: Path) -> No
         possible = model.disaggregate(FRAME, BAGS, counts=noisy)
         assert np.array_equal(possible, model.disaggregate(FRAME, BAGS)), "those of fit are these"
         assert (model.assign(FRAME, BAGS, counts=noisy) == model.assign(FRAME, BAGS)).all()
-    with pytest.raises(LLPBenchError, match="but it has"):
+    with pytest.raises(LLPBenchError, match=r"^bag .* rows, but its counts"):
         plain.disaggregate(FRAME, BAGS, counts=noisy)
 
 
@@ -73,9 +73,9 @@ def test_a_sample_of_each_bag_has_the_proportions_of_the_whole() -> None:
     for given in ({"counts": TABLE}, {"proportions": share, "sizes": SIZES}, one):
         model = fitted(**sample, **given)
         assert np.allclose(model.bag_counts_, plain.bag_counts_)
-    with pytest.raises(LLPBenchError, match=r"by its size.* 10 of 10 bags.*sampled="):
+    with pytest.raises(LLPBenchError, match=r"its size is .* 10 of 10 bags.*sampled="):
         fitted(**sample | {"sampled": False}, proportions=share, sizes=SIZES)
-    with pytest.raises(LLPBenchError, match=r"by its counts.* 10 of 10 bags"):
+    with pytest.raises(LLPBenchError, match=r"its counts add up to .* 10 of 10 bags"):
         fitted(**sample, counts=TABLE // 3)
     with pytest.raises(LLPBenchError, match="Give sizes= of the bags"):
         fitted(**sample, counts=TABLE["yes"])
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_suppressed_where_wanted() -> None:
     table = TABLE.astype(float)
     table.loc["d03", "yes"] += 1
     table.loc["d05"] = np.nan
-    with pytest.raises(LLPBenchError, match=r"counts of bag 'd03' .* so in 1 of 10 bags"):
+    with pytest.raises(LLPBenchError, match=r"^bag 'd03' .* 1 of 10 bags"):
         fitted(counts=table)
     model = fitted(counts=table, impossible="suppress")
     assert model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 1, "impossible": 1}
@@ -121,8 +121,8 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ),
         ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, r"no bag of X .* has counts"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
-        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, got 0"),
-        ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
+        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be .*, got 0"),
+        ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= needs counts of the rows in X, got sampled=True"),
         ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', got 'cauchy'"),
         ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', got 'drop'"),
