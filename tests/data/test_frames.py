@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from llpbench.core.errors import DataError
@@ -197,3 +198,10 @@ def test_damage_inside_a_parquet_file(tmp_path: Path, people: pd.DataFrame) -> N
     path.write_bytes(content)
     with pytest.raises(DataError, match="cannot be read as parquet"):
         read_parquet(path)
+
+
+def test_repeated_columns_in_a_parquet_file(tmp_path: Path) -> None:
+    columns = [pa.array([1, 2]), pa.array([3, 4]), pa.array([0, 1])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["x", "x", "y"]), tmp_path / "toy.parquet")
+    with pytest.raises(DataError, match="two columns called 'x'"):
+        read_parquet(tmp_path / "toy.parquet")

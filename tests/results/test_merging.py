@@ -242,6 +242,12 @@ def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
     assert len(read(other).records) == 2
 
 
+def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
+    path = journal(tmp_path, record("a"))
+    with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing"):
+        merge_into(tmp_path, [path])
+
+
 def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]
