@@ -21,13 +21,6 @@ def journal(folder: Path, *records: Record) -> Path:
     return folder
 
 
-def test_studies_are_listed(llpbench: LLPBench) -> None:
-    listed = llpbench("list", "studies")
-    assert listed.code == 0
-    assert "fine-grained" in listed.out
-    assert "What do larger bags cost?" in listed.out
-
-
 def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench, tmp_path: Path) -> None:
     words = "run --study fine-grained --methods supervised,dllp --encoders mlp --datasets adult --bag-sizes 1024"
     words += " --seeds 1 --epochs 1 --executor debug --out"
