@@ -18,7 +18,7 @@ from repository import ROOT
 from llpbench.core.record import Record
 from llpbench.report import Report, make_report
 from llpbench.report import wording as words
-from llpbench.report.board_tables import overall
+from llpbench.report.board_tables import overall_table
 from llpbench.report.boards import Board
 from llpbench.report.finding import finding
 from llpbench.report.html import to_html
@@ -165,7 +165,7 @@ def test_shows_the_boards_that_python_makes(show: Show) -> None:
 def _compare(browser: Chrome, board: Board) -> None:
     choose(browser, "rows", "all rows")
     headings, *rows = table(browser)
-    made = overall(board, "")
+    made = overall_table(board, "")
     for key in ("rank", "mean AUC", "95 % of rank", "wins", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
