@@ -154,10 +154,10 @@ def _datasets(case: _Case) -> str:
 
 def _size_range(case: _Case) -> str:
     """Return the smallest and largest number of rows in a bag."""
-    known = [column.sizes or (column.bag_size,) for column in case.columns if column.sizes or column.bag_size]
-    if not known:
+    sizes = [column.sizes or (column.bag_size,) for column in case.columns if column.sizes or column.bag_size]
+    if not sizes:
         return words.NOTHING
-    low, high = min(sizes[0] for sizes in known), max(sizes[-1] for sizes in known)
+    low, high = min(ends[0] for ends in sizes), max(ends[-1] for ends in sizes)
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 

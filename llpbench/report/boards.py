@@ -314,7 +314,7 @@ class Board:
 
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:
-        """(row, column) of each column's best score, and of all scores within one standard deviation of it.
+        """Positions (row, column) of the best score of each column, and of all within one standard deviation of it.
 
         Ceilings and scores that lack a run are skipped. A best score over a single seed has no standard deviation, so
         its column has no leader.

@@ -40,21 +40,15 @@ class Reference:
 
 
 @cache
-def rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of a file, as texts by heading."""
-    text = (resources.files("llpbench.report") / "paper" / f"{name}.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
-@cache
 def reference(name: str) -> Reference:
     """Return a table of the paper."""
-    table = rows(name)
-    factors = tuple(heading for heading in table[0] if heading not in _VALUES)
+    text = (resources.files("llpbench.report") / "paper" / f"{name}.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    factors = tuple(heading for heading in rows[0] if heading not in _VALUES)
     values = {
         (tuple(row[factor] for factor in factors), row.get("dataset", "")): Printed(
             float(row.get("mean") or row["average_rank"]), float(row["std"]) if row.get("std") else None
         )
-        for row in table
+        for row in rows
     }
     return Reference(factors, values)

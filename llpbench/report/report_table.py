@@ -75,8 +75,7 @@ def columns_of(
 ) -> ReportTable:
     """Return a table made of columns of equal length. Notes without lines are dropped."""
     headings, fields = zip(*columns, strict=True)
-    kept = {title: tuple(lines) for title, lines in (notes or {}).items() if lines}
-    return ReportTable(name, title, caption, headings, tuple(zip(*fields, strict=True)), kept)
+    return ReportTable(name, title, caption, headings, tuple(zip(*fields, strict=True)), _nonempty(notes))
 
 
 def rows_of(
@@ -87,9 +86,12 @@ def rows_of(
     notes: Mapping[str, Sequence[str]] | None = None,
 ) -> ReportTable:
     """Return a table made of rows with the same headings in the same order. Notes without lines are dropped."""
-    kept = {title: tuple(lines) for title, lines in (notes or {}).items() if lines}
     headings = tuple(rows[0]) if rows else ()
-    return ReportTable(name, title, caption, headings, tuple(tuple(row.values()) for row in rows), kept)
+    return ReportTable(name, title, caption, headings, tuple(tuple(row.values()) for row in rows), _nonempty(notes))
+
+
+def _nonempty(notes: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
+    return {title: tuple(lines) for title, lines in (notes or {}).items() if lines}
 
 
 def text(value: str, *, strong: bool = False) -> Field:

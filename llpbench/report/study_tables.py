@@ -13,7 +13,7 @@ from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import Summary
 from llpbench.report.origin import device
-from llpbench.report.reference import Printed, Reference, reference, rows
+from llpbench.report.reference import Printed, Reference, reference
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
 from llpbench.report.study_runs import TIMES, LineScore, Setting, StudyRuns, collect, read_line, values_of_line
 from llpbench.results.frame import NO_STALE_RUNS
@@ -65,10 +65,7 @@ def study_tables(
 
     `stale`: what has changed in the code since a run, by its id.
     """
-    datasets = {record["spec"]["dataset"]: record["dataset"] for record in records}
-    if study.layout == "datasets":
-        return [StudyTable(_datasets_table(study, datasets))]
-    codes = {name: facts["code"] for name, facts in datasets.items()}
+    codes = {record["spec"]["dataset"]: record["dataset"]["code"] for record in records}
     settings = collect(study, records)
     order = sorted(settings, key=lambda setting: (not setting.is_papers, str(setting)))
     tables = []
@@ -76,12 +73,12 @@ def study_tables(
         runs = settings[setting]
         name = f"study-{study.name}" + ("" if len(order) == 1 else f"-{place}")
         if study.layout == "robustness":
-            made = StudyTable(_robustness_table(study, setting, runs, name))
+            study_table = StudyTable(_robustness_table(study, setting, runs, name))
         else:
-            made = _scores_table(study, setting, runs, name, codes)
+            study_table = _scores_table(study, setting, runs, name, codes)
         old = [f"{_run_text(run)}: {stale[run['run']]}" for run in runs.all_runs if run["run"] in stale]
-        notes = {**made.table.notes, words.STALE_NOTE: tuple(some_of(old))} if old else made.table.notes
-        tables.append(replace(made, table=replace(made.table, notes=notes)))
+        notes = {**study_table.table.notes, words.STALE_NOTE: tuple(some_of(old))} if old else study_table.table.notes
+        tables.append(replace(study_table, table=replace(study_table.table, notes=notes)))
         if study.arms:
             tables.append(StudyTable(_arm_table(study, setting, runs, f"{name}-arms")))
     return tables
@@ -89,8 +86,8 @@ def study_tables(
 
 def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
     """Return the tables that compare with the paper, and a summary of their figures, each counted once."""
-    compared = [made for made in tables if made.figures]
-    figures = {figure for made in compared for figure in made.figures}
+    compared = [study_table for study_table in tables if study_table.figures]
+    figures = {figure for study_table in compared for figure in study_table.figures}
     comparable = [figure for figure in figures if figure.is_comparable]
     summary = words.caption(
         "beside_paper",
@@ -101,7 +98,7 @@ def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
         others=f"{len(figures) - len(comparable):,}",
         flag=FLAG,
     )
-    return [made.table for made in compared], summary
+    return [study_table.table for study_table in compared], summary
 
 
 def _scores_table(study: Study, setting: Setting, runs: StudyRuns, name: str, codes: Mapping[str, str]) -> StudyTable:
@@ -190,28 +187,6 @@ def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str
         )
     explained = words.caption("robustness_study", over=plural(len(shared.columns), "dataset"))
     return rows_of(name, _title(study, setting), f"{_caption(study, setting, runs)} {explained}", body)
-
-
-def _datasets_table(study: Study, datasets: Mapping[str, Mapping[str, object]]) -> ReportTable:
-    """Return the paper's facts of its datasets beside ours."""
-    ours = {str(facts["code"] or name): {"name": name, **facts} for name, facts in sorted(datasets.items())}
-    codes = {"Movielens-1M": "ML", "Private": "PA, PB"}
-    printed = {codes.get(row["dataset"], row["dataset"]): row for row in rows("datasets")}
-    body = []
-    for code in dict.fromkeys((*printed, *ours)):
-        facts = ours.get(code, {})
-        fields = {
-            Heading("code", numeric=False): text(code),
-            Heading("dataset", numeric=False): text(str(facts.get("name", words.NOTHING))),
-        }
-        for fact in ("rows", "numeric", "categorical", "classes"):
-            theirs, known = printed.get(code, {}).get(fact), facts.get(fact)
-            lines = [f"paper {theirs}"] if theirs else []
-            lines += [f"{known:,}"] if known is not None else []
-            fields[Heading(fact)] = Field(tuple(lines) or (words.NOTHING,))
-        body.append({**fields, Heading("licence", numeric=False): text(str(facts.get("licence", words.NOTHING)))})
-    title = f"{study.title} beside the paper"
-    return rows_of(f"study-{study.name}", title, words.caption("datasets_study"), body)
 
 
 def _arm_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> ReportTable:

@@ -48,12 +48,6 @@ def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench,
     )
 
 
-def test_the_study_of_datasets_needs_no_run(llpbench: LLPBench, tmp_path: Path) -> None:
-    done = llpbench("run", "--study", "datasets", "--out", str(tmp_path))
-    assert done.code == 0
-    assert "paper 48842" in done.out
-
-
 def test_a_report_of_several_journals_is_written_to_its_folder(llpbench: LLPBench, tmp_path: Path) -> None:
     first = journal(tmp_path / "a", *runs("dllp", 0.8, 0.82))
     second = journal(tmp_path / "b", *runs("mine", 0.9, 0.88))

@@ -140,20 +140,8 @@ def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
     assert "ours over 1 dataset" in found.caption
 
 
-def test_nothing_run_gives_no_table_but_for_the_datasets() -> None:
-    assert {name for name, study in STUDIES.items() if study_tables(study, [])} == {"datasets"}
-    assert field(table("datasets"), "rows", "AD").lines == ("paper 48842",)
-
-
-def test_datasets_are_what_their_runs_say_of_them() -> None:
-    found = table("datasets", [record(), record(dataset="clicks")])
-    assert [field(found, name, "AD").lines for name in ("rows", "numeric", "licence")] == [
-        ("paper 48842", "48,842"),
-        ("paper 6", "6"),
-        ("CC BY 4.0",),
-    ]
-    assert field(found, "dataset", "clicks").lines == ("clicks",)
-    assert field(found, "rows", "clicks").lines == ("–",)
+def test_nothing_run_gives_no_table() -> None:
+    assert [name for name, study in STUDIES.items() if study_tables(study, [])] == []
 
 
 def test_columns_are_named_by_the_codes_in_the_records() -> None:
@@ -244,8 +232,8 @@ def test_times_are_compared_on_the_papers_hardware_only() -> None:
 
 def test_the_summary_counts_a_shared_figure_once() -> None:
     made = [*runs("dllp", 0.895, 0.905, **HERE), failed("dllp", seed=2, **HERE)]
-    fine, datasets = (study_tables(STUDIES[name], made) for name in ("fine-grained", "datasets"))
+    fine, others = (study_tables(STUDIES[name], made) for name in ("fine-grained", "bag-size"))
     assert field(fine[0].table, "AD", "DLLP").lines[2:] == ("+2.39 ⚑", "1 failed")
-    tables, summary = beside_paper([*fine, *fine, *datasets])
+    tables, summary = beside_paper([*fine, *fine, *others])
     assert tables == [fine[0].table] * 2
     assert re.findall(r"\d+", summary)[:4] == ["1", "2", "1", "1"], "figures, tables, of the paper's network, beyond"

@@ -68,7 +68,7 @@ def _over(datasets: int) -> str:
 
 
 def _gains(board: Board, differences: Series, by_dataset: bool) -> list[float]:
-    """Return means of the known differences by dataset or by seed."""
+    """Return means of the differences that are not NaN, by dataset or by seed."""
     known = differences.dropna()
     columns, seeds = (known.index.get_level_values(level) for level in (0, 1))
     keys = [board.columns[column].dataset for column in columns] if by_dataset else [*seeds]
