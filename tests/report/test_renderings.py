@@ -20,7 +20,6 @@ from rich.console import Console
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import Leaderboards, digest, make_report, render, render_tables, select_formats, write_report
-from llpbench.report import wording as words
 from llpbench.report.boards import Summary
 from llpbench.report.digest import escape, markdown_files, to_markdown
 from llpbench.report.finding import finding
@@ -56,23 +55,6 @@ def printed(leaderboards: Leaderboards, width: int = 80, encoding: str = "utf-8"
     render(leaderboards, Console(file=file, width=width), every=every)
     file.seek(0)
     return file.read()
-
-
-@pytest.mark.parametrize(
-    ("bagging", "told"),
-    [
-        ("ordered", "ordered bags"),
-        ("13 ordered", "13 ordered bags"),
-        ("kmeans:clusters=80", "kmeans:clusters=80 bags"),
-        ("column:by=job+education", "bags by job and education"),
-        ("13 column:by=date", "13 bags by date"),
-        ("column:by=date:most=64:split=bags", "bags by date (most=64), tested on other bags"),
-        ("natural:split=bags", "natural bags, tested on other bags"),
-        ("column:b", "column:b bags"),
-    ],
-)
-def test_baggings_in_words(bagging: str, told: str) -> None:
-    assert words.bags_words(bagging) == told
 
 
 def test_readme_has_the_first_rows_of_the_main_boards_and_links_what_there_is(records: list[Record]) -> None:
@@ -323,18 +305,6 @@ def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked()
     assert "5 validation bags, got 4" in finding(coarse)
 
 
-@pytest.mark.parametrize(("other", "told"), [(0.5, "differs"), (0.799, "does not differ")])
-def test_one_other_row_is_not_counted(other: float, told: str) -> None:
-    noise = (0.0, 0.002, 0.001, -0.001, -0.002, 0.0)
-    records = [
-        record(name, auc + sign * d, dataset=f"d{n}", seed=seed)
-        for name, auc, sign in (("a", 0.8, 1), ("b", other, -1))
-        for n, d in enumerate(noise)
-        for seed in range(3)
-    ]
-    assert finding(tabulate(records).boards[0]).endswith(f"; the other row {told} significantly from it.")
-
-
 def test_the_terminal_shows_names_as_they_are() -> None:
     text = printed(tabulate([record("[bold]x[/bold]", 0.8), record("y\x1b[31m", 0.7)]))
     assert "[bold]x[/bold]" in text
@@ -349,19 +319,6 @@ def test_many_failures_do_not_flood_the_terminal() -> None:
     boards = tabulate([failed(dataset=f"d{i}") for i in range(50)])
     assert printed(boards).count("Failed:") < printed(boards, every=True).count("Failed:") == 21
     assert "Failed: 30 more" in printed(boards, every=True)
-
-
-def test_notes_of_the_terminal_name_their_board_unless_all_have_them() -> None:
-    records = [*runs("dllp", 0.85, 0.87), failed("ridge", seed=1), *runs("dllp", 0.8, bagging="random")]
-    boards = tabulate(records)
-    text = " ".join(printed(boards, width=500).split())
-    ordered = [words.title(board) for board in boards.boards if any("ridge" in line for line in board.failures)]
-    assert 0 < len(ordered) < len(boards.boards)
-    assert text.count("Failed: ridge") == 1
-    line = text[text.index("Failed: ridge") :]
-    assert f"({'; '.join(ordered)})" in line
-    alone = printed(tabulate([*runs("dllp", 0.85, 0.87), failed("ridge", seed=1)]), width=500)
-    assert not any(name in line for line in alone.splitlines() if "Failed:" in line for name in ordered)
 
 
 def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
