@@ -15,7 +15,7 @@ from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import duration, one_line, plural
 from llpbench.owndata.choosing import DECIDES, MethodChoice
 from llpbench.owndata.doubts import Doubts
-from llpbench.report.choice_page import choice_page
+from llpbench.report.html import choice_page
 from llpbench.report.plots.bag_shares import BagShares, held_out_shares, sizes_and_shares
 from llpbench.report.plots.effect_panels import effect_panels
 from llpbench.report.plots.plot import Plot

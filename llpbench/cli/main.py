@@ -281,7 +281,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
 @all_boards_option
-@click.option("--formats", metavar="NAMES", default="", help="Further formats: csv, json, tex (tables), png (plots).")
+@click.option("--formats", metavar="NAMES", default="", help="Further formats: csv (all scores), png (plots).")
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
 @click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
 @click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")
@@ -381,7 +381,7 @@ def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool)
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
-    from llpbench.report.comparing import own_lines
+    from llpbench.report.comparing import rank_lines
     from llpbench.results.merging import join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -389,9 +389,9 @@ def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool)
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
     stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
     found = put_beside(merged.records, reference.records, tunings, stale)
-    for line in (*own_lines(found), *found.remarks):
+    for line in (*rank_lines(found), *found.remarks):
         echo(line)
-    render(found.leaderboards, Console(), own=found.own, every=all_boards)
+    render(found.leaderboards, Console(), yours=found.yours, every=all_boards)
     return 0
 
 
@@ -452,20 +452,21 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     from rich.console import Console
 
     from llpbench.report import render_tables
-    from llpbench.report.study_tables import Figure, beside_paper, study_tables, what_to_run
+    from llpbench.report.study_tables import beside_paper, study_tables
+    from llpbench.report.wording import caption
     from llpbench.results.staleness import stale_runs
 
-    stale, flagged = stale_runs(records), set[Figure]()
-    found = [(study, study_tables(study, records, stale=stale, flagged=flagged)) for study in chosen]
+    stale = stale_runs(records)
+    found = [(study, study_tables(study, records, stale=stale)) for study in chosen]
     if beside:
-        tables, summary = beside_paper([table for _, tables in found for table in tables])
+        compared, summary = beside_paper([table for _, tables in found for table in tables])
         echo(f"{summary}\n")
-        render_tables(tables, Console())
+        render_tables(compared, Console())
         return
     for study, tables in found:
-        render_tables(tables, Console())
+        render_tables([made.table for made in tables], Console())
         if not tables:
-            echo(f"{study.title}: {what_to_run(study)}")
+            echo(f"{study.title}: {caption('nothing_of_study', study=study.name)}")
 
 
 def _select_studies(pattern: str) -> list[Study]:

@@ -27,8 +27,8 @@ Level = Mapping[str, Any]
 - values to read: `criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)
 """
 
-Layout = Literal["scores", "robustness", "datasets"]
-"""kind of a study's table: scores, ranks of spreads, or facts of the datasets"""
+Layout = Literal["scores", "robustness"]
+"""kind of a study's table: scores, or ranks of standard deviations"""
 
 PAPERS = "paper"
 """name of all studies of the paper together; `all` is every study"""
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Arm:
-    """Levels that differ in one factor only; a plot connects them by a line."""
+    """Levels that differ in one thing only."""
 
     title: str
     varies: Literal["bag_size", "max_bags"]
@@ -77,7 +77,7 @@ class Study:
     """file of the paper's numbers in `report/paper`; "" if the paper has a figure"""
     layout: Layout = "scores"
     arms: tuple[Arm, ...] = ()
-    """lines of a plot, whose ends are compared; only for studies whose first factor is the method"""
+    """arms whose ends are compared; only for studies with the method as their first factor"""
     papers: bool = True
     """whether the study is from the paper"""
 
@@ -356,13 +356,6 @@ STUDIES: dict[str, Study] = {
                 Arm("13,312 rows, larger bags", "bag_size", ("208 of 64", "52 of 256", "13 of 1024")),
             ),
             papers=False,
-        ),
-        Study(
-            "datasets",
-            "Datasets",
-            "What is trained on?",
-            reference="datasets",
-            layout="datasets",
         ),
     )
 }

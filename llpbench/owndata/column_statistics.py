@@ -42,7 +42,7 @@ class Moments:
     def merge(self, other: Moments) -> None:
         """Add the values that another object has seen."""
         self.missing += other.missing
-        for place in np.flatnonzero(other.number):
+        for place in map(int, np.flatnonzero(other.number)):
             seen = (each[place] for each in (other.number, other.mean, other.squares, other.low, other.high))
             self._combine(place, *seen)
 
@@ -84,7 +84,8 @@ class ColumnStatistics:
         self._categories: dict[str, set[str]] = {name: set() for name in self.names}
         self._rng, self._halving = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         self._most = min(_SAMPLE_ROWS, max(_SAMPLE_VALUES // max(len(self.names), 1), 1_000))
-        self._share, self._kept = 1.0, [np.empty((0, len(self.names)))]
+        self._share = 1.0
+        self._kept: list[FloatArray] = [np.empty((0, len(self.names)))]
 
     @property
     def sampled(self) -> int:

@@ -96,7 +96,7 @@ class RowBatches:
         if any(source.kind != "parquet" for source in self._sources):
             return None
         try:
-            return sum(pq.read_metadata(source.path).num_rows for source in self._sources)
+            return sum(int(pq.read_metadata(source.path).num_rows) for source in self._sources)
         except (pa.ArrowException, OSError):  # a pass reports it
             return None
 

@@ -1,6 +1,6 @@
-"""From the journal to what people read: leaderboards. Needs neither torch nor ray, only the records.
+"""Reports of journals: leaderboards, tables, figures and the page. Needs neither torch nor ray.
 
-Names are loaded when they are asked for: pandas takes longer than all else that a command does first.
+Modules are imported on first use, because importing pandas is slow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables of a board: where every row stands, with its scores in every column."""
+"""Tables of a board: its rows with their ranks, means and scores."""
 
 from __future__ import annotations
 
@@ -9,130 +9,113 @@ from llpbench.core.text import plural, slug
 from llpbench.report import wording as words
 from llpbench.report.boards import Board, Score
 from llpbench.report.leaderboard import COLUMNS
-from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, columns_of, score, text
+from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, score, text
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
-"""what the files of a criterion's boards are called"""
+"""Criteria in names of files."""
+
 DETAILS = ("encoder", "pretraining", "configuration")
-"""columns of a whole board that its labels say, too"""
-SUMMARY = ("mean", "interval", "tie", "floor", "seconds")
-"""columns of the leaderboard that a first screen has room for"""
+"""Columns that repeat parts of a row's label."""
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
-    """Names of files, one a board: `fine-ordered`; where a bagging has several protocols, `fine-ordered-b2-e100-p10` of
-    those that do not have more columns than all others, and `fine-ordered-direct` of what only methods without epochs
-    have run on."""
-    taken: Counter[str] = Counter()
+    """Return a unique file name for each board.
+
+    `fine-ordered` is the board of a bagging with most columns, `fine-ordered-b2-e100-p10` another protocol, and
+    `fine-ordered-direct` the columns that only methods without epochs have run on.
+    """
+    counts: Counter[str] = Counter()
     names = []
     for board in boards:
         name = _name_of(board, boards)
-        taken[name] += 1  # names of baggings may differ in signs alone
-        names.append(name if taken[name] == 1 else f"{name}-{taken[name]}")
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}-{counts[name]}")
     return names
 
 
 def _name_of(board: Board, boards: Iterable[Board]) -> str:
-    peers = [other for other in boards if other.criterion == board.criterion and other.bagging == board.bagging]
-    others = [other for other in peers if other is not board]
-    rivals = [other for other in others if other.protocol is not None]
     name = f"{SHORT[board.criterion.name]}-{slug(board.bagging)}"
-    trained = board.protocol is not None
-    if not others or (trained and all(len(other.columns) < len(board.columns) for other in rivals)):
+    others = [
+        other
+        for other in boards
+        if other is not board and (other.criterion, other.bagging) == (board.criterion, board.bagging)
+    ]
+    trained = [other for other in others if other.protocol is not None]
+    is_largest = all(len(other.columns) < len(board.columns) for other in trained)
+    if not others or (board.protocol is not None and is_largest):
         return name
-    protocol = board.protocol or {}
-    return f"{name}-{slug('-'.join(f'{key[:1]}{value}' for key, value in protocol.items()) or 'direct')}"
+    protocol = "-".join(f"{key[:1]}{value}" for key, value in (board.protocol or {}).items())
+    return f"{name}-{slug(protocol or 'direct')}"
 
 
-def overall(board: Board, name: str) -> ReportTable:
-    """Columns over all columns of the board: mean, rank, interval and others, for every row."""
-    notes = {
-        "Failed or undefined": board.failures,
-        words.STALE_NOTE: board.stale,
-        "Worth a look": board.surprises,
-        words.DIFFERENCES_NOTE: board.differences,
-    }
+def overall_table(board: Board, name: str) -> ReportTable:
+    """Return the columns of the leaderboard for every row."""
     return columns_of(
         name,
         f"{words.title(board)}: over all columns",
-        caption_of(
+        words.caption_of(
             board,
             words.datasets_text(len(board.datasets)),
             words.caption("overall", columns=plural(len(board.counting_columns), "column"), runs=len(board.counting)),
         ),
-        [*ranks(board), *names(board), *((each.heading(board), each.fields(board)) for each in COLUMNS.values())],
-        {what: lines for what, lines in notes.items() if lines},
+        [
+            (Heading("rank", key="rank"), [text(words.rank_text(row)) for row in board.rows]),
+            *name_columns(board),
+            *((column.heading(board), column.fields(board)) for column in COLUMNS.values()),
+        ],
+        {
+            "Failed or undefined": board.failures,
+            words.STALE_NOTE: board.stale,
+            "Worth a look": board.surprises,
+            words.DIFFERENCES_NOTE: board.differences,
+        },
     )
 
 
-def whole(board: Board, overall: ReportTable) -> ReportTable:
-    """Every row in every column of a board, behind its place `overall` (the table of that name)."""
-    headings = (Heading(column.heading, SCORE) for column in board.columns)
-    return overall.beside([(heading, score_fields(board, place)) for place, heading in enumerate(headings)])
+def whole_table(board: Board, name: str) -> ReportTable:
+    """Return the columns of the leaderboard and the score in every column of the board."""
+    headings = (Heading(column.heading) for column in board.columns)
+    return overall_table(board, name).beside(
+        [(heading, score_fields(board, place)) for place, heading in enumerate(headings)]
+    )
 
 
 def first_rows(board: Board, most: int) -> list[int]:
-    """Places of the first ranked rows, then of a floor that is not among them and of a ceiling."""
+    """Return positions of the first ranked rows, of the best floor and of a ceiling."""
     ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling" and row.is_plain]
     ceilings.sort(key=lambda place: board.rows[place].mark != "ceiling")
     floors = [place for place in board.ranked[most:] if board.rows[place].contender.role == "floor"]
     return [*board.ranked[:most], *floors[:1], *ceilings[:1]]
 
 
-def excerpt(
-    board: Board,
-    table: ReportTable,
-    keys: Iterable[str],
-    rows: Sequence[int],
-    *,
-    name: str = "",
-    title: str | None = None,
-    caption: str = "",
-    notes: dict[str, tuple[str, ...]] | None = None,
-) -> ReportTable:
-    """Rank, whole label and some columns of some rows of a board's table."""
-    kept = table.taken([table.place("rank")], rows)
+def excerpt(board: Board, keys: Iterable[str], rows: Sequence[int], title: str, caption: str = "") -> ReportTable:
+    """Return rank, label and some columns of the leaderboard for some rows."""
+    table = overall_table(board, "").with_rows(rows)
+    columns = table.columns()
     marks = (" (floor)" if board.rows[row].mark == "floor" else "" for row in rows)
     labels = [text(board.rows[row].contender.label + mark) for row, mark in zip(rows, marks, strict=True)]
-    others = table.taken([table.place(key) for key in keys], rows)
-    return columns_of(
-        name or table.name,
-        table.title if title is None else title,
-        caption,
-        [*kept.columns(), (Heading("method", numeric=False), labels), *others.columns()],
-        {what: lines for what, lines in (notes or {}).items() if lines},
-    )
+    chosen = [columns[table.place(key)] for key in keys]
+    return columns_of("", title, caption, [columns[0], (Heading("method", numeric=False), labels), *chosen])
 
 
 def places_of(board: Board, bag_size: int) -> list[int]:
-    """The columns of one bag size, by index."""
-    return [index for index, column in enumerate(board.columns) if column.bag_size == bag_size]
+    """Return the positions of the columns of a bag size."""
+    return [place for place, column in enumerate(board.columns) if column.bag_size == bag_size]
 
 
 def score_fields(board: Board, column: int) -> list[Field]:
-    """The scores of a column, those of leaders bold."""
-    return [_score_field(row.scores[column], (n, column) in board.leaders) for n, row in enumerate(board.rows)]
-
-
-def _score_field(of: Score, leads: bool) -> Field:
-    field = score(of.headline, strong=leads)
-    lacks = {"failed": len(of.failures), "missing": len(of.missing), words.STALE: len(of.stale)}
-    return Field(tuple(words.score_lines(of)), {**field.values, **lacks}, leads)
-
-
-def ranks(board: Board) -> list[tuple[Heading, list[Field]]]:
-    """The column of ranks."""
-    return [(Heading("rank", key="rank"), [text(words.rank_text(row)) for row in board.rows])]
-
-
-def names(board: Board) -> list[tuple[Heading, list[Field]]]:
-    """Columns that name the rows: the method, and what sets rows of the same method apart, where any row needs it."""
-    contenders = [row.contender for row in board.rows]
-    methods = [
-        Field((words.clean(words.method_text(row)),), {"": words.clean(row.contender.method)}) for row in board.rows
-    ]
+    """Return the scores of a column. Leaders are bold."""
     return [
-        (Heading("method", numeric=False), methods),
+        Field(tuple(words.score_lines(row.scores[column])), (place, column) in board.leaders)
+        for place, row in enumerate(board.rows)
+    ]
+
+
+def name_columns(board: Board) -> list[TableColumn]:
+    """Return the column of methods, and those of `DETAILS` in which rows differ from the default."""
+    contenders = [row.contender for row in board.rows]
+    return [
+        (Heading("method", numeric=False), [text(words.method_text(row)) for row in board.rows]),
         *(
             (Heading(name, numeric=False), [text(str(getattr(who, name) or "")) for who in contenders])
             for name in DETAILS
@@ -141,6 +124,50 @@ def names(board: Board) -> list[tuple[Heading, list[Field]]]:
     ]
 
 
-def caption_of(board: Board, *explained: str) -> str:
-    """Everything is labelled with protocol, encoder and hardware."""
-    return " ".join(filter(None, (words.sentence(words.setting(board)), *explained, words.bags_note(board))))
+def unlabelled_table(board: Board, name: str) -> ReportTable:
+    """Return the table of a board without labels: the criterion on test bags, best mean first."""
+    metric, digits = board.criterion.name, 2 if board.criterion.name == "mpiou" else 4
+    sign = -1 if board.criterion.maximise else 1
+    summaries = [
+        [board.summary(row, column, metric) for column in range(len(board.columns))] for row in range(len(board.rows))
+    ]
+
+    def order(row: int) -> tuple[int, float, str]:
+        means = [summary.mean for summary in summaries[row] if summary is not None]
+        mean = sum(means) / len(means) if means else 0.0
+        return summaries[row].count(None), sign * mean, board.rows[row].contender.label
+
+    rows = sorted(range(len(board.rows)), key=order)
+    columns = [
+        (
+            Heading(column.title),
+            [
+                score(summaries[row][place], *_lacking(board.rows[row].scores[place]), digits=digits)
+                for row in range(len(board.rows))
+            ],
+        )
+        for place, column in enumerate(board.columns)
+    ]
+    failed = dict.fromkeys(
+        f"{board.rows[row].contender.label}: {reason}"
+        for row in rows
+        for cell in board.rows[row].scores
+        for reason in cell.failures.values()
+    )
+    parts = (
+        words.sentence(words.setting(board)),
+        words.caption(f"bag_only_{metric}"),
+        words.columns_text(board.columns),
+    )
+    return columns_of(
+        name,
+        f"Without labels: {words.lowered(words.title(board))}",
+        " ".join(filter(None, parts)),
+        [*name_columns(board), *columns],
+        {"Failed": [*failed]},
+    ).with_rows(rows)
+
+
+def _lacking(cell: Score) -> list[str]:
+    counts = {"failed": len(cell.failures), "missing": len(cell.missing)}
+    return [f"{number} {what}" for what, number in counts.items() if number]

@@ -1,13 +1,15 @@
-"""The leaderboards as values: what every rendering (Markdown, CSV, JSON, terminal) shows, and nothing of how.
+"""Leaderboards as values, independent of how they are shown.
 
-A *board* compares methods under one criterion, bagging and protocol. Its columns are (dataset, bag size), its rows
-(method, encoder, pretraining, configuration), and where they meet stands a *score*: all seeds of one benchmark cell.
-Its numbers are rows of the tidy table (`results/frame.py`); percentages are times 100, as they are shown.
+A *board* compares methods under one criterion, bagging and protocol. Its columns are pairs of dataset and bag size, its
+rows are methods with their encoder, pretraining and configuration. A *score* is the result of a row in a column: all
+seeds of one benchmark cell. Percentages are times 100, as they are shown.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +21,7 @@ from pandas import DataFrame, MultiIndex, Series
 from llpbench.core.criteria import METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
+from llpbench.report.origin import Origin, device
 from llpbench.results.frame import shown
 
 T = TypeVar("T")
@@ -27,39 +30,39 @@ Role = Literal["ceiling", "", "floor"]
 Mark = Literal["ceiling", "supervised", "floor", ""]
 
 HEADLINE = "auc"
-"""the test metric that leaderboards show and rank by, unless another is asked for"""
+"""Default test metric of leaderboards."""
 
 FEWEST_BAGS = 5
-"""validation bags that a coarse criterion needs: chosen by fewer, an epoch is close to any epoch"""
+"""Smallest number of validation bags from which a coarse criterion can choose an epoch."""
 
 REFERENCE = "float32"
-"""the precision that others are held against, and that a specification need not name"""
+"""Default precision of products."""
 
 FEW_BAGS = "†"
-"""marks columns that have fewer"""
+"""Mark of columns with fewer than `FEWEST_BAGS` validation bags."""
 
 FEWEST_DATASETS = 6
-"""behind ranks: on fewer, a method that is ahead on every one is not ahead at 0.05 by a test of signs"""
+"""Smallest number of datasets for tests: with fewer, a sign test is never significant at 0.05."""
 
 FEWEST_SEEDS = 3
-"""of a single dataset, behind a test"""
+"""Smallest number of seeds for tests."""
 
 RUN = ["column", "seed"]
-"""what names a run of a row: the place of its column, and its seed"""
+"""Index of a run within a row."""
 
 _DIGITS = 9
-"""after the point, in which means that differ by rounding alone are equal"""
+"""Decimals to which means are compared, because sums depend on the order of additions."""
 
 ColumnKey = tuple[str, int, str]
-"""dataset, bag size (0: a bagging without a size) and natural key (usually empty): what names a column"""
+"""Dataset, bag size (0 if the bagging has none) and natural key (usually "")."""
 
 
 class Summary(NamedTuple):
-    """Several seeds of one metric."""
+    """Summary of a metric over seeds."""
 
     mean: float
     std: float | None
-    """sample standard deviation (n - 1); None for a single seed, which has no spread"""
+    """sample standard deviation (n - 1); None for a single seed"""
     n: int
 
 
@@ -69,34 +72,33 @@ class Column(NamedTuple):
     dataset: str
     bag_size: int
     seeds: tuple[int, ...]
-    """every seed that the journal holds for this column, ascending"""
+    """all seeds with a run in this column, ascending"""
     sizes: tuple[int, float, int] | None = None
-    """rows of a training bag over all seeds: least, median (of the seeds' medians), most; None if no run says"""
+    """smallest, median and largest number of rows in a training bag; None if unknown"""
     validation: tuple[int, int] | None = None
-    """number of validation bags: that of the seed with fewest, and with most; None if no run says"""
+    """smallest and largest number of validation bags over seeds; None if unknown"""
     classes: int | None = None
-    """of the dataset; None if no run says"""
+    """number of classes; None if unknown"""
     counts: bool = True
-    """whether it is in means, ranks and tests: not where a coarse criterion has fewer than `FEWEST_BAGS` to go by"""
+    """whether means, ranks and tests use it: coarse criteria need `FEWEST_BAGS` validation bags"""
     extra: frozenset[int] = frozenset()
-    """seeds that fewer than half of the methods have: a score is complete without them"""
+    """seeds that less than half of the methods have; a score is complete without them"""
     by: str = ""
-    """natural key whose values are the bags, e.g. `native-country+education`; empty for other bags"""
+    """natural key that defines the bags, such as `native-country+education`"""
 
     @property
     def key(self) -> ColumnKey:
-        """Key among the columns of its board."""
+        """Identifier of the column within its board."""
         return self.dataset, self.bag_size, self.by
 
     @property
     def unequal(self) -> bool:
-        """Whether its bags are known to differ in size."""
+        """Whether its bags differ in size."""
         return self.sizes is not None and self.sizes[0] != self.sizes[2]
 
     @property
     def bags(self) -> str:
-        """The sizes of its bags: `256`, or least, median and most where they differ: `1–9–11,660`. Or their key: `by
-        zipcode`."""
+        """Bags in words: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`."""
         if self.by:
             return f"by {self.by.replace('+', ' and ')}"
         if self.sizes is not None and self.unequal:
@@ -106,79 +108,74 @@ class Column(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Name in text, e.g. `adult 256`."""
+        """Name in text, such as `adult 256`."""
         return f"{self.dataset} {self.bags}"
 
     @property
     def heading(self) -> str:
-        """Name in headings, with a mark if the column does not count."""
+        """Name in headings, marked if the column does not count."""
         return self.title if self.counts else f"{self.title} {FEW_BAGS}"
 
 
 class Contender(NamedTuple):
-    """A compared method with its encoder, pretraining and configuration: it identifies a row."""
+    """Method with its encoder, pretraining and configuration: what a row of a board compares."""
 
     method: str
     encoder: str | None
     """None for direct methods"""
     pretraining: str
     configuration: str
-    """the hyperparameters in which this row differs from others of the same name, or how it was tuned; usually empty"""
+    """hyperparameters that differ from other rows of the method, or how they were tuned; usually "" """
     kind: str
     role: Role
     reference: str
     tuned: bool = False
-    """whether its configuration was chosen by the board's criterion, for each column, among the trials of a search"""
+    """whether a search chose the configuration, by the board's criterion and for each column"""
 
     @property
     def label(self) -> str:
-        """One line that tells this row from every other, e.g. `dllp (mlp, bag, weight=0.1)`."""
-        parts = [self.encoder, self.pretraining if self.pretraining != "none" else None, self.configuration]
-        details = ", ".join(part for part in parts if part)
+        """Unique name on its board, such as `dllp (mlp, bag, weight=0.1)`."""
+        pretraining = self.pretraining if self.pretraining != "none" else ""
+        details = ", ".join(filter(None, (self.encoder, pretraining, self.configuration)))
         return f"{self.method} ({details})" if details else self.method
 
 
 class Score(NamedTuple):
-    """All seeds of one row in one column. Every expected seed has succeeded, failed or is missing."""
+    """All seeds of a row in a column. An expected seed has succeeded, failed or is missing."""
 
     cell: str | None = None
-    """id of the benchmark cell; None if none of its runs is in the journal"""
+    """id of the benchmark cell; None without runs"""
     values: Mapping[int, float] = {}
-    """of the board's metric by seed; only finite ones, so a run that succeeded can lack one"""
+    """finite values of the board's metric by seed"""
     failures: Mapping[int, str] = {}
     """reason by seed"""
     missing: tuple[int, ...] = ()
-    """seeds of the column that have no run here, extra ones left out"""
+    """expected seeds without a run"""
     stale: Mapping[int, str] = {}
-    """by seed, of runs that succeeded or failed: what has changed in the code since they, or the search that has chosen
-    what they are of, were made"""
-    best_epoch: float | None = None
-    """median over the runs that succeeded; None for methods without epochs"""
-    seconds: float | None = None
-    """median duration of the runs that succeeded"""
+    """what has changed since the run (or its search), by seed"""
     runs: Mapping[int, Record] = {}
-    """by seed, failed ones too: everything that the journal knows of them"""
+    """records by seed, including failed runs"""
     tuning: str | None = None
-    """id of the search that has chosen the cell for this row; None if none has"""
+    """id of the search that chose the cell; None if there is none"""
 
     @property
     def succeeded(self) -> tuple[int, ...]:
-        """Seeds of the runs that succeeded."""
+        """Seeds of successful runs."""
         return tuple(seed for seed in self.runs if seed not in self.failures)
 
     @property
     def expected(self) -> int:
-        """Number of runs that a complete score has."""
+        """Number of runs of a complete score."""
         return len(self.runs) + len(self.missing)
 
     @property
     def headline(self) -> Summary | None:
-        """Mean and spread of the seeds that have the board's metric; None if none has."""
+        """Summary of the board's metric; None without a value."""
         return summarise([*self.values.values()])
 
     @property
     def undefined(self) -> tuple[int, ...]:
-        """Seeds that succeeded and yet have no (finite) value of the metric."""
+        """Seeds of successful runs without a finite value of the metric."""
         return tuple(seed for seed in self.succeeded if seed not in self.values)
 
 
@@ -188,59 +185,51 @@ class Row:
 
     contender: Contender
     scores: tuple[Score, ...]
-    """one for each column"""
+    """one per column"""
     rank: int | None = None
-    """None for what is trained on labels of rows, and for rows that lack a run on which the others are ranked"""
+    """None for methods trained on labels, and for rows that lack a run that counts"""
     mark: Mark = ""
-    """what it is beside the methods: a floor, a 100 % mark of gaps, or something else that is trained on all labels"""
+    """`ceiling` is the 100 % of gaps; other methods trained on labels are `supervised`"""
     is_default: bool = True
-    """whether its hyperparameters are the method's defaults, and not because a search has chosen them"""
+    """whether its hyperparameters are the method's defaults, without a search"""
     ensemble: int = 1
-    """networks that are averaged for each seed"""
+    """number of averaged networks per seed"""
     precision: str = REFERENCE
-    """in which its products are computed"""
+    """precision of products"""
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the default configuration without pretraining, of single networks, as floors and ceilings of
-        gaps are."""
+        """Whether it is a single default network without pretraining, like floors and ceilings."""
         return self.contender.pretraining == "none" and self.is_default and self.ensemble == 1
-
-    @property
-    def origin(self) -> Literal["default", "tuned", "changed"]:
-        """Origin of its hyperparameters."""
-        return "tuned" if self.contender.tuned else "default" if self.is_default else "changed"
 
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Rows that may be compared with one another."""
+    """Comparable rows."""
 
     criterion: Criterion
     bagging: str
-    """with the number of training bags, where that is part of its cells (`cell.bagging_text`)"""
+    """with the number of training bags if it is limited (`cell.bagging_text`)"""
     protocol: Mapping[str, Any] | None
-    """how long and on what a run trains (`cell.Protocol`); None where all methods are without epochs"""
+    """limits of training (`cell.Protocol`); None if all methods are without epochs"""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    """as shown: what is trained on labels of rows, ranked rows, unranked rows"""
+    """in order: methods trained on labels, ranked rows, unranked rows"""
     runs: DataFrame
-    """the rows of the tidy table that stand on it, by the criterion that chose their epochs, with the places of their
-    `row` and `column`"""
+    """its part of the tidy table, with the positions of `row` and `column`"""
     counting: MultiIndex
-    """the runs (column, seed) that ranks and means are made of"""
+    """runs (column, seed) that ranks and means use"""
     metric: Metric = METRICS[HEADLINE]
-    """what it shows and ranks by"""
     failures: tuple[str, ...] = ()
-    """one line for each thing that went wrong, with its reason"""
+    """one line per row, column and reason"""
     surprises: tuple[str, ...] = ()
-    """one line for each result that is worth a look"""
+    """one line per suspicious result"""
     stale: tuple[str, ...] = ()
-    """one line for what was made by other code than there is now"""
+    """one line per row and changed part of the code"""
     max_bags: int | None = None
-    """training bags; None: all that there are"""
+    """limit of training bags; None without a limit"""
     differences: tuple[str, ...] = ()
-    """one line for each column with a known difference between its bags"""
+    """one line per column on how much its bags differ"""
 
     def __repr__(self) -> str:
         rows, columns = plural(len(self.rows), "method"), plural(len(self.columns), "column")
@@ -248,170 +237,171 @@ class Board:
 
     @property
     def sign(self) -> int:
-        """1 where more of the metric is better, else -1."""
+        """Sign by which a larger metric is better: 1 or -1."""
         return 1 if self.metric.maximise else -1
 
     @property
     def hardware(self) -> tuple[str, ...]:
-        """Hardware of its runs, e.g. `NVIDIA H200 (cuda)`, in alphabetical order."""
+        """Devices of its runs, such as `NVIDIA H200 (cuda)`, sorted."""
         runs = (run for row in self.rows for score in row.scores for run in score.runs.values())
         return tuple(sorted({device(run["hardware"]) for run in runs}))
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """The encoders of its rows, in alphabetical order."""
+        """Encoders of its rows, sorted."""
         return tuple(sorted({row.contender.encoder for row in self.rows if row.contender.encoder}))
 
     @property
     def ranked(self) -> list[int]:
-        """Places of the ranked rows, best first."""
+        """Positions of the ranked rows, best first."""
         return [place for place, row in enumerate(self.rows) if row.rank is not None]
 
     @property
     def learners(self) -> list[int]:
-        """Places of the rows that know no label of a row."""
+        """Positions of the rows that are not trained on labels of rows."""
         return [place for place, row in enumerate(self.rows) if row.contender.role != "ceiling"]
 
     @cached_property
     def counting_columns(self) -> list[int]:
-        """Places of the columns that have a run that counts."""
+        """Positions of the columns with a run that counts."""
         return sorted(set(self.counting.get_level_values(0)))
 
     @property
     def datasets(self) -> list[str]:
-        """The datasets of these columns."""
+        """Datasets of the columns that count, sorted."""
         return sorted({self.columns[place].dataset for place in self.counting_columns})
 
     def values(self, metric: str | None = None) -> DataFrame:
-        """Return a test metric as it is shown: runs (column, seed) by rows."""
+        """Return a test metric as it is shown: runs (column, seed) x rows."""
         name = metric or self.metric.name
-        return self._once(
+        return self._cached(
             f"values {name}",
             lambda: wide(self.runs[[*RUN, "row"]].assign(value=shown(self.runs, name)), len(self.rows)),
         )
 
     def counted(self, metric: str | None = None) -> DataFrame:
-        """The same of the runs that count."""
+        """Return a test metric of the runs that count: (column, seed) x rows."""
         name = metric or self.metric.name
-        return self._once(f"counted {name}", lambda: self.values(name).reindex(self.counting))
+        return self._cached(f"counted {name}", lambda: self.values(name).reindex(self.counting))
 
-    def _once(self, key: str, make: Callable[[], T]) -> T:
-        """Cache of computed values: pages, plots and terminal need the same."""
-        known: dict[str, T] = self.__dict__.setdefault("_known", {})
-        if key not in known:
-            known[key] = make()
-        return known[key]
+    def summary(self, row: int, column: int, metric: str) -> Summary | None:
+        """Return the summary of a test metric over all seeds; None without a value."""
+        return self._cached(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
+
+    def _cached(self, key: str, compute: Callable[[], T]) -> T:
+        """Return a value that is computed once: pages, plots and terminal need the same."""
+        cache: dict[str, T] = self.__dict__.setdefault("_cache", {})
+        if key not in cache:
+            cache[key] = compute()
+        return cache[key]
 
     @cached_property
     def complete(self) -> DataFrame:
-        """The board's metric in the runs that count, of every row that has them all."""
+        """Board's metric of the rows that have every run that counts: (column, seed) x rows."""
         counted = self.counted()
         return counted.dropna(axis="columns") if len(counted) else counted.iloc[:, :0]
 
     @cached_property
     def column_means(self) -> DataFrame:
-        """Means over the runs that count, columns by rows; unknown unless a row has them all."""
+        """Means over the runs that count: columns x rows. NaN for a row that lacks one of them."""
         groups = self.counted().groupby(level=0)
         return groups.mean().where(groups.count().eq(groups.size(), axis="index"))
 
     def by_dataset(self, by_column: DataFrame) -> DataFrame:
-        """Return the means over the columns of each dataset, of values whose index is columns."""
+        """Return means over the columns of each dataset."""
         names = [self.columns[column].dataset for column in by_column.index]
         return by_column.groupby(names).mean() if names else by_column
 
-    def summary(self, row: int, column: int, metric: str) -> Summary | None:
-        """Mean and spread over all seeds of a score."""
-        return self._once(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
-
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:
-        """(row, column) of each column's best score, ceilings aside, and of all within one std of it: no tie is a win.
+        """Positions (row, column) of the best score of each column, and of all within one standard deviation of it.
 
-        Only rows that have every run of the column that counts. A best score over a single seed has no spread, so
-        nothing is claimed for its column.
+        Ceilings and scores that lack a run are skipped. A best score over a single seed has no standard deviation, so
+        its column has no leader.
         """
         counted = (self.sign * self.counted())[self.learners].groupby(level=0)
         means = counted.mean().where(counted.count().eq(counted.size(), axis="index")).dropna(how="all")
         if means.empty:
             return frozenset()
         stds, best = counted.std(), means.idxmax(axis="columns")
-        bars = Series({c: means.at[c, row] - stds.at[c, row] for c, row in best.items()}).round(_DIGITS)
-        bold = means.round(_DIGITS).ge(bars, axis="index").stack()
-        return frozenset((row, column) for column, row in bold.index[bold])
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Origin of the numbers of a journal."""
-
-    runs: int
-    failed: int
-    code: tuple[str, ...]
-    """versions of llpbench, e.g. `0.1.0 (3f2a91c0de)`"""
-    libraries: tuple[str, ...]
-    hardware: tuple[str, ...]
+        limits = Series({c: means.at[c, row] - stds.at[c, row] for c, row in best.items()}).round(_DIGITS)
+        leads = means.round(_DIGITS).ge(limits, axis="index").stack()
+        return frozenset((row, column) for column, row in leads.index[leads])
 
 
 @dataclass(frozen=True)
 class Leaderboards:
-    """Everything that a journal has to say, ready to be rendered."""
+    """All boards of a journal."""
 
     boards: tuple[Board, ...]
     origin: Origin
     tunings: tuple[TuningRecord, ...] = ()
-    """the searches whose choices are among the rows"""
+    """successful searches"""
     unlabelled: tuple[Board, ...] = ()
-    """those of datasets without labels, where there is nothing to rank by"""
+    """boards of datasets without labels, which have no ranks"""
 
     def __repr__(self) -> str:
         return f"<leaderboards: {', '.join(map(repr, (*self.boards, *self.unlabelled))) or 'none'}>"
 
     def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
-        """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""
+        """Return the boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""
         return tuple(board for board in self.boards if board.criterion.regime == regime)
 
-    @property
-    def records(self) -> list[Record]:
-        """The runs of all boards, each once."""
-        every = (row for board in self.boards for row in board.rows)
-        runs = (run for row in every for score in row.scores for run in score.runs.values())
-        return [*{run["run"]: run for run in runs}.values()]
+    def groups(self) -> list[dict[str, Board]]:
+        """Return boards of the same bagging and protocol by criterion, groups with most runs first.
+
+        Boards with a limited number of bags come last.
+        """
+        groups: dict[tuple[str, str], dict[str, Board]] = defaultdict(dict)
+        for board in self.boards:
+            groups[board.bagging, json.dumps(board.protocol, sort_keys=True)][board.criterion.name] = board
+
+        def order(group: Mapping[str, Board]) -> tuple[bool, int]:
+            board = next(iter(group.values()))
+            return board.max_bags is not None, -sum(len(score.runs) for row in board.rows for score in row.scores)
+
+        return sorted(groups.values(), key=order)
+
+    def main_boards(self) -> list[Board]:
+        """Return the boards by AUC and mPIoU of the two groups with most runs.
+
+        Without epochs all criteria give the same scores, so such a group has one board.
+        """
+        boards = [group[name] for group in self.groups()[:2] for name in ("auc", "mpiou") if name in group]
+        return [
+            board for place, board in enumerate(boards) if not place or board.criterion.name == "auc" or board.protocol
+        ]
 
 
 def wide(runs: DataFrame, rows: int) -> DataFrame:
-    """Return the values of runs by (column, seed) and place of the row."""
+    """Return the values of runs: (column, seed) x rows."""
     return runs.pivot(index=RUN, columns="row", values="value").reindex(columns=range(rows))
 
 
 def _summaries(values: DataFrame) -> dict[tuple[int, int], Summary | None]:
-    """Summaries by row and column, of runs (column, seed) by rows."""
+    """Return summaries by (row, column) of values (column, seed) x rows."""
     return {
-        (row, column): summarise(own[~np.isnan(own)].tolist())
+        (row, column): summarise(seeds[~np.isnan(seeds)].tolist())
         for column, block in values.groupby(level=0)
-        for row, own in enumerate(block.to_numpy().T)
+        for row, seeds in enumerate(block.to_numpy().T)
     }
 
 
 def means_over_datasets(values: DataFrame, datasets: Sequence[str]) -> Series:
-    """Return the mean over datasets of the mean over their columns of the mean over seeds, equal where rounding alone
-    differs. `values`: runs (column, seed) by rows; `datasets`: of each column, by place."""
+    """Return the mean over datasets of the mean over their columns of the mean over seeds, by row.
+
+    `values`: (column, seed) x rows. `datasets`: dataset of each column.
+    """
     by_column = values.groupby(level=0).mean()
     return by_column.groupby([datasets[column] for column in by_column.index]).mean().mean().round(_DIGITS)
 
 
-def device(hardware: Mapping[str, Any]) -> str:
-    """`AMD EPYC (cpu)`; of a run that failed before it was on any, which its record says by naming none, so."""
-    if not hardware:
-        return "none (failed before)"
-    return f"{hardware['name']} ({hardware['device']})"
-
-
 def summarise(values: Sequence[float]) -> Summary | None:
-    """Mean and sample standard deviation, whatever the order of `values`; None if there are none."""
+    """Return mean and sample standard deviation, independent of the order; None without values."""
     n = len(values)
     if n == 0:
         return None
-    if min(values) == max(values):  # no rounding: equal values have a std of exactly 0
+    if min(values) == max(values):  # no rounding: the standard deviation of equal values is exactly 0
         return Summary(values[0], 0.0 if n > 1 else None, n)
     mean = math.fsum(values) / n
     return Summary(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)), n)

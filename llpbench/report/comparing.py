@@ -1,4 +1,4 @@
-"""One's own results beside the published ones: the same leaderboards, and whether shared runs were repeated."""
+"""Your results beside the published ones: joint leaderboards, and differences of repeated runs."""
 
 from __future__ import annotations
 
@@ -18,121 +18,136 @@ from llpbench.results.frame import NO_STALE_RUNS, value_of
 from llpbench.results.journal import agree, contains, settle
 from llpbench.results.merging import disputes
 
+MOST_YOURS = 4
+"""Rows of yours that are listed."""
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Own and published results together."""
+    """Your results and published ones together."""
 
     leaderboards: Leaderboards
-    """of every dataset, bagging and bag size that one's own journal has: those boards that one's own runs are on"""
-    own: frozenset[str]
-    """ids of your own cells"""
+    """boards with a row of yours"""
+    yours: frozenset[str]
+    """ids of your cells"""
     remarks: tuple[str, ...]
-    """what became of runs that both have, and what keeps boards apart; one line each"""
+    """repeated runs, and reasons why results are on different boards; one line each"""
 
 
 def compare(
-    own: Mapping[str, Record],
+    yours: Mapping[str, Record],
     published: Mapping[str, Record],
     tunings: Sequence[TuningRecord] = (),
     stale: Mapping[str, str] = NO_STALE_RUNS,
 ) -> Comparison:
-    """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes.
+    """Compare records, by run id, with published ones of the same datasets, baggings and bag sizes.
 
-    `tunings`: searches of either, whose choices are rows of the criteria that chose them alone. `stale`: as for
-    `tabulate`.
+    `tunings`: searches of both. `stale`: as for `tabulate`.
     """
-    tasks = {_task(record) for record in own.values()}
-    near = {run: record for run, record in published.items() if _task(record) in tasks}
-    remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
-    settled = {run: settle([near[run], record] if run in near else [record]) for run, record in own.items()}
+    tasks = {_task(record) for record in yours.values()}
+    related = {run: record for run, record in published.items() if _task(record) in tasks}
+    remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), related.values())]
+    settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
     disputed = {run: records for run, records in settled.items() if not agree(records)}
     remarks += disputes(disputed.values())
-    counting = {**near, **{run: records[-1] for run, records in settled.items()}}
-    found = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings, stale=stale)
-    cells = frozenset(record["cell"] for record in own.values())
+    counting = {**related, **{run: records[-1] for run, records in settled.items()}}
+    joint = tabulate([record for run, record in counting.items() if run not in disputed], tunings=tunings, stale=stale)
+    cells = frozenset(record["cell"] for record in yours.values())
     boards, unlabelled = (
-        tuple(board for board in some if any(score.cell in cells for row in board.rows for score in row.scores))
-        for some in (found.boards, found.unlabelled)
+        tuple(board for board in boards if _rows_of(board, cells)) for boards in (joint.boards, joint.unlabelled)
     )
-    leaderboards = replace(found, boards=boards, unlabelled=unlabelled)
-    return Comparison(leaderboards, cells, tuple(map(clean, remarks)))
+    return Comparison(replace(joint, boards=boards, unlabelled=unlabelled), cells, tuple(map(clean, remarks)))
 
 
-def own_lines(found: Comparison) -> list[str]:
-    """Ranks of at most five of your methods on the first board, or the options that complete their runs."""
-    for board in found.leaderboards.boards[:1]:
-        places = [n for n, row in enumerate(board.rows) if any(score.cell in found.own for score in row.scores)]
+def rank_lines(comparison: Comparison) -> list[str]:
+    """Return the ranks of your methods on the first board, or the options that complete their runs."""
+    lines: list[str] = []
+    for board in comparison.leaderboards.boards[:1]:
+        places = _rows_of(board, comparison.yours)
         places.sort(key=lambda n: (board.rows[n].rank is None, board.rows[n].rank or 0))
-        lines = [_own_line(board, place) for place in places[:_MOST_OWN]]
-        return [*lines, f"and {plural(len(places) - _MOST_OWN, 'more row')} of yours"] if places[_MOST_OWN:] else lines
-    return []
+        lines += [_rank_line(board, place) for place in places[:MOST_YOURS]]
+        if len(places) > MOST_YOURS:
+            lines.append(f"and {plural(len(places) - MOST_YOURS, 'more row')} of yours")
+    return lines
 
 
-_MOST_OWN = 4
-"""own rows that are named, so that with their number there are at most five lines"""
+def _rows_of(board: Board, cells: frozenset[str]) -> list[int]:
+    return [n for n, row in enumerate(board.rows) if any(score.cell in cells for score in row.scores)]
 
 
-def _own_line(board: Board, place: int) -> str:
-    row, found = board.rows[place], standings(board).loc[place]
-    label, columns = row.contender.label, board.columns
+def _rank_line(board: Board, place: int) -> str:
+    row, columns = board.rows[place], standings(board)
     missing = [(column, seed) for column, seed in board.counting if seed not in row.scores[column].values]
     if missing:
-        options = {
-            "datasets": dict.fromkeys(columns[column].dataset for column, _ in missing),
-            "bag-sizes": dict.fromkeys(columns[column].bag_size for column, _ in missing if columns[column].bag_size),
-            "seeds": sorted({seed for _, seed in missing}),
-        }
-        flags = " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values)
         number = f"{len(missing)} of {plural(len(board.counting), 'run')}"
-        return f"{label}: no rank, because {number} that other methods have are missing. Run it with {flags}"
-    mean = f"mean {board.metric.title} {found['mean', 'mean']:.2f}"
-    gain = found["floor", "points"]
-    gained = f", {interval_of(found['floor'], 'points', 1, '+')} against the floor" if gain == gain else ""
+        return (
+            f"{row.contender.label}: no rank, because {number} that other methods have are missing. "
+            f"Run it with {_options(board, missing)}"
+        )
+    mean = f"mean {board.metric.title} {columns.at[place, ('mean', 'mean')]:.2f}"
+    floor = columns.loc[place, "floor"]
+    if floor["points"] == floor["points"]:
+        mean += f", {interval_of(floor, 'points', 1, '+')} against the floor"
     if row.rank is None:
-        return f"{label}: {row.mark}, {mean}{gained}"
-    first = board.rows[board.ranked[0]]
-    best = f"; first is {first.contender.label} with {standings(board).at[board.ranked[0], ('mean', 'mean')]:.2f}"
-    return f"{label}: rank {row.rank} of {len(board.ranked)}, {mean}{gained}{best if row is not first else ''}"
+        return f"{row.contender.label}: {row.mark}, {mean}"
+    line = f"{row.contender.label}: rank {row.rank} of {len(board.ranked)}, {mean}"
+    first = board.ranked[0]
+    if place == first:
+        return line
+    return f"{line}; first is {board.rows[first].contender.label} with {columns.at[first, ('mean', 'mean')]:.2f}"
+
+
+def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:
+    """Return the options of a run that has the missing (column, seed)."""
+    columns = [board.columns[column] for column, _ in missing]
+    options: dict[str, Iterable[object]] = {
+        "datasets": dict.fromkeys(column.dataset for column in columns),
+        "bag-sizes": dict.fromkeys(column.bag_size for column in columns if column.bag_size),
+        "seeds": sorted({seed for _, seed in missing}),
+    }
+    return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values)
 
 
 def _task(record: Record) -> tuple[str, str, int]:
-    """Dataset, bagging (with the number of bags) and bag size: what methods are compared on."""
+    """Return dataset, bagging (with the number of bags) and bag size."""
     spec = record["spec"]
     return spec["dataset"], bagging_text(spec["bagging"], spec.get("max_bags")), spec["bag_size"]
 
 
-def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:
-    """Comparison of the runs that both journals have."""
-    both = [run for run in own if run in published and own[run]["status"] == published[run]["status"] == "ok"]
-    failed = [run for run in own if run in published and own[run]["status"] != "ok" == published[run]["status"]]
-    lines = [f"{plural(len(failed), 'run')} failed here that succeeded when published: the published ones are shown."]
-    lines = lines if failed else []
-    if not both:
-        return lines
-    gaps = {run: abs(_auc(own[run]) - _auc(published[run])) for run in both}
-    same = [run for run in both if contains(own[run]["results"], published[run]["results"])]
-    worst = max(both, key=lambda run: gaps[run])
-    line = f"{plural(len(both), 'run')} in both journals: {len(same)} with identical results"
-    if len(same) < len(both):
-        spec = own[worst]["spec"]
-        where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {own[worst]['seed']}"
-        line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
-    return [*lines, line + "."]
+def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:
+    """Return remarks on the runs that both journals have."""
+    shared = [run for run in yours if run in published and published[run]["status"] == "ok"]
+    both = [run for run in shared if yours[run]["status"] == "ok"]
+    failed = len(shared) - len(both)
+    lines = []
+    if failed:
+        run_text = plural(failed, "run")
+        lines.append(f"{run_text} failed here that succeeded when published: the published ones are shown.")
+    if both:
+        gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
+        same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
+        line = f"{plural(len(both), 'run')} in both journals: {same} with identical results"
+        if same < len(both):
+            worst = max(both, key=lambda run: gaps[run])
+            spec = yours[worst]["spec"]
+            where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {yours[worst]['seed']}"
+            line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
+        lines.append(f"{line}.")
+    return lines
 
 
-def _apart(own: Iterable[Record], published: Iterable[Record]) -> list[str]:
-    """Your protocols without published results: they have their own boards."""
+def _different_protocols(yours: Iterable[Record], published: Iterable[Record]) -> list[str]:
+    """Return remarks on your protocols without published results, whose boards have your rows only."""
     published = list(published)
     if not published:
         return ["Nothing is published for these datasets, baggings and bag sizes."]
     theirs = {_protocol(record) for record in published} - {"null"}
-    mine = {_protocol(record) for record in own} - {"null"}
+    new = {_protocol(record) for record in yours} - theirs - {"null"}
+    others = " and ".join(protocol_text(json.loads(other)) for other in sorted(theirs))
     return [
         f"No published network was trained with your protocol ({protocol_text(json.loads(protocol))}), but with "
-        f"{' and '.join(protocol_text(json.loads(other)) for other in sorted(theirs))}: "
-        "use that to stand in one leaderboard with them."
-        for protocol in sorted(mine - theirs)
+        f"{others}: use that to stand in one leaderboard with them."
+        for protocol in sorted(new)
         if theirs
     ]
 

@@ -1,10 +1,8 @@
-"""The Markdown files: a README of one screen, which method to take, and what tuning changes.
-
-Everything else is on the page, in `boards.csv`, and in the files of `--formats`.
-"""
+"""Markdown files of a report: a README of one screen, which method to take, and the effect of tuning."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,11 +11,9 @@ from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import excerpt, first_rows, overall
+from llpbench.report.board_tables import excerpt, first_rows
 from llpbench.report.boards import Board
-from llpbench.report.groups import main_boards
-from llpbench.report.markup import escape, to_markdown
-from llpbench.report.report_table import ReportTable
+from llpbench.report.report_table import Field, ReportTable
 
 README = "README.md"
 STANDINGS = "boards.csv"
@@ -25,80 +21,99 @@ STANDINGS = "boards.csv"
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 MOST_ROWS = 8
-"""ranked rows of a board in the overview"""
+"""Ranked rows of a board in the README."""
 
 MOST_BOARDS = 3
 
 MOST_LINES = 40
-"""rows of any other table"""
+"""Rows of any other table."""
 
 BRIEF = ("mean", "interval", "floor", "seconds")
-"""columns of a board in the overview"""
+"""Columns of the leaderboard in the README."""
+
+_HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+
+_MARKDOWN = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
+"""Characters that have a meaning in Markdown. An underscore inside a word has none."""
 
 
 def markdown_files(report: Report, beside: Mapping[str, str] = NO_LINKS) -> dict[str, str]:
-    """Every Markdown file of a report, by name. `beside`: folders of other reports by title."""
+    """Return the Markdown files of a report by name. `beside`: folders of other reports by title."""
     tuning = [table for table in report.tuning if "-coarse-l1-" not in table.name]  # nearly those by mPIoU
-    made = {
+    contents = {
         f"{ADVICE}.md": ("Which method for my data?", [report.advice] if report.advice else []),
         "tuning.md": ("Tuning", tuning),
     }
-    files = {name: _file(report, title, [], tables) for name, (title, tables) in made.items() if tables}
-    links = [f"- [{made[name][0]}]({name})" for name in files]
-    others = [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
-    return {README: _overview(report, [*others, *links]), **files}
+    files = {name: _file(report, title, [], tables) for name, (title, tables) in contents.items() if tables}
+    reports = [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
+    pages = [f"- [{contents[name][0]}]({name})" for name in files]
+    return {README: _readme(report, [*reports, *pages]), **files}
 
 
-def _overview(report: Report, links: Sequence[str]) -> str:
-    boards = main_boards(report.leaderboards)[:MOST_BOARDS]
-    links = ["- [The page](index.html), to sort, filter and trace to runs", *links]
-    links.append(f"- [All boards as CSV]({STANDINGS})")
-    head = ["\n".join(links)]
+def _readme(report: Report, links: Sequence[str]) -> str:
+    boards = report.leaderboards.main_boards()[:MOST_BOARDS]
+    page = "- [The page](index.html), to sort, filter and trace to runs"
+    head = ["\n".join([page, *links, f"- [All boards as CSV]({STANDINGS})"])]
     if boards:
         head += [words.caption("briefly", boards[0]), words.caption("both_criteria")]
-    elif not report.leaderboards.unlabelled:
-        head.append(words.NO_RUNS)
-    return _file(report, report.title, head, [*map(brief, boards), *([] if boards else report.unlabelled)])
+        return _file(report, report.title, head, [*map(brief, boards)])
+    head += [] if report.unlabelled else [words.NO_RUNS]
+    return _file(report, report.title, head, report.unlabelled)
 
 
 def brief(board: Board) -> ReportTable:
     """Return the first rows of a board, with a floor and a ceiling."""
-    caption = " ".join(
-        words.sentence(text) for text in (words.setting(board), words.datasets_text(len(board.datasets))) if text
-    )
-    return excerpt(
-        board,
-        overall(board, ""),
-        BRIEF,
-        first_rows(board, MOST_ROWS),
-        title=words.title(board),
-        caption=caption,
-        notes={
-            "Failed or undefined": tuple(some_of(board.failures, 3)),
-            words.STALE_NOTE: tuple(some_of(board.stale, 3)),
-        },
-    )
+    parts = (words.setting(board), words.datasets_text(len(board.datasets)))
+    caption = " ".join(map(words.sentence, parts))
+    table = excerpt(board, BRIEF, first_rows(board, MOST_ROWS), words.title(board), caption)
+    lines = {"Failed or undefined": board.failures, words.STALE_NOTE: board.stale}
+    return replace(table, notes={title: tuple(some_of(notes, 3)) for title, notes in lines.items() if notes})
 
 
 def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """A file of tables; repeated titles and captions appear once."""
+    """Return a file of tables. Repeated titles and captions appear once."""
     parts = [f"# {escape(title)}"]
     if report.warnings:
         parts.append("\n".join(f"- **{escape(words.sentence(line))}**" for line in some_of(report.warnings)))
     parts += head
-    seen: set[str] = set()
+    captions: set[str] = set()
     for table in tables:
-        caption = "" if table.caption in seen else table.caption
+        caption = "" if table.caption in captions else table.caption
         heading = "" if table.title == title else table.title
-        parts.append(to_markdown(_cut(replace(table, title=heading, caption=caption))))
-        seen.add(table.caption)
+        parts.append(to_markdown(_shortened(replace(table, title=heading, caption=caption))))
+        captions.add(table.caption)
     if report.leaderboards.origin.runs:
-        parts.append(f"*{escape(words.origin_text(report.leaderboards.origin))}*")
+        parts.append(f"*{escape(str(report.leaderboards.origin))}*")
     return "\n\n".join(parts) + "\n"
 
 
-def _cut(table: ReportTable) -> ReportTable:
-    if len(table.rows) <= MOST_LINES:
+def _shortened(table: ReportTable) -> ReportTable:
+    """Return the first rows of a long table, with a note on the others."""
+    hidden = len(table.rows) - MOST_LINES
+    if hidden <= 0:
         return table
-    more = f"{plural(len(table.rows) - MOST_LINES, 'row')}: llpbench report --formats csv writes them"
-    return replace(table, rows=table.rows[:MOST_LINES], notes={**table.notes, "Not shown": (more,)})
+    return replace(table, rows=table.rows[:MOST_LINES], notes={**table.notes, "Not shown": (plural(hidden, "row"),)})
+
+
+def to_markdown(table: ReportTable) -> str:
+    """Return a table as Markdown, with its title, caption and notes."""
+    rows = [
+        [escape(heading.text) for heading in table.headings],
+        ["---:" if heading.numeric else "---" for heading in table.headings],
+        *([_markdown(field) for field in row] for row in table.rows),
+    ]
+    parts = [f"## {escape(table.title)}" if table.title else "", escape(table.caption)]
+    parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    for heading, lines in table.notes.items():
+        parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
+    return "\n\n".join(filter(None, parts))
+
+
+def escape(text: str) -> str:
+    """Return a text on one line, without a meaning in Markdown or HTML."""
+    return _MARKDOWN.sub(r"\\\g<0>", words.clean(text)).translate(_HTML)
+
+
+def _markdown(field: Field) -> str:
+    first, *others = map(escape, field.lines)
+    return "<br>".join([f"**{first}**" if field.strong and first else first, *others])

@@ -1,8 +1,8 @@
-"""The leaderboards as one HTML page, which needs nothing but itself: no network, no second file.
+"""HTML pages of a report and of `llpbench choose`. Each is a single file that needs no network.
 
-All numbers, ranks and orders on it are those of the report's tables, made once in Python and written as HTML, so that
-they are there without any script. The script only shows, sorts and filters them, and opens the runs behind a row.
-Nothing in the page is code but that script: its policy names its hash, and everything from the journal is escaped text.
+All numbers, ranks and orders are made in Python and written as HTML, so they are readable without JavaScript. The
+script sorts and filters tables, and opens the runs of a row. A content security policy allows only this script and this
+style, and every text of a journal is escaped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from llpbench.report import wording as words
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import DETAILS, SUMMARY, excerpt, first_rows, names_of, overall, whole
+from llpbench.report.board_tables import DETAILS, excerpt, first_rows, names_of, whole_table
 from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.digest import NO_LINKS
 from llpbench.report.finding import finding
@@ -33,44 +33,52 @@ from llpbench.report.report_table import ReportTable
 if TYPE_CHECKING:
     from jinja2 import Template
 
-STYLE, SCRIPT = "page.css", "page.js"
-
-LEFT_OUT = ("l1",)
-"""criteria whose boards the page leaves out: L1 chooses nearly the epochs that mPIoU chooses"""
+HIDDEN = "l1"
+"""Criterion whose boards are not on the page: L1 chooses nearly the same epochs as mPIoU."""
 
 MOST_SUMMARISED = 8
-"""ranked rows on the first screen"""
+"""Ranked rows on the first screen."""
 
-SHOWN_FIRST = tuple(key for key in SUMMARY if key not in ("tie", "floor"))
+SUMMARY = ("mean", "interval", "seconds")
+"""Columns of the leaderboard on the first screen."""
+
+TABS = {
+    "summary": "Overview",
+    "leaderboard": "All boards",
+    "which": "Which method?",
+    "plots": "Figures",
+    "reading": "How to read it",
+    "origins": "Data",
+}
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 
 _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
-"""what stands in a data URI inside double quotes as it is; quoting less than base64 does makes it smaller"""
+"""Characters that need no quoting in a data URI; this is shorter than base64."""
 
 
 @dataclass(frozen=True)
 class PageBoard:
-    """A board, as the page shows it."""
+    """A board on the page."""
 
     board: Board
     name: str
     table: ReportTable
     """its last columns are those of the board"""
     caption: str
-    apart: frozenset[int]
-    """columns that no mean is made of, since none of their runs counts"""
+    uncounted: frozenset[int]
+    """columns in which no run counts"""
     families: tuple[str, ...]
-    """by row"""
-    lacking: tuple[bool, ...]
-    """by row, whether it lacks a run that counts"""
-    aside: frozenset[str]
+    """family of each row's method"""
+    incomplete: tuple[bool, ...]
+    """whether a row lacks a run that counts"""
+    optional: frozenset[str]
     """headings of columns that are shown on request"""
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A plot, and its size in pixels, so that nothing moves when it is there."""
+    """A plot with its size in pixels, which a browser reserves before the plot is loaded."""
 
     plot: Plot
     width: int
@@ -84,55 +92,72 @@ def to_html(
     links: Mapping[str, str] = NO_LINKS,
     beside: Mapping[str, str] = NO_LINKS,
 ) -> str:
-    """The page of a report. It depends on its arguments alone, so equal ones give equal pages.
+    """Return the page of a report.
 
-    `links`: files beside the page by what they are: `journal`, `standings`, `method NAME`. `beside`: folders of other
-    reports by title.
+    `links`: paths of the files `journal`, `standings` and `method NAME`. `beside`: folders of other reports by title.
     """
     leaderboards = report.leaderboards
-    style, script = read_part(STYLE), read_part(SCRIPT)
-    shown = [*_boards(leaderboards)]
-    boards = [each.board for each in shown]
-    places = {"journal": "", "standings": "", **links}
-    tabs = {"summary": "Overview", "leaderboard": "All boards", "which": "Which method?", "plots": "Figures"}
-    tabs |= {"reading": "How to read it", "origins": "Data"}
-    absent = {"which": report.advice is None, "plots": len(plots) < 2}
-    page = template("page.html").render(
+    shown = [*_page_boards(leaderboards)]
+    boards = [board.board for board in shown]
+    links = {"journal": "", "standings": "", **links}
+    absent = {name for name, is_absent in (("which", not report.advice), ("plots", len(plots) < 2)) if is_absent}
+    columns = sorted((column for board in boards for column in board.columns), key=lambda column: column.bag_size)
+    facts: dict[str, Any] = {}
+    if boards:
+        facts["finding"] = finding(boards[0])
+        facts["summary"] = excerpt(boards[0], SUMMARY, first_rows(boards[0], MOST_SUMMARISED), "")
+        facts["legend"] = _legend(boards[0])
+        facts["columns"] = [column.explained(boards[0]) for column in COLUMNS.values()]
+    return _rendered(
+        "page.html",
+        _part("page.css"),
+        _part("page.js"),
         words=words,
         title=report.title,
         beside=beside,
-        policy=content_policy(style, script),
-        style=style,
-        script=script,
-        data=compressed(page_data(boards, places) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
+        data=compressed(page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
-        tabs={name: title for name, title in tabs.items() if not absent.get(name)},
+        tabs={name: title for name, title in TABS.items() if name not in absent},
         boards=shown,
-        finding=finding(boards[0]) if boards else "",
-        summary=_summary(boards[0]) if boards else None,
-        legend=_legend(boards[0]) if boards else "",
-        columns=[each.explained(board) for each in COLUMNS.values() for board in boards[:1]],
-        families=_distinct(name for each in shown for name in each.families),
+        families=_distinct(family for board in shown for family in board.families),
         datasets=_distinct(column.dataset for board in boards for column in board.columns),
-        sizes=_distinct(c.bags for board in boards for c in sorted(board.columns, key=lambda c: c.bag_size)),
-        links=places,
+        sizes=_distinct(column.bags for column in columns),
+        links=links,
         facts=_facts(leaderboards),
         advice=report.advice,
         unlabelled=report.unlabelled,
         plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
+        **facts,
     )
-    return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
 
 
-def read_part(name: str) -> str:
-    """A file that pages are made of."""
+def choice_page(
+    name: str,
+    advice: str,
+    warning: str,
+    facts: Mapping[str, str],
+    tables: Sequence[ReportTable],
+    plots: Sequence[Plot],
+) -> str:
+    """Return the page of `llpbench choose`: advice, warning ("" if there is none), facts, tables and plots."""
+    content = {"name": name, "advice": advice, "warning": warning, "facts": facts, "tables": tables, "plots": plots}
+    return _rendered("choice.html", _part("page.css"), "", **content)
+
+
+def _part(name: str) -> str:
     return (files("llpbench.report") / "page" / name).read_text(encoding="utf-8")
 
 
+def _rendered(template: str, style: str, script: str, /, **content: Any) -> str:
+    """Return a page of a template."""
+    policy = _content_policy(style, script)
+    page = _template(template).render(style=style, script=script, policy=policy, **content)
+    return page.encode("utf-8", "replace").decode("utf-8")  # a journal can contain half a surrogate pair, no file can
+
+
 @cache
-def template(name: str) -> Template:
-    """A page to be filled in. Everything that is put into it is escaped and, but for what is `safe`, on one line of
-    printable characters."""
+def _template(name: str) -> Template:
+    """Return a template that escapes every text and removes its control characters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     def cleaned(value: Any) -> Any:
@@ -151,8 +176,7 @@ def template(name: str) -> Template:
     return environment.get_template(name)
 
 
-def content_policy(style: str, script: str) -> str:
-    """The content security policy: this style, this script, images inside the page, and nothing else."""
+def _content_policy(style: str, script: str) -> str:
     style_hash, script_hash = (b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script))
     return (
         f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; img-src data:; "
@@ -161,36 +185,33 @@ def content_policy(style: str, script: str) -> str:
 
 
 def _pixels(svg: str) -> tuple[int, int]:
-    """Width and height of a picture; those of a page's column where it does not say them."""
-    found = _SIZE.search(svg)
-    return (round(float(found[1])), round(float(found[2]))) if found else (504, 300)
+    """Return width and height of a picture; a default if it has none."""
+    match = _SIZE.search(svg)
+    return (round(float(match[1])), round(float(match[2]))) if match else (504, 300)
 
 
-def _boards(leaderboards: Leaderboards) -> Iterable[PageBoard]:
-    """Boards of the page; methods without epochs have one for each bagging, since no criterion changes their scores."""
-    seen: set[str] = set()
+def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
+    """Yield the boards of the page. Methods without epochs have one board per bagging, as criteria do not matter."""
+    direct: set[str] = set()
     for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
-        if board.criterion.name in LEFT_OUT or (board.protocol is None and board.bagging in seen):
+        if board.criterion.name == HIDDEN or (board.protocol is None and board.bagging in direct):
             continue
-        seen |= {board.bagging} if board.protocol is None else set()
+        if board.protocol is None:
+            direct.add(board.bagging)
         texts = (words.setting(board), words.datasets_text(len(board.datasets)), words.columns_text(board.columns))
-        table = whole(board, overall(board, name))
-        empty = {heading.text for heading, fields in table.columns() if all(not field.values for field in fields)}
-        further = {each.heading(board).text for each in COLUMNS.values() if not each.default}
+        table = whole_table(board, name)
+        empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
+        further = {column.heading(board).text for column in COLUMNS.values() if not column.default}
         yield PageBoard(
             board=board,
             name=name,
             table=table,
             caption=" ".join(words.sentence(text) for text in texts if text),
-            apart=frozenset({*range(len(board.columns))} - {*board.counting_columns}),
-            families=tuple(map(family, board.rows)),
-            aside=frozenset({*DETAILS, *further, *empty}),
-            lacking=tuple(place not in board.complete and bool(board.ranked) for place in range(len(board.rows))),
+            uncounted=frozenset({*range(len(board.columns))} - {*board.counting_columns}),
+            families=tuple(map(_family, board.rows)),
+            optional=frozenset({*DETAILS, *further, *empty}),
+            incomplete=tuple(place not in board.complete and bool(board.ranked) for place in range(len(board.rows))),
         )
-
-
-def _summary(board: Board) -> ReportTable:
-    return excerpt(board, overall(board, ""), SHOWN_FIRST, first_rows(board, MOST_SUMMARISED))
 
 
 def _legend(board: Board) -> str:
@@ -198,8 +219,8 @@ def _legend(board: Board) -> str:
     return " ".join(texts)
 
 
-def family(row: Row) -> str:
-    """Family of a row's method for the filters of the page."""
+def _family(row: Row) -> str:
+    """Return the family of a row's method for the filter of the page."""
     if row.contender.role:
         return {"ceiling": "trained on all labels", "floor": "floors"}[row.contender.role]
     return "neural networks" if row.contender.kind == "neural" else "without networks"
@@ -210,7 +231,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
 
 
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:
-    """Setting of the numbers: encoders and hardware first, since they decide whether numbers are comparable."""
+    """Return what the numbers of a report depend on."""
     origin = leaderboards.origin
     encoders = sorted({encoder for board in leaderboards.boards for encoder in board.encoders})
     return {
@@ -219,5 +240,5 @@ def _facts(leaderboards: Leaderboards) -> dict[str, str]:
         "Training": "; ".join(_distinct(words.protocol_text(board.protocol) for board in leaderboards.boards)),
         "Runs": f"{origin.runs:,}" + (f", {origin.failed:,} of them failed" if origin.failed else ""),
         "Libraries": ", ".join(origin.libraries),
-        "Code": f"llpbench {words.code_text(origin.code)}",
+        "Code": f"llpbench {origin.code_text()}",
     }

@@ -1,35 +1,71 @@
-"""Origin of a journal's numbers: code, libraries and hardware, each in one line."""
+"""Code, libraries and hardware that produced the runs of a journal."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from llpbench.core.record import Record
 from llpbench.core.text import plural
-from llpbench.report.boards import Origin, device
+
+MOST_COMMITS = 3
+"""Largest number of commits of a version that `origin_text` lists."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Number of runs, and what produced them."""
+
+    runs: int
+    failed: int
+    code: Mapping[str, tuple[str, ...]]
+    """commits by version of llpbench"""
+    libraries: tuple[str, ...]
+    hardware: tuple[str, ...]
+
+    def code_text(self, most: int | None = None) -> str:
+        """Return versions with their commits. More than `most` commits are counted instead of listed."""
+        texts = []
+        for version, commits in self.code.items():
+            listed = most is None or len(commits) <= most
+            details = ", ".join(commits) if listed else f"{len(commits)} commits"
+            texts.append(f"{version} ({details})" if details else version)
+        return ", ".join(texts)
+
+    def __str__(self) -> str:
+        runs = plural(self.runs, "run") + (f" ({self.failed:,} failed)" if self.failed else "")
+        code, libraries = self.code_text(MOST_COMMITS), ", ".join(self.libraries)
+        return f"{runs} by llpbench {code} with {libraries}. Hardware: {'; '.join(self.hardware)}."
 
 
 def origin_of(runs: Sequence[Record]) -> Origin:
-    """Origins of all runs, each distinct one once."""
-    versions: dict[str, set[str]] = defaultdict(set)
+    """Return the origin of runs. Equal versions, libraries and devices are listed once."""
+    libraries: dict[str, set[str]] = defaultdict(set)
+    code: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         for library, version in run["libraries"].items():
-            versions[library].add(version)
+            libraries[library].add(version)
+        code[str(run["code"]["version"])] |= _commit(run["code"])
     return Origin(
         runs=len(runs),
         failed=sum(run["status"] != "ok" for run in runs),
-        code=tuple(sorted({_code(run["code"]) for run in runs})),
-        libraries=tuple(f"{library} {' and '.join(sorted(found))}" for library, found in sorted(versions.items())),
+        code={version: tuple(sorted(code[version])) for version in sorted(code)},
+        libraries=tuple(f"{name} {' and '.join(sorted(libraries[name]))}" for name in sorted(libraries)),
         hardware=tuple(sorted({_hardware(run["hardware"]) for run in runs})),
     )
 
 
-def _code(code: Mapping[str, Any]) -> str:
-    commit = (code["commit"] or "")[:10]  # null where it is not run from a checkout
-    details = ", ".join(filter(None, [commit, "with uncommitted changes" if code["dirty"] else ""]))
-    return f"{code['version']} ({details})" if details else str(code["version"])
+def device(hardware: Mapping[str, Any]) -> str:
+    """Return the name of a device, such as `AMD EPYC (cpu)`. Runs that failed early have no hardware."""
+    return f"{hardware['name']} ({hardware['device']})" if hardware else "none (failed before)"
+
+
+def _commit(code: Mapping[str, Any]) -> set[str]:
+    commit = (code["commit"] or "")[:10]  # None if llpbench was not run from a checkout
+    details = [part for part in (commit, "with uncommitted changes" if code["dirty"] else "") if part]
+    return {", ".join(details)} if details else set()
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
-"""Compressed data of the page: the runs behind every row, from the tidy table of each board.
+"""Data of the page's script: the runs behind every row, compressed.
 
-Facts are packed as columns in which what repeats stands once. No rank and no mean of a board is made of them: tables of
-the page hold what Python has computed.
+Values that repeat are stored once. The script computes no rank and no mean.
 """
 
 from __future__ import annotations
@@ -22,23 +21,25 @@ from llpbench.report.boards import Board
 from llpbench.results.frame import metric_column, shown
 
 DIGITS = 3
-"""of percentages; other metrics and seconds have `FINE_DIGITS`"""
+"""Decimals of percentages."""
 
 FINE_DIGITS = 4
+"""Decimals of other metrics and of seconds."""
 
-FACTS = ("cell", "seed", "status", "reason", "seconds_train", "seconds_warm_up", "seconds_pretraining", "memory_mb")
-"""columns of the tidy table that a run has, beside those of its origin"""
-
-ORIGIN = ("finished", "version", "machine")
+FACTS = (
+    *("cell", "seed", "status", "reason", "seconds_train", "seconds_warm_up", "seconds_pretraining", "memory_mb"),
+    *("finished", "version", "machine"),
+)
+"""Columns of the tidy table that the script shows for a run."""
 
 
 def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, Any]:
-    """Runs, cells and metrics, and by board which run stands in which row and column."""
+    """Return runs, commands and metrics, and for each board the runs of its rows and columns."""
     by_board = [board.runs.sort_values(["row", "column", "seed"]) for board in boards]
-    every = [own for own in by_board if len(own)]
-    runs = concat([own[["run", *FACTS, *ORIGIN]] for own in every]).drop_duplicates("run") if every else DataFrame()
+    nonempty = [frame for frame in by_board if len(frame)]
+    runs = concat([frame[["run", *FACTS]] for frame in nonempty]).drop_duplicates("run") if nonempty else DataFrame()
     places = {run: place for place, run in enumerate(runs["run"])} if len(runs) else {}
-    metrics = [name for name in METRICS if any(own[metric_column(name)].notna().any() for own in every)]
+    metrics = [name for name in METRICS if any(frame[metric_column(name)].notna().any() for frame in nonempty)]
     tests: dict[tuple[Any, ...], int] = {}
     records = {
         run["cell"]: run for board in boards for row in board.rows for s in row.scores for run in s.runs.values()
@@ -47,16 +48,16 @@ def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, An
         "links": dict(links),
         "metrics": [f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics],
         "commands": {cell: command(record) for cell, record in records.items()},
-        "runs": {name: _interned(_rounded(runs[name], FINE_DIGITS)) for name in (*FACTS, *ORIGIN)} if len(runs) else {},
+        "runs": {name: _interned(_rounded(runs[name], FINE_DIGITS)) for name in FACTS} if len(runs) else {},
         "boards": [
-            {"columns": [column.title for column in board.columns], **_of_board(own, places, metrics, tests)}
-            for board, own in zip(boards, by_board, strict=True)
+            {"columns": [column.title for column in board.columns], **_board_data(frame, places, metrics, tests)}
+            for board, frame in zip(boards, by_board, strict=True)
         ],
         "tests": list(tests),
     }
 
 
-def _of_board(
+def _board_data(
     runs: DataFrame, places: Mapping[str, int], metrics: Sequence[str], tests: dict[tuple[Any, ...], int]
 ) -> dict[str, Any]:
     measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else FINE_DIGITS) for name in metrics]
@@ -72,7 +73,7 @@ def _of_board(
 
 
 def command(record: Record) -> str | None:
-    """The shell command that runs a cell again, but for `--seeds`; None if no command says its specification."""
+    """Return the command that repeats a cell, without `--seeds`; None if no command can express it."""
     spec, protocol = record["spec"], record["spec"]["protocol"]
     flags = {"methods": spec["method"], "datasets": spec["dataset"], "baggings": spec["bagging"]}
     flags |= {"bag-sizes": spec["bag_size"]} if spec["bag_size"] else {}
@@ -99,13 +100,13 @@ def command(record: Record) -> str | None:
 
 
 def compressed(value: Any) -> str:
-    """JSON, compressed and as base64: a tenth as large; no character of it means anything to HTML."""
+    """Return a value as JSON, compressed and in base64, which has no meaning in HTML."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
 
 
 def _rounded(values: Series, digits: int) -> list[Any]:
-    """Numbers with so many digits after the point, whole ones without any, None where unknown; texts as they are."""
+    """Return numbers with at most `digits` decimals, texts unchanged, and None for unknown values."""
     return [
         value if isinstance(value, str) or value is None else None if value != value else _short(value, digits)
         for value in values.tolist()
@@ -118,7 +119,7 @@ def _short(value: float, digits: int) -> float:
 
 
 def _interned(values: Iterable[Any]) -> dict[str, Any]:
-    """A column whose values repeat: each distinct one, once, and which of them stands where."""
+    """Return distinct values, and the index of each value among them."""
     places: dict[Any, int] = {}
-    at = [places.setdefault(value, len(places)) for value in values]
-    return {"values": list(places), "at": at}
+    indices = [places.setdefault(value, len(places)) for value in values]
+    return {"values": list(places), "at": indices}

@@ -1,274 +1,261 @@
-"""Tables of a study from a journal, with the paper's numbers beside ours.
-
-What a study leaves open (mostly bagging, bag size and encoder, always the protocol) may differ between runs: each such
-*setting* that the journal holds has a table of its own, so that nothing is mixed.
-"""
+"""Tables of a study, with the paper's numbers beside ours. Each setting has its own table."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from math import fsum, isfinite
+from typing import NamedTuple
 
 from llpbench.core.record import Record
-from llpbench.core.studies import Line, Study
+from llpbench.core.studies import Arm, Line, Study
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.boards import device
-from llpbench.report.reference import Reference, reference, rows
-from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, rows_of, text
-from llpbench.report.study_arms import arm_table
-from llpbench.report.study_runs import LineScore, Setting, StudyRuns, classes_of, collect, is_comparable, read_line
+from llpbench.report.boards import Summary
+from llpbench.report.origin import device
+from llpbench.report.reference import Printed, Reference, reference
+from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
+from llpbench.report.study_runs import TIMES, LineScore, Setting, StudyRuns, collect, read_line, values_of_line
 from llpbench.results.frame import NO_STALE_RUNS
 
-BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's network", "beyond 2 std")
-"""the parts of a field that has the paper's number and ours"""
-
 FLAG = "⚑"
+"""Mark of differences beyond two standard deviations."""
 
-Figure = tuple[object, ...]
-"""what makes a figure of the paper and ours the same in several tables: measure, dataset, both means, std and n"""
+PAPERS_HARDWARE = "2080"
+"""Part of the name of the paper's GPU. Times on other hardware are not comparable."""
+
+
+class PaperFigure(NamedTuple):
+    """A number of the paper beside ours."""
+
+    measure: str
+    dataset: str
+    printed: Printed
+    ours: Summary
+    is_comparable: bool
+    """whether network and, for times, hardware are the paper's"""
+
+    @property
+    def difference(self) -> float:
+        """Ours minus the paper's, rounded as it is shown."""
+        return round(self.ours.mean - self.printed.mean, _digits(self.measure)) + 0.0  # never -0.0
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether a comparable difference exceeds twice the larger standard deviation."""
+        stds = [std for std in (self.printed.std, self.ours.std) if std is not None]
+        return self.is_comparable and bool(stds) and abs(self.difference) > 2 * max(stds)
+
+    def __str__(self) -> str:
+        return f"{self.difference:+.{_digits(self.measure)}f}"
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """Table of a study, with its comparable numbers."""
+
+    table: ReportTable
+    figures: tuple[PaperFigure, ...] = ()
 
 
 def study_tables(
-    study: Study,
-    records: Sequence[Record],
-    *,
-    stale: Mapping[str, str] = NO_STALE_RUNS,
-    flagged: set[Figure] | None = None,
-) -> list[ReportTable]:
-    """The tables of a study, one for each setting; none if nothing of it has run.
+    study: Study, records: Sequence[Record], *, stale: Mapping[str, str] = NO_STALE_RUNS
+) -> list[StudyTable]:
+    """Return the tables of a study, one per setting; none if nothing of it has run.
 
-    `stale`: by run id, what has changed in the code since the run was made. `flagged`: figures that tables before have
-    flagged, and so these do not; what they flag is added.
+    `stale`: what has changed in the code since a run, by its id.
     """
-    flagged = set() if flagged is None else flagged
-    datasets = {record["spec"]["dataset"]: record["dataset"] for record in records}
-    if study.layout == "datasets":
-        return [_datasets(study, datasets)]
-    codes = {name: facts["code"] for name, facts in datasets.items()}
-    found = collect(study, records)
-    order = sorted(found, key=lambda setting: (not setting.is_papers, str(setting)))
-    make = _robustness if study.layout == "robustness" else partial(_scores, codes=codes, seen=flagged)
+    codes = {record["spec"]["dataset"]: record["dataset"]["code"] for record in records}
+    settings = collect(study, records)
+    order = sorted(settings, key=lambda setting: (not setting.is_papers, str(setting)))
     tables = []
     for place, setting in enumerate(order, start=1):
+        runs = settings[setting]
         name = f"study-{study.name}" + ("" if len(order) == 1 else f"-{place}")
-        table = make(study, setting, found[setting], name)
-        old = _stale_lines(found[setting], stale)
-        tables.append(replace(table, notes={**table.notes, words.STALE_NOTE: old}) if old else table)
+        if study.layout == "robustness":
+            study_table = StudyTable(_robustness_table(study, setting, runs, name))
+        else:
+            study_table = _scores_table(study, setting, runs, name, codes)
+        old = [f"{_run_text(run)}: {stale[run['run']]}" for run in runs.all_runs if run["run"] in stale]
+        notes = {**study_table.table.notes, words.STALE_NOTE: tuple(some_of(old))} if old else study_table.table.notes
+        tables.append(replace(study_table, table=replace(study_table.table, notes=notes)))
         if study.arms:
-            tables.append(arm_table(study, found[setting], f"{name}-arms", f"{study.title}, end to end: {setting}"))
+            tables.append(StudyTable(_arm_table(study, setting, runs, f"{name}-arms")))
     return tables
 
 
-def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]:
-    """The tables that have a number of the paper beside one of ours, and how many those are and differ, as a sentence.
-
-    A figure that several tables share is counted once.
-    """
-    kept: list[ReportTable] = []
-    figures: dict[Figure, Mapping[str, Value]] = {}
-    for table in tables:
-        own = [field for row in table.rows for field in row if "difference" in field.values]
-        kept += [table] if own else []
-        figures |= {tuple(field.values.get(part) for part in BESIDE): field.values for field in own}
-    there = [values for values in figures.values() if values["paper's network"]]
-    beyond = sum(values["beyond 2 std"] is True for values in there)
-    return kept, (
-        f"{plural(len(figures), 'figure')} of the paper beside yours in {plural(len(kept), 'table')}; {len(there):,} "
-        f"of the paper's network, {beyond:,} of them more than two standard deviations away ({FLAG}). "
-        f"The other {len(figures) - len(there):,} {words.caption('between_protocols')}."
+def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
+    """Return the tables that compare with the paper, and a summary of their figures, each counted once."""
+    compared = [study_table for study_table in tables if study_table.figures]
+    figures = {figure for study_table in compared for figure in study_table.figures}
+    comparable = [figure for figure in figures if figure.is_comparable]
+    summary = words.caption(
+        "beside_paper",
+        figures=plural(len(figures), "figure"),
+        tables=plural(len(compared), "table"),
+        comparable=f"{len(comparable):,}",
+        beyond=f"{sum(figure.is_beyond for figure in comparable):,}",
+        others=f"{len(figures) - len(comparable):,}",
+        flag=FLAG,
     )
+    return [study_table.table for study_table in compared], summary
 
 
-def what_to_run(study: Study) -> str:
-    """Return the line for a study without runs."""
-    return f"Nothing of this study has run yet. Run it with: llpbench run --study {study.name}"
-
-
-def _scores(
-    study: Study, setting: Setting, found: StudyRuns, name: str, *, codes: Mapping[str, str], seen: set[Figure]
-) -> ReportTable:
+def _scores_table(study: Study, setting: Setting, runs: StudyRuns, name: str, codes: Mapping[str, str]) -> StudyTable:
+    """Return a row for each line and a column for each dataset."""
     printed = reference(study.reference) if study.reference and setting.is_papers else None
-    columns = _columns(printed, {dataset for _, dataset in found.runs}, codes)
+    columns = _columns(printed, {*runs.datasets}, codes)
     flagged: list[str] = []
+    figures: list[PaperFigure] = []
     body = []
     for place, line in enumerate(study.lines):
         labels = dict(zip(study.factors, line.labels, strict=True))
         row = {Heading(factor, numeric=False): text(label) for factor, label in labels.items()}
         for code, dataset in columns:
-            runs = found.runs.get((place, dataset), [])
-            ours = read_line(line, runs)
+            cell = runs.runs.get((place, dataset), [])
+            ours = read_line(line, cell)
             theirs = printed.find(labels, code) if printed else None
-            figure = (line.fixed["measure"], code, theirs, ours.summary)
-            field = _beside(theirs, ours, line, is_comparable(line, setting, runs), figure in seen)
-            row[Heading(code or dataset, BESIDE)] = field
-            if field.values.get("beyond 2 std") and figure not in seen:
-                seen.add(figure)
-                flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {_difference(theirs, ours, line)}")
+            figure = None
+            if theirs is not None and ours.summary is not None:
+                is_comparable = _is_comparable(line, setting, cell)
+                figure = PaperFigure(line.fixed["measure"], code, theirs, ours.summary, is_comparable)
+                figures.append(figure)
+                if figure.is_beyond:
+                    flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {figure}")
+            row[Heading(code or dataset)] = _score_field(line, theirs, ours, figure)
         body.append(row)
-    failed = [f"{_run_text(run)}: {run['reason'] or run['status']}" for run in found.failed]
+    failed = [f"{_run_text(run)}: {run['reason'] or run['status']}" for run in runs.all_runs if run["status"] != "ok"]
     notes = {f"{FLAG} Beyond two standard deviations": flagged, "Failed": some_of(failed)}
-    noted = {what: tuple(lines) for what, lines in notes.items() if lines}
-    return rows_of(name, _title(study, setting), _caption(study, setting, found), body, noted)
+    table = rows_of(name, _title(study, setting), _caption(study, setting, runs), body, notes)
+    return StudyTable(table, tuple(figures))
 
 
-def _stale_lines(found: StudyRuns, stale: Mapping[str, str]) -> tuple[str, ...]:
-    """One line for each run that was made by other code than there is now."""
-    old = [f"{_run_text(run)}: {stale[name]}" for name, run in found.every.items() if name in stale]
-    return tuple(some_of(old))
+def _score_field(line: Line, theirs: Printed | None, ours: LineScore, figure: PaperFigure | None) -> Field:
+    """Return the lines of a field: the paper's number, ours, and their difference."""
+    digits = _digits(line.fixed["measure"])
+    lines = []
+    if theirs is not None:
+        spread = "" if theirs.std is None else f" ± {theirs.std:.{digits}f}"
+        lines.append(f"paper {theirs.mean:.{digits}f}{spread}")
+    if ours.summary is not None:
+        lines.append(words.summary_text(ours.summary, digits))
+    if figure is not None:
+        lines.append(f"{figure} {FLAG}" if figure.is_beyond else str(figure))
+    lines += [f"{ours.failed} failed"] if ours.failed else []
+    lines += [ours.chosen] if ours.chosen else []
+    return Field(tuple(lines) or (words.NOTHING,))
+
+
+def _is_comparable(line: Line, setting: Setting, runs: Sequence[Record]) -> bool:
+    is_timed = line.fixed["measure"] in TIMES
+    same_hardware = all(PAPERS_HARDWARE in run["hardware"].get("name", "") for run in runs)
+    return setting.has_papers_network and (same_hardware or not is_timed)
+
+
+def _columns(printed: Reference | None, datasets: set[str], codes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return (code, dataset) of the columns: the paper's in its order, then other datasets with runs."""
+    names = {code: name for name, code in codes.items() if code}
+    first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
+    taken = {code for code, _ in first}
+    others = sorted(datasets - {dataset for _, dataset in first})
+    return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
+
+
+def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> ReportTable:
+    """Return mean ranks of standard deviations over the datasets on which every line has one."""
+    from pandas import DataFrame
+
+    from llpbench.report.statistics import robustness
+
+    summaries = {
+        line.labels[0]: [read_line(line, runs.runs.get((place, dataset), [])).summary for dataset in runs.datasets]
+        for place, line in enumerate(study.lines)
+    }
+    stds = DataFrame({label: [s.std if s else None for s in row] for label, row in summaries.items() if any(row)}).T
+    shared = stds.dropna(axis="columns")
+    ours = robustness(shared) if len(shared) > 1 and len(shared.columns) else {}
+    printed = reference(study.reference)
+    body = []
+    for (label,) in (line.labels for line in study.lines):
+        theirs = printed.find({"method": label}, "")
+        body.append(
+            {
+                Heading("method", numeric=False): text(label),
+                Heading("paper"): number(theirs.mean if theirs else None, 3),
+                Heading("ours"): number(float(ours[label]) if label in ours else None, 3),
+            }
+        )
+    explained = words.caption("robustness_study", over=plural(len(shared.columns), "dataset"))
+    return rows_of(name, _title(study, setting), f"{_caption(study, setting, runs)} {explained}", body)
+
+
+def _arm_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> ReportTable:
+    """Return the change along each arm, last minus first level, for each method that has run."""
+    lines = {line.labels: number for number, line in enumerate(study.lines)}
+    body = []
+    for method in next(iter(study.factors.values())):
+        fields = {
+            Heading(f"{arm.levels[0]} → {arm.levels[-1]}"): _change(study, runs, lines, method, arm)
+            for arm in study.arms
+        }
+        if not all(field.is_empty for field in fields.values()):
+            body.append({Heading("method", numeric=False): text(method), **fields})
+    caption = f"{words.caption('arms')} {_classes_text(runs)}".rstrip()
+    return rows_of(name, f"{study.title}, end to end: {setting}", caption, body)
+
+
+def _change(study: Study, runs: StudyRuns, lines: Mapping[tuple[str, ...], int], method: str, arm: Arm) -> Field:
+    """Return the mean change over datasets with both ends, seeds paired; of a single dataset over its seeds."""
+    from llpbench.report.statistics import interval
+
+    changes = {}
+    for dataset in runs.datasets:
+        before, after = (
+            values_of_line(study.lines[end], runs.runs.get((end, dataset), []))
+            for end in (lines[method, arm.levels[0]], lines[method, arm.levels[-1]])
+        )
+        if shared := sorted(before.keys() & after.keys()):
+            changes[dataset] = [after[seed] - before[seed] for seed in shared]
+    if not changes:
+        return Field((words.NOTHING,))
+    seeds = next(iter(changes.values()))
+    blocks = [fsum(values) / len(values) for values in changes.values()] if len(changes) > 1 else seeds
+    over = (
+        plural(len(changes), "dataset") if len(changes) > 1 else f"{next(iter(changes))}, {plural(len(seeds), 'seed')}"
+    )
+    ends = interval(blocks)
+    return Field((words.interval_text(fsum(blocks) / len(blocks), ends if isfinite(ends[0]) else None, sign="+"), over))
+
+
+def _digits(measure: str) -> int:
+    return 4 if measure == "cas" else 2
 
 
 def _run_text(run: Record) -> str:
     return f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}"
 
 
-def _digits(line: Line) -> int:
-    return 4 if line.fixed["measure"] == "cas" else 2
-
-
-def _difference(theirs: tuple[float, float | None] | None, read: LineScore, line: Line) -> str:
-    """`+2.39`; "" where either is unknown."""
-    if theirs is None or read.summary is None:
-        return ""
-    digits = _digits(line)
-    return f"{round(read.summary.mean - theirs[0], digits) + 0.0:+.{digits}f}"  # never -0.00
-
-
-def _beside(
-    theirs: tuple[float, float | None] | None, read: LineScore, line: Line, comparable: bool, again: bool
-) -> Field:
-    """Paper, ours, difference; flagged where, of its network and not again, it exceeds twice the larger std."""
-    ours = read.summary
-    digits = _digits(line)
-    lines: list[str] = []
-    values: dict[str, Any] = {"n": 0}
-    if theirs is not None:
-        spread = "" if theirs[1] is None else f" ± {theirs[1]:.{digits}f}"
-        lines.append(f"paper {theirs[0]:.{digits}f}{spread}")
-        values |= {"paper": theirs[0], "paper std": theirs[1]}
-    if ours is not None:
-        lines.append(words.summary_text(ours, digits))
-        values |= {"mean": round(ours.mean, 6), "std": ours.std and round(ours.std, 6), "n": ours.n}
-    if theirs is not None and ours is not None:
-        shown = _difference(theirs, read, line)
-        known = [std for std in (theirs[1], ours.std) if std is not None]
-        beyond = abs(float(shown)) > 2 * max(known) if known and comparable else None
-        lines.append(f"{shown}{f' {FLAG}' if beyond and not again else ''}")
-        values |= {"difference": float(shown) + 0.0, "beyond 2 std": beyond, "paper's network": comparable}
-    if read.failed:
-        lines.append(f"{read.failed} failed")
-    if read.chosen:
-        lines.append(read.chosen)
-    return Field(tuple(lines) or (words.NOTHING,), {**values, "failed": read.failed})
-
-
-def _robustness(study: Study, setting: Setting, found: StudyRuns, name: str) -> ReportTable:
-    """Mean rank of the standard deviation, over the datasets on which every line has one."""
-    from pandas import DataFrame
-
-    from llpbench.report.statistics import robustness
-
-    datasets = sorted({dataset for _, dataset in found.runs})
-    summaries = {
-        line.labels[0]: [read_line(line, found.runs.get((place, dataset), [])).summary for dataset in datasets]
-        for place, line in enumerate(study.lines)
-    }
-    present = {label: stds for label, stds in summaries.items() if any(stds)}
-    shared = [
-        column
-        for column in range(len(datasets))
-        if all((each := stds[column]) is not None and each.std is not None for stds in present.values())
-    ]
-    stds = DataFrame({k: [v[c].std for c in shared] for k, v in present.items()}).T  # type: ignore[union-attr]
-    ours = robustness(stds) if shared and len(present) > 1 else {}
-    printed, recomputed = reference(study.reference), paper_robustness()
-    body = []
-    for line in study.lines:
-        (label,) = line.labels
-        theirs = printed.find({"method": label}, "")
-        body.append(
-            {
-                Heading("method", numeric=False): text(label),
-                Heading("paper"): number(theirs[0] if theirs else None, 3),
-                Heading("from the paper's own table"): number(recomputed.get(label), 3),
-                Heading("ours"): number(float(ours[label]) if label in ours else None, 3),
-            }
-        )
-    explained = words.caption("robustness_study", over=plural(len(shared), "dataset"))
-    return rows_of(name, _title(study, setting), f"{_caption(study, setting, found)} {explained}", body)
-
-
-def paper_robustness() -> dict[str, float]:
-    """The ranking that the paper's own fine-grained table gives, without MovieLens, as the paper has it."""
-    from pandas import DataFrame
-
-    from llpbench.report.statistics import robustness
-
-    stds: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in rows("fine_grained"):
-        if row["method"] != "Supervised" and row["dataset"] != "ML":
-            stds[row["method"]][row["dataset"]] = float(row["std"])
-    ranks = robustness(DataFrame(stds).T)
-    return {str(label): float(rank) for label, rank in ranks.items()}
-
-
-def _datasets(study: Study, datasets: Mapping[str, Mapping[str, Any]]) -> ReportTable:
-    """The paper's statistics of its datasets, and what runs say of theirs."""
-    ours = {facts["code"] or name: {"name": name, **facts} for name, facts in sorted(datasets.items())}
-    printed = {
-        {"Movielens-1M": "ML", "Private": "PA, PB"}.get(row["dataset"], row["dataset"]): row for row in rows("datasets")
-    }
-    facts = ("rows", "numeric", "categorical", "classes")
-    body = []
-    for code in dict.fromkeys((*printed, *ours)):
-        own = ours.get(code, {})
-        fields = {
-            Heading("code", numeric=False): text(code),
-            Heading("dataset", numeric=False): text(own.get("name", words.NOTHING)),
-        }
-        for fact in facts:
-            theirs = printed.get(code, {}).get(fact, "")
-            known = own.get(fact)
-            shown = [f"paper {theirs}"] if theirs else []
-            shown += [f"{known:,}"] if known is not None else []
-            field = Field(tuple(shown) or (words.NOTHING,), {"paper": theirs or None, "ours": known})
-            fields[Heading(fact, ("paper", "ours"))] = field
-        body.append({**fields, Heading("licence", numeric=False): text(own.get("licence", words.NOTHING))})
-    title = f"{study.title} beside the paper"
-    return rows_of(f"study-{study.name}", title, words.caption("datasets_study"), body)
-
-
-def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(code, dataset) of the columns: the paper's in its order, then what else has run. `codes` are by dataset."""
-    names = {code: name for name, code in codes.items() if code}
-    first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
-    known = {dataset for _, dataset in first}
-    taken = {code for code, _ in first}
-    others = sorted(ran - known)
-    return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
-
-
-def _has_papers(study: Study, setting: Setting) -> bool:
-    """Whether the paper's numbers stand in a table."""
+def _is_beside_paper(study: Study, setting: Setting) -> bool:
     return bool(study.reference) and (setting.is_papers or study.layout == "robustness")
 
 
 def _title(study: Study, setting: Setting) -> str:
-    return f"{study.title}{' beside the paper' if _has_papers(study, setting) else ''}: {setting}"
+    return f"{study.title}{' beside the paper' if _is_beside_paper(study, setting) else ''}: {setting}"
 
 
-def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
-    hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
-    none = "The paper prints no numbers for this" if study.papers else "Not one of the paper's studies"
-    beside = "With the paper's numbers beside" if _has_papers(study, setting) else none
-    if _has_papers(study, setting) and not setting.trains_as_paper:
-        others = "training is longer (300 epochs, patience 20)"
-        if not setting.has_papers_network:
-            others = "encoder and training are others"
-        beside += f"; its {others}, so differences {words.caption('between_protocols')}"
-    return " ".join(
-        filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", classes_of(found.every.values())))
+def _classes_text(runs: StudyRuns) -> str:
+    classes = {(run["spec"]["dataset"], run["dataset"].get("classes")) for run in runs.all_runs}
+    return words.classes_text(sorted(classes, key=str))
+
+
+def _caption(study: Study, setting: Setting, runs: StudyRuns) -> str:
+    caption = words.caption(
+        "study",
+        question=study.question,
+        hardware=", ".join(sorted({device(run["hardware"]) for run in runs.all_runs})),
+        papers=study.papers,
+        beside=_is_beside_paper(study, setting),
+        same_training=setting.trains_as_paper,
+        same_network=setting.has_papers_network,
     )
+    return f"{caption} {_classes_text(runs)}".rstrip()

@@ -1,9 +1,8 @@
-"""From the tidy table to boards: the runs of each row and column, and the order of rows, columns and boards.
+"""Boards of a journal: from the tidy table to rows, columns and ranks.
 
-A run, here, is a (column, seed). Those that more than half of the methods have attempted, and at least one row has
-completed, count, in columns that do (`Column.counts`). So a method gains nothing from a failed run (without it, it is
-not ranked), and nobody loses a rank because a newcomer also ran on columns or seeds of its own. A floor is ranked like
-every other row that knows bags alone.
+A run is a (column, seed). It counts if more than half of the methods have attempted it, at least one row has completed
+it, and its column counts. A row without one of these runs has no rank. So no method gains from a failed run, and none
+loses its rank because another method ran on more columns or seeds. Floors are ranked like all rows trained on bags.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -51,12 +49,12 @@ from llpbench.results.frame import (
 )
 
 LABELS = CRITERIA["auc"]
-"""chooses the epochs of what is trained on labels of rows, on every board: one ceiling for all of them"""
+"""Criterion of methods trained on labels, on every board."""
 
 _NAME = ["method", "encoder", "pretraining"]
 _COLUMN = ["dataset", "bag_size", "by"]
 _BAGS = ["bagging", "max_bags"]
-_WHO = [*Contender._fields]
+_CONTENDER = [*Contender._fields]
 _CELL = [*_NAME, *_COLUMN, *_BAGS, "protocol", "settings"]
 _DECLARED = ["kind", "role", "reference", "configuration", "chosen"]
 _FACTS = ["ensemble", "precision", "changed", "status", "reason", "stale", "classes", "bags", "validation_bags"]
@@ -70,7 +68,7 @@ _COSTS = [
     "finished",
 ]
 _OF_RUNS = ["run", "cell", "seed", *_CELL, *_DECLARED, *_FACTS, *_SIZES, *_COSTS]
-"""Columns of the tidy table that boards need of a run."""
+"""Columns of the tidy table that boards use."""
 
 
 def tabulate(
@@ -80,32 +78,34 @@ def tabulate(
     tunings: Sequence[TuningRecord] = (),
     metric: str = HEADLINE,
 ) -> Leaderboards:
-    """Every board that `records` have something to say on. Of two records of the same run the last one counts.
+    """Return all boards of some records. Of several records of a run the last one counts.
 
-    What a search has chosen by a criterion is a row of the boards of that criterion, and of no other; a configuration
-    that only a search has chosen, be it one that has been repeated since, is no row of its own.
+    A configuration that a search chose by a criterion is a row on the boards of that criterion only.
 
-    `stale`: by id of a run or search, what has changed in the code since it was made; the runs of what
-    a stale search has chosen are stale with it. `metric`: what boards show and rank by.
+    `stale`: what has changed in the code since a run or search, by its id. If a search is stale, so are the runs of its
+    choice. `metric`: what boards show and rank by.
     """
     runs = {record["run"]: record for record in records}
-    found = [tuning for tuning in tunings if tuning["status"] == "ok"]
+    successful = [tuning for tuning in tunings if tuning["status"] == "ok"]
     frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
-    journal = _Journal(frame, runs, found, stale, METRICS[metric])
+    maker = _BoardMaker(frame, runs, successful, stale, METRICS[metric])
+    groups = _groups(_runs_of(frame))
     boards = [
-        board for name in BOARD_CRITERIA for group in journal.groups if (board := journal.board(CRITERIA[name], group))
+        board
+        for name in BOARD_CRITERIA
+        for group in groups
+        if (board := maker.board(CRITERIA[name], group)) is not None
     ]
-    labelled = [board for board in boards if not is_without_labels(board.bagging)]
     return Leaderboards(
-        tuple(labelled),
+        tuple(board for board in boards if not is_without_labels(board.bagging)),
         origin_of(list(runs.values())),
-        tuple(found),
-        tuple(board for board in boards if board not in labelled and board.criterion.regime == "coarse"),
+        tuple(successful),
+        tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
     )
 
 
-class _Journal:
-    """The tidy table, and what boards need besides."""
+class _BoardMaker:
+    """Makes boards from the tidy table."""
 
     def __init__(
         self,
@@ -116,113 +116,229 @@ class _Journal:
         metric: Metric,
     ) -> None:
         self._records, self._tunings, self._stale, self._metric = records, tunings, stale, metric
-        self._measured = frame.set_index(["run", "criterion"])[[*MEASURES]]
-        self._judged = {name: {*frame["run"][frame["criterion"] == name]} for name in BOARD_CRITERIA}
-        self.groups = _groups(_runs_of(frame))
+        self._measures = frame.set_index(["run", "criterion"])[[*MEASURES]]
+        self._runs_with = {name: {*frame["run"][frame["criterion"] == name]} for name in BOARD_CRITERIA}
 
-    def _is_judged(self, group: DataFrame, criterion: Criterion) -> bool:
-        """Whether any run has a criterion; none has a fine-grained one if validation rows have no labels."""
+    def _has_criterion(self, group: DataFrame, criterion: Criterion) -> bool:
+        """Return whether a run has the criterion; a fine-grained one needs labels of validation rows."""
         done = group["run"][group["status"] == "ok"]
-        return done.empty or bool(done.isin(self._judged[criterion.name]).any())
+        return done.empty or bool(done.isin(self._runs_with[criterion.name]).any())
 
     def board(self, criterion: Criterion, group: DataFrame) -> Board | None:
-        """The board of a group; None where a criterion has nothing to say, or has chosen nothing there."""
-        if not self._is_judged(group, criterion):
+        """Return the board of a group of runs; None if it has no row."""
+        if not self._has_criterion(group, criterion):
             return None
-        runs = concat([_set_by_hand(group), *_tuned(criterion, group, self._tunings, self._stale)], ignore_index=True)
+        runs = concat([_untuned(group), *_tuned(criterion, group, self._tunings, self._stale)], ignore_index=True)
         if runs.empty:
             return None
-        last = runs.groupby([*_WHO, *_COLUMN], sort=False)["source"].transform("last")
-        runs = runs[runs["source"] == last].reset_index(drop=True)
-        by_labels = (runs["role"] == "ceiling") & self._is_judged(group, LABELS)
-        chooses = np.where(by_labels, LABELS.name, criterion.name)
-        measured = self._measured.reindex(MultiIndex.from_arrays([runs["run"], chooses]))
-        runs[[*MEASURES]] = measured.to_numpy()
-        runs["value"] = shown(runs, self._metric.name)
+        last = runs.groupby([*_CONTENDER, *_COLUMN], sort=False)["source"].transform("last")
+        runs = self._measured(runs[runs["source"] == last].reset_index(drop=True), group, criterion)
         columns, records = _columns(runs, criterion), [self._records[run] for run in runs["run"]]
-        contenders = [_contender(*who) for who in runs[_WHO].drop_duplicates().itertuples(index=False, name=None)]
-        runs = runs.assign(row=runs.groupby(_WHO, sort=False).ngroup(), column=runs.groupby(_COLUMN).ngroup())
+        contenders = [
+            Contender(method, encoder or None, *others)
+            for method, encoder, *others in runs[_CONTENDER].drop_duplicates().itertuples(index=False, name=None)
+        ]
+        runs = runs.assign(row=runs.groupby(_CONTENDER, sort=False).ngroup(), column=runs.groupby(_COLUMN).ngroup())
         runs = runs.sort_values(["row", "column", "seed"], ignore_index=True)
-        most = int(group["max_bags"].iat[0]) or None
-        start = Board(
+        max_bags = int(group["max_bags"].iat[0]) or None
+        unordered = Board(
             criterion,
-            bagging_text(group["bagging"].iat[0], most),
+            bagging_text(group["bagging"].iat[0], max_bags),
             json.loads(group["joined"].iat[0]),
             tuple(columns),
-            (),
+            tuple(_rows(runs, contenders, columns, self._records)),
             runs,
             MultiIndex.from_arrays([[], []]),
             self._metric,
-            max_bags=most,
+            max_bags=max_bags,
             differences=difference_notes(columns, records),
         )
-        found = _ordered(start, _rows(runs, contenders, columns, self._records), columns, runs)
+        board = _ordered(unordered)
         return replace(
-            found,
-            failures=failure_notes(found.columns, found.rows, self._metric),
-            surprises=surprise_notes(found.columns, found.rows, records, self._metric),
-            stale=stale_notes(found.columns, found.rows),
+            board,
+            failures=failure_notes(board.columns, board.rows, self._metric),
+            surprises=surprise_notes(board.columns, board.rows, records, self._metric),
+            stale=stale_notes(board.columns, board.rows),
         )
 
+    def _measured(self, runs: DataFrame, group: DataFrame, criterion: Criterion) -> DataFrame:
+        """Return the runs with their measures at the epoch that the criterion chose; labels choose that of ceilings."""
+        by_labels = (runs["role"] == "ceiling") & self._has_criterion(group, LABELS)
+        chosen_by = np.where(by_labels, LABELS.name, criterion.name)
+        runs[[*MEASURES]] = self._measures.reindex(MultiIndex.from_arrays([runs["run"], chosen_by])).to_numpy()
+        runs["value"] = shown(runs, self._metric.name)
+        return runs
 
-def _rows(
-    runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column], records: Mapping[str, Record]
-) -> list[Row]:
-    """The rows of a board, not yet in order."""
-    scores = _scores(runs, columns, records)
-    facts = runs.groupby("row").agg(
-        changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
+
+def part_of(board: Board, rows: Sequence[int], columns: Sequence[int]) -> Board:
+    """Return the board of some rows and columns, with their ranks among each other."""
+    new_rows, new_columns = ({old: new for new, old in enumerate(places)} for places in (rows, columns))
+    runs = board.runs[board.runs["row"].isin(rows) & board.runs["column"].isin(columns)]
+    return _ordered(
+        replace(
+            board,
+            rows=tuple(replace(board.rows[n], scores=tuple(board.rows[n].scores[c] for c in columns)) for n in rows),
+            columns=tuple(board.columns[place] for place in columns),
+            runs=runs.assign(row=runs["row"].map(new_rows), column=runs["column"].map(new_columns)),
+        )
     )
-    return [
-        Row(
-            who,
-            tuple(scores.get((number, n), _missing(column)) for n, column in enumerate(columns)),
-            is_default=not who.tuned and not changed,
-            ensemble=int(ensemble),
-            precision=precision,
-        )
-        for who, (number, changed, ensemble, precision) in zip(contenders, facts.itertuples(name=None), strict=True)
-    ]
 
 
-def _ordered(start: Board, rows: Sequence[Row], columns: Sequence[Column], runs: DataFrame) -> Board:
-    """A board of some rows, each with its rank, in their order. `runs`: by the places of `rows` and `columns`."""
-    contenders = [row.contender for row in rows]
-    counting = _counting(runs, contenders, columns)
-    ranks, order = _order(runs, contenders, columns, counting, start.sign)
-    encoded = any(who.encoder for who in contenders)
-    final = {number: place for place, number in enumerate(order)}
+def _ordered(board: Board) -> Board:
+    """Return a board with ranks and marks, its rows in their order."""
+    contenders = [row.contender for row in board.rows]
+    counting = _counting(board.runs, contenders, board.columns)
+    ranks, order = _order(board, contenders, counting)
+    has_encoder = any(contender.encoder for contender in contenders)
+    places = {number: place for place, number in enumerate(order)}
     return replace(
-        start,
-        columns=tuple(columns),
-        rows=tuple(replace(rows[n], rank=ranks.get(n), mark=_mark(rows[n], encoded)) for n in order),
-        runs=runs.assign(row=runs["row"].map(final).astype(int)),
+        board,
+        rows=tuple(
+            replace(board.rows[n], rank=ranks.get(n), mark=_mark(board.rows[n], has_encoder=has_encoder)) for n in order
+        ),
+        runs=board.runs.assign(row=board.runs["row"].map(places).astype(int)),
         counting=counting,
     )
 
 
-def part_of(board: Board, rows: Sequence[int], columns: Sequence[int]) -> Board:
-    """A board of some rows and columns, by place, ranked there."""
-    row_places, column_places = ({old: new for new, old in enumerate(places)} for places in (rows, columns))
-    runs = board.runs[board.runs["row"].isin(rows) & board.runs["column"].isin(columns)]
-    runs = runs.assign(row=runs["row"].map(row_places), column=runs["column"].map(column_places))
-    kept = [replace(board.rows[n], scores=tuple(board.rows[n].scores[c] for c in columns)) for n in rows]
-    return _ordered(board, kept, [board.columns[place] for place in columns], runs)
+def _order(board: Board, contenders: Sequence[Contender], counting: MultiIndex) -> tuple[dict[int, int], list[int]]:
+    """Return ranks by row, and the order of rows: trained on labels, ranked (best first), unranked."""
+    values = board.sign * wide(board.runs, len(contenders))
+    counted = values.reindex(counting)
+    lacking = counted.isna().sum()
+    means = values.groupby(level=0).mean().mean()
+    learners = [number for number, contender in enumerate(contenders) if contender.role != "ceiling"]
+    complete = [number for number in learners if len(counted) and not lacking[number]]
+    ranks: dict[int, int] = {}
+    if complete:
+        ranked = means_over_datasets(counted, [column.dataset for column in board.columns]).loc[complete]
+        ranks = {int(n): int(rank) for n, rank in ranked.rank(method="min", ascending=False).items()}
+
+    def order(number: int) -> tuple[Any, ...]:
+        label = contenders[number].label
+        if contenders[number].role == "ceiling":
+            return 0, np.inf if isna(means[number]) else -means[number], label
+        return (1, ranks[number], label) if number in ranks else (2, lacking[number], label)
+
+    return ranks, sorted(range(len(contenders)), key=order)
 
 
-def _contender(method: str, encoder: str, *more: Any) -> Contender:
-    return Contender(method, encoder or None, *more)
+def _counting(runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column]) -> MultiIndex:
+    """Return the runs that count: attempted by more than half of the methods and completed by at least one row.
+
+    A method has one vote, no matter how many rows it has. Tuned rows have none.
+    """
+    learners = {number for number, contender in enumerate(contenders) if contender.role != "ceiling"}
+    voters = {number for number in learners if not contenders[number].tuned} or learners
+    methods = {contenders[number].method for number in voters}
+    runs = runs[runs["row"].isin(voters)]
+    votes = runs.groupby(["column", "seed"]).agg(methods=("method", "nunique"), done=("value", "count"))
+    counts = np.array([columns[column].counts for column in votes.index.get_level_values(0)], dtype=bool)
+    counting = votes.index[(2 * votes["methods"] > len(methods)) & (votes["done"] > 0) & counts]
+    assert isinstance(counting, MultiIndex)
+    return counting
+
+
+def _mark(row: Row, *, has_encoder: bool) -> Mark:
+    """Return the mark of a row. A ceiling has an encoder, unless no row of the board (`has_encoder`) has one."""
+    if row.contender.role != "ceiling":
+        return row.contender.role
+    is_direct = row.contender.encoder is None and has_encoder
+    return "ceiling" if row.is_plain and not is_direct else "supervised"
+
+
+def _rows(
+    runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column], records: Mapping[str, Record]
+) -> Iterator[Row]:
+    """Yield the rows of a board without ranks."""
+    scores = _scores(runs, columns, records)
+    facts = runs.groupby("row").agg(
+        changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
+    )
+    for number, (contender, fact) in enumerate(zip(contenders, facts.itertuples(index=False), strict=True)):
+        yield Row(
+            contender,
+            tuple(
+                scores.get((number, place), Score(missing=_missing(column, set())))
+                for place, column in enumerate(columns)
+            ),
+            is_default=not contender.tuned and not fact.changed,
+            ensemble=int(fact.ensemble),
+            precision=fact.precision,
+        )
+
+
+def _scores(runs: DataFrame, columns: Sequence[Column], records: Mapping[str, Record]) -> dict[tuple[int, int], Score]:
+    """Return the scores by row and column."""
+    parts = ("row", "column", "seed", "run", "cell", "search", "status", "reason", "value", "stale")
+    cells: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
+    for row, column, *run in zip(*(runs[part].tolist() for part in parts), strict=True):
+        cells[row, column].append(tuple(run))
+    return {key: _score(columns[key[1]], cell, records) for key, cell in cells.items()}
+
+
+def _score(column: Column, cell: Sequence[tuple[Any, ...]], records: Mapping[str, Record]) -> Score:
+    """Return the score of the runs of a cell: (seed, run, cell, search, status, reason, value, stale)."""
+    return Score(
+        cell=cell[0][2],
+        values={seed: value for seed, *_, value, _ in cell if not isna(value)},
+        failures={seed: _reason(status, reason) for seed, _, _, _, status, reason, *_ in cell if status != "ok"},
+        missing=_missing(column, {seed for seed, *_ in cell}),
+        stale={seed: change for seed, *_, change in cell if change},
+        runs={seed: records[run] for seed, run, *_ in cell},
+        tuning=cell[0][3],
+    )
+
+
+def _missing(column: Column, seeds: set[int]) -> tuple[int, ...]:
+    return tuple(seed for seed in column.seeds if seed not in seeds | column.extra)
+
+
+def _reason(status: str, reason: str) -> str:
+    line = one_line(reason) or "no reason was given"
+    return line if status == "failed" else f"{status}: {line}"
+
+
+def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
+    """Return the columns of some runs. Runs that failed early do not know their bags."""
+    facts = runs.groupby(_COLUMN).agg(
+        least=("least_rows", "min"),
+        median=("median_rows", "median"),
+        most=("most_rows", "max"),
+        fewest_bags=("validation_bags", "min"),
+        most_bags=("validation_bags", "max"),
+        classes=("classes", "first"),
+        methods=("method", "nunique"),
+    )
+    methods: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
+    for (*key, seed), number in runs.groupby([*_COLUMN, "seed"])["method"].nunique().items():
+        methods[tuple(key)][int(seed)] = number
+    return [
+        Column(
+            dataset,
+            int(size),
+            tuple(methods[dataset, size, key]),
+            None if isna(fact.most) else (int(fact.least), float(fact.median), int(fact.most)),
+            None if isna(fact.fewest_bags) else (int(fact.fewest_bags), int(fact.most_bags)),
+            None if isna(fact.classes) else int(fact.classes),
+            criterion.regime == "fine" or not fact.fewest_bags < FEWEST_BAGS,
+            frozenset(seed for seed, number in methods[dataset, size, key].items() if 2 * number < fact.methods),
+            key,
+        )
+        for (dataset, size, key), fact in zip(facts.index, facts.itertuples(), strict=True)
+    ]
 
 
 def _texts(values: Iterable[str], like: DataFrame) -> Series:
-    """A column of texts that may hold any character, unlike pandas' own strings."""
+    """Return a column of texts that may have any character, unlike pandas' own strings."""
     return Series([*values], index=like.index, dtype=object)
 
 
 def _runs_of(frame: DataFrame) -> DataFrame:
-    """One line a run; what a method's declaration says is that of the last seed of its cell.
+    """Return one line per run of the tidy table.
 
-    Bags by natural keys are of one kind: each key of a dataset is a column of the same board.
+    All runs of a cell have the declaration of its last seed. Bags by natural keys are one bagging: each key of a
+    dataset is a column.
     """
     kinds = [*map(without_key, frame["bagging"])]
     frame = frame.assign(bagging=[kind for kind, _ in kinds], by=_texts((key for _, key in kinds), frame))
@@ -239,225 +355,104 @@ def _runs_of(frame: DataFrame) -> DataFrame:
 
 
 def _groups(runs: DataFrame) -> list[DataFrame]:
-    """Runs by bags and protocol, the groups of the bagging with most runs first.
+    """Return the runs of each bagging and protocol, the bagging with most runs first.
 
-    Methods without epochs have no protocol: they join each one, in the columns that it covers, and have boards of
-    their own only for columns where nothing else has run. Where protocols share a column, one's seeds are no gap in
-    the other: it takes those that it has run itself.
+    Methods without epochs join every protocol, in the columns that it has. In columns where nothing else has run they
+    are a group of their own. If protocols share a column, direct runs join with the seeds of each protocol.
     """
     place = [*_BAGS, *_COLUMN]
     trained, direct = (runs[(runs["protocol"] == NO_PROTOCOL) == without] for without in (False, True))
-    known = trained[[*place, "joined"]].drop_duplicates()
+    protocols = trained[[*place, "joined"]].drop_duplicates()
     seeds = trained[[*place, "joined", "seed"]].drop_duplicates()
-    joined = direct.drop(columns="joined").merge(known, how="left", on=place)
-    several = joined.groupby("run")["joined"].transform("nunique") > 1
-    own = MultiIndex.from_frame(joined[[*seeds]]).isin(MultiIndex.from_frame(seeds))
-    joined = joined[~several | own].fillna({"joined": NO_PROTOCOL})
-    every = concat([trained, joined], ignore_index=True)
-    number = every["bagging"].value_counts()
+    joined = direct.drop(columns="joined").merge(protocols, how="left", on=place)
+    has_several = joined.groupby("run")["joined"].transform("nunique") > 1
+    has_seed = MultiIndex.from_frame(joined[[*seeds]]).isin(MultiIndex.from_frame(seeds))
+    joined = joined[~has_several | has_seed].fillna({"joined": NO_PROTOCOL})
+    together = concat([trained, joined], ignore_index=True)
+    number = together["bagging"].value_counts()
 
     def order(key: tuple[Any, ...]) -> tuple[Any, ...]:
-        bagging, most, protocol = key
-        return -number[bagging], bagging, most, protocol == NO_PROTOCOL, protocol
+        bagging, max_bags, protocol = key
+        return -number[bagging], bagging, max_bags, protocol == NO_PROTOCOL, protocol
 
-    found = dict([*every.groupby([*_BAGS, "joined"], sort=False)])
-    return [found[key] for key in sorted(found, key=order)]
+    groups = dict([*together.groupby([*_BAGS, "joined"], sort=False)])
+    return [groups[key] for key in sorted(groups, key=order)]
 
 
-def _set_by_hand(group: DataFrame) -> DataFrame:
-    """The runs of configurations that somebody has set, with the hyperparameters that differ from the defaults."""
-    own = group[~group["chosen"].astype(bool)]
-    cells = own.drop_duplicates("cell")
+def _untuned(group: DataFrame) -> DataFrame:
+    """Return the runs of configurations that no search chose, with texts that distinguish them."""
+    runs = group[~group["chosen"].astype(bool)]
+    cells = runs.drop_duplicates("cell")
     names = [*zip(*(cells[part] for part in _NAME), strict=True)]
     columns = [*zip(*(cells[part] for part in _COLUMN), strict=True)]
     texts = _distinct(names, columns, [*cells["configuration"]], [*cells["settings"]])
-    known = dict(zip(cells["cell"], texts, strict=True))
-    return own.assign(configuration=_texts((known[cell] for cell in own["cell"]), own))
+    by_cell = dict(zip(cells["cell"], texts, strict=True))
+    return runs.assign(configuration=_texts((by_cell[cell] for cell in runs["cell"]), runs))
 
 
 def _tuned(
     criterion: Criterion, group: DataFrame, tunings: Iterable[TuningRecord], stale: Mapping[str, str]
 ) -> Iterator[DataFrame]:
-    """Configurations that searches chose by a criterion and that have run on other seeds than the search.
+    """Yield the runs of each configuration that a search chose by a criterion, on other seeds than the search's.
 
-    Searches that differ in more than where they were made stand in rows of their own.
+    Searches that differ in settings have different rows.
     """
-    found = []
+    choices = []
     for tuning in sorted(tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
         if choice := tuning["best"].get(criterion.name):
-            own = group[(group["cell"] == choice["cell"]) & (group["seed"] != tuning["spec"]["seed"])]
-            if len(own):
-                found.append((tuning, own))
-    specs = [tuning["spec"] for tuning, _ in found]
-    names = [(tuple(own[_NAME].iloc[0]), trials_text(spec)) for spec, (_, own) in zip(specs, found, strict=True)]
-    how = _differing(names, [_how(spec) for spec in specs])
+            runs = group[(group["cell"] == choice["cell"]) & (group["seed"] != tuning["spec"]["seed"])]
+            if len(runs):
+                choices.append((tuning, runs))
+    specs = [tuning["spec"] for tuning, _ in choices]
+    names = [(tuple(runs[_NAME].iloc[0]), trials_text(spec)) for spec, (_, runs) in zip(specs, choices, strict=True)]
+    facts = _differing(names, [_search_facts(spec) for spec in specs])
     texts = _distinct(
-        [(name, frozenset(own)) for name, own in zip(names, how, strict=True)],
-        [tuple(own[_COLUMN].iloc[0]) for _, own in found],
-        [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in found],
+        [(name, frozenset(fact)) for name, fact in zip(names, facts, strict=True)],
+        [tuple(runs[_COLUMN].iloc[0]) for _, runs in choices],
+        [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in choices],
         [settings(spec["cell"]) for spec in specs],
     )
-    for (tuning, own), (_, trials), text, further in zip(found, names, texts, how, strict=True):
-        parts = [text, f"tuned, {trials}", *sorted(further)]
-        declared, reason = tuning["method"], stale.get(tuning["tuning"], "")
-        yield own.assign(
-            configuration=_texts([", ".join(filter(None, parts))] * len(own), own),
+    for (tuning, runs), (_, trials), text, fact in zip(choices, names, texts, facts, strict=True):
+        parts = [text, f"tuned, {trials}", *sorted(fact)]
+        declared, change = tuning["method"], stale.get(tuning["tuning"], "")
+        yield runs.assign(
+            configuration=_texts([", ".join(filter(None, parts))] * len(runs), runs),
             kind=declared["kind"],
             role=declared["role"],
-            reference=_texts([declared["reference"] or ""] * len(own), own),
+            reference=_texts([declared["reference"] or ""] * len(runs), runs),
             tuned=True,
             search=tuning["tuning"],
-            source=own["cell"] + tuning["tuning"],
-            stale=own["stale"].where(own["stale"] != "", f"its search: {reason}" if reason else ""),
+            source=runs["cell"] + tuning["tuning"],
+            stale=runs["stale"].where(runs["stale"] != "", f"its search: {change}" if change else ""),
         )
 
 
 def _distinct(
     names: Sequence[Hashable], columns: Sequence[Hashable], changed: Sequence[str], whole: Sequence[str]
 ) -> list[str]:
-    """Text that distinguishes cells with the same names and columns: hyperparameters `changed` from the defaults.
+    """Return texts that distinguish cells of the same name: usually the hyperparameters `changed` from the defaults.
 
-    Where two cells of a column share that (the defaults have changed since, or a part of the specification that reports
-    know nothing of differs), what not all cells of that name share stands in its place. `whole`: all settings, as JSON.
+    If these do not distinguish two cells of a column, for example after a change of the defaults, all settings that
+    cells of the name do not share are used. `whole`: all settings of a cell, as JSON.
     """
-    seen = Counter(zip(names, columns, changed, strict=True))
-    vague = {name for (name, _, _), number in seen.items() if number > 1}
-    parts = [items(json.loads(each)) if name in vague else set() for name, each in zip(names, whole, strict=True)]
+    counts = Counter(zip(names, columns, changed, strict=True))
+    vague = {name for (name, _, _), number in counts.items() if number > 1}
+    parts = [items(json.loads(text)) if name in vague else set() for name, text in zip(names, whole, strict=True)]
     return [
-        ", ".join(sorted(own)) if name in vague else text
-        for name, own, text in zip(names, _differing(names, parts), changed, strict=True)
+        ", ".join(sorted(differing)) if name in vague else text
+        for name, differing, text in zip(names, _differing(names, parts), changed, strict=True)
     ]
 
 
 def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set[str]]:
-    """Parts of each set that not all sets of the same name share."""
+    """Return the parts of each set that not all sets of its name share."""
     shared: dict[Hashable, set[str]] = {}
-    for name, own in zip(names, parts, strict=True):
-        shared[name] = shared.get(name, own) & own
-    return [own - shared[name] for name, own in zip(names, parts, strict=True)]
+    for name, members in zip(names, parts, strict=True):
+        shared[name] = shared.get(name, members) & members
+    return [members - shared[name] for name, members in zip(names, parts, strict=True)]
 
 
-def _how(search: Mapping[str, Any]) -> set[str]:
-    """Facts that decide the choice of a search besides its start, number of trials and sampler."""
-    spaces = {f"{name} {range_text(each)}" for name, each in search["space"].items()}
+def _search_facts(search: Mapping[str, Any]) -> set[str]:
+    """Return settings of a search besides its start, number of trials and sampler."""
+    spaces = {f"{name} {range_text(space)}" for name, space in search["space"].items()}
     return {*spaces, f"seed {search['seed']}", f"{search['together']} together", f"eta {search['eta']}"}
-
-
-def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
-    """Columns of some runs: their seeds, and what their bags are like. Runs that failed early know no bags."""
-    facts = runs.groupby(_COLUMN).agg(
-        least=("least_rows", "min"),
-        median=("median_rows", "median"),
-        most=("most_rows", "max"),
-        fewest_bags=("validation_bags", "min"),
-        most_bags=("validation_bags", "max"),
-        classes=("classes", "first"),
-        methods=("method", "nunique"),
-    )
-    voters: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)  # one vote a method, as in `_counting`
-    for (*key, seed), number in runs.groupby([*_COLUMN, "seed"])["method"].nunique().items():
-        voters[tuple(key)][int(seed)] = number
-    return [
-        Column(
-            dataset,
-            int(size),
-            tuple(voters[dataset, size, key]),
-            None if isna(own.most) else (int(own.least), float(own.median), int(own.most)),
-            None if isna(own.fewest_bags) else (int(own.fewest_bags), int(own.most_bags)),
-            None if isna(own.classes) else int(own.classes),
-            criterion.regime == "fine" or not own.fewest_bags < FEWEST_BAGS,
-            frozenset(seed for seed, number in voters[dataset, size, key].items() if 2 * number < own.methods),
-            key,
-        )
-        for (dataset, size, key), own in zip(facts.index, facts.itertuples(), strict=True)
-    ]
-
-
-def _counting(runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column]) -> MultiIndex:
-    """Runs in columns that count, attempted by more than half of the methods and completed by at least one row.
-
-    A method has one vote, however many rows it has: arms of a study on one column are not to take the others away. What
-    was tuned besides has none.
-    """
-    learners = {number for number, who in enumerate(contenders) if who.role != "ceiling"}
-    voters = {number for number in learners if not contenders[number].tuned} or learners
-    methods = {contenders[number].method for number in voters}
-    own = runs[runs["row"].isin(voters)]
-    votes = own.groupby(["column", "seed"]).agg(methods=("method", "nunique"), done=("value", "count"))
-    counts = np.array([columns[column].counts for column in votes.index.get_level_values(0)], dtype=bool)
-    found = votes.index[(2 * votes["methods"] > len(methods)) & (votes["done"] > 0) & counts]
-    assert isinstance(found, MultiIndex)
-    return found
-
-
-def _order(
-    runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column], counting: MultiIndex, sign: int
-) -> tuple[dict[int, int], list[int]]:
-    """Ranks by row, and the rows as shown: what is trained on labels, ranked rows best first, rows without a rank."""
-    values = sign * wide(runs, len(contenders))
-    counted = values.reindex(counting)
-    lacking = counted.isna().sum()
-    shown_means = values.groupby(level=0).mean().mean()
-    means = (
-        means_over_datasets(counted, [column.dataset for column in columns]) if len(counted) else Series(dtype=float)
-    )
-    learners = [number for number, who in enumerate(contenders) if who.role != "ceiling"]
-    complete = [number for number in learners if len(counted) and not lacking[number]]
-    ranks = means.loc[complete].rank(method="min", ascending=False).astype(int).to_dict() if complete else {}
-
-    def place(number: int) -> tuple[Any, ...]:
-        label = contenders[number].label
-        if contenders[number].role == "ceiling":
-            mean = shown_means[number]
-            return 0, np.inf if isna(mean) else -mean, label
-        return (1, ranks[number], label) if number in ranks else (2, lacking[number], label)
-
-    return {int(number): int(rank) for number, rank in ranks.items()}, sorted(range(len(contenders)), key=place)
-
-
-def _mark(row: Row, encoded: bool) -> Mark:
-    """A ceiling is what gaps are measured by: with an encoder, unless no row of the board has any."""
-    if row.contender.role != "ceiling":
-        return row.contender.role
-    without = row.contender.encoder is None and encoded
-    return "ceiling" if row.is_plain and not without else "supervised"
-
-
-def _scores(runs: DataFrame, columns: Sequence[Column], records: Mapping[str, Record]) -> dict[tuple[int, int], Score]:
-    """By row and column."""
-    parts = ("row", "column", "seed", "run", "cell", "search", "status", "reason", "value", "epoch", "seconds", "stale")
-    found: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
-    for row, column, *run in zip(*(runs[part].tolist() for part in parts), strict=True):
-        found.setdefault((row, column), []).append(tuple(run))
-    return {key: _score(columns[key[1]], own, records) for key, own in found.items()}
-
-
-def _score(column: Column, own: Sequence[tuple[Any, ...]], records: Mapping[str, Record]) -> Score:
-    seeds, runs, cells, searches, statuses, reasons, values, epochs, seconds, stale = zip(*own, strict=True)
-    done = [status == "ok" for status in statuses]
-    known = [value for value, ok in zip(epochs, done, strict=True) if ok and not isna(value)]
-    times = [value for value, ok in zip(seconds, done, strict=True) if ok and not isna(value)]
-    return Score(
-        cell=cells[0],
-        values={seed: value for seed, value in zip(seeds, values, strict=True) if not isna(value)},
-        failures={
-            seed: _reason(status, reason)
-            for seed, status, reason in zip(seeds, statuses, reasons, strict=True)
-            if status != "ok"
-        },
-        missing=tuple(seed for seed in column.seeds if seed not in {*seeds, *column.extra}),
-        stale={seed: why for seed, why in zip(seeds, stale, strict=True) if why},
-        best_epoch=median(known) if known else None,
-        seconds=median(times) if times else None,
-        runs={seed: records[run] for seed, run in zip(seeds, runs, strict=True)},
-        tuning=searches[0],
-    )
-
-
-def _missing(column: Column) -> Score:
-    return Score(missing=tuple(seed for seed in column.seeds if seed not in column.extra))
-
-
-def _reason(status: str, reason: str) -> str:
-    line = one_line(reason) or "no reason was given"
-    return line if status == "failed" else f"{status}: {line}"

@@ -1,196 +1,160 @@
-"""Leaderboards in a terminal of 80 columns or more: one board on one screen.
-
-First what the board says in a sentence, then where every row stands; then the scores, if there are several columns and
-they fit; then how other boards differ, and warnings last. The page has the rest, and so has `every=True`.
-"""
+"""Leaderboards in a terminal of at least 80 columns: one board on one screen, or all boards on request."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
-from rich.table import Table as Grid
+from rich.table import Table
 from rich.text import Text
 
-from llpbench.core.text import clean, plural
-from llpbench.report.bag_only import bag_only
-from llpbench.report.board_tables import score_fields
-from llpbench.report.boards import FEW_BAGS, FEWEST_DATASETS, Board, Leaderboards
+from llpbench.core.text import plural
+from llpbench.report import wording as words
+from llpbench.report.board_tables import score_fields, unlabelled_table
+from llpbench.report.boards import FEW_BAGS, Board, Leaderboards
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS, fewest_seeds, is_tested
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of
-from llpbench.report.wording import (
-    LEVEL,
-    NO_RUNS,
-    NOTHING,
-    STALE_NOTE,
-    columns_text,
-    datasets_text,
-    lowered,
-    origin_text,
-    setting,
-    title,
-)
 
 MOST_LINES = 36
-"""of a board and everything below it, so that a screen of 40 has room for where the page is"""
+"""Lines of a board and everything below it, which leaves room on a screen of 40 lines."""
 
 _GAP = 2
-"""characters that the table puts between two columns"""
+"""Characters between two columns."""
 
 _NUMBERS = 42
-"""characters that mean, interval and seconds take, with the rank of a row"""
+"""Characters of rank, mean, interval and seconds."""
 
 _FEWEST_ROWS = 8
-"""that are shown whatever else there is to say"""
+"""Rows of a board that are always shown."""
 
-_STANDING = ("mean", "interval", "seconds", "floor", "tie")
-"""columns of the leaderboard, those first that a narrow terminal shows"""
+_PRIORITY = ("mean", "interval", "seconds", "floor", "tie")
+"""Columns of the leaderboard, the most important first."""
 
 _ORDER = ("mean", "interval", "tie", "floor", "seconds")
-"""the same as they stand side by side"""
+"""The same columns from left to right."""
 
 _MOST_NOTES = 3
-"""of each kind on a screen; the page has them all"""
+"""Notes of each kind on one screen."""
 
 _MOST_IN_ALL = 20
-"""of each kind where there is no such limit"""
-
-_LEGEND = (
-    "Test {metric}{unit}, mean ± std (number of seeds). Intervals of {level}: of the rank, of the difference to the "
-    "floor. Seconds of training."
-)
-
-_NO_RESULTS = (
-    "No run has a result, so there is no board. The journal and index.html have the reasons. To see tracebacks, repeat "
-    "the failed runs in this process: --retry failed --executor debug."
-)
+"""Notes of each kind if all boards are shown."""
 
 _ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*", "→": "->"})
-"""for terminals that cannot show our few other characters"""
+"""Replacements for terminals without Unicode."""
 
 
 def render(
     leaderboards: Leaderboards,
     console: Console,
-    own: Collection[str] = (),
+    yours: Collection[str] = (),
     *,
     every: bool = False,
     lines: int = MOST_LINES,
 ) -> None:
-    """Print the first board in at most so many lines, and how the others differ from it; or `every` board whole.
+    """Print the first board in at most `lines` lines and its differences to others, or `every` board completely.
 
-    Rows with any of the cells `own` are marked as yours, and boards that have them come first.
+    Rows with one of the cells `yours` are marked.
     """
-    for part in _screen(leaderboards, console, own, every, lines):
+    for part in _screen(leaderboards, console, yours, every, lines):
         console.print(part)
 
 
 def _screen(
-    leaderboards: Leaderboards, console: Console, own: Collection[str], every: bool, lines: int
+    leaderboards: Leaderboards, console: Console, yours: Collection[str], every: bool, lines: int
 ) -> Iterator[RenderableType]:
-    def text(line: str, style: str = "") -> Text:
-        return _text(clean(line), console, style)
-
-    if not (leaderboards.boards or leaderboards.unlabelled):
-        yield text(NO_RUNS)
+    boards, unlabelled = leaderboards.boards, [unlabelled_table(board, "") for board in leaderboards.unlabelled]
+    if not boards and not unlabelled:
+        yield _text(words.NO_RUNS, console)
         return
-    unlabelled = [bag_only(board) for board in leaderboards.unlabelled]
-    render_tables(unlabelled if every else [] if leaderboards.boards else unlabelled[:1], console)
-    shown = [board for board in leaderboards.boards if _has_results(board)]
-    notes: list[RenderableType] = [
-        text(line, style)
-        for what, style, found in (
-            ("Failed", "red", [board.failures for board in leaderboards.boards]),
-            (STALE_NOTE, "yellow", [board.stale for board in leaderboards.boards]),
-        )
-        for line in _notes(what, _with_boards(leaderboards.boards, found), _MOST_IN_ALL if every else _MOST_NOTES)
-    ]
-    surprises: list[RenderableType] = [
-        text(line, "yellow")
-        for board in (shown if every else shown[:1])  # what is odd on one board need not be on another
-        for line in _notes(f"Worth a look ({_name(board, every)})", board.surprises, _MOST_NOTES)
-    ]
-    if every:
-        for board in shown:
-            yield from _whole(board, console, own)
-    elif shown:
-        below = [*map(text, _other_boards(shown)), *notes, *surprises]
-        yield from _one(shown[0], console, own, lines - _height(below, console))
+    render_tables(unlabelled if every else [] if boards else unlabelled[:1], console)
+    shown = [board for board in boards if any(score.succeeded for row in board.rows for score in row.scores)]
+    notes = [*_warnings(boards, shown if every else shown[:1], console, every)]
+    if shown and not every:
+        below = [*(_text(line, console) for line in _other_boards(shown)), *notes]
+        yield from _one(shown[0], console, yours, lines - _height(below, console))
         yield from below
         return
-    yield from [*notes, *surprises]
-    if not shown and leaderboards.boards:
-        yield text(_NO_RESULTS)
-    yield text(origin_text(leaderboards.origin), "dim")
+    for board in shown:
+        yield from _head(board, console)
+        yield _standing(board, console, yours, len(board.rows))
+        yield from _legend(board, console)
+        yield from _score_grids(board, console, yours)
+        yield Text()
+    yield from notes
+    if boards and not shown:
+        yield _text(words.caption("no_results"), console)
+    yield _text(str(leaderboards.origin), console, "dim")
 
 
-def _name(board: Board, every: bool) -> str:
-    """A board inside a line; what selects its epochs is said where boards differ by it."""
-    name = lowered(title(board))
-    return name if every else name.partition(", selected by")[0]
+def _warnings(boards: Sequence[Board], shown: Sequence[Board], console: Console, every: bool) -> Iterator[Text]:
+    """Yield failures and stale runs of all boards, and surprises of the boards that are shown."""
+    most = _MOST_IN_ALL if every else _MOST_NOTES
+    failures, stale = [board.failures for board in boards], [board.stale for board in boards]
+    for what, style, notes in (("Failed", "red", failures), (words.STALE_NOTE, "yellow", stale)):
+        yield from (_text(line, console, style) for line in _notes(what, _with_boards(boards, notes), most))
+    for board in shown:
+        name = words.lowered(words.title(board))
+        name = name if every else name.partition(", selected by")[0]
+        for line in _notes(f"Worth a look ({name})", board.surprises, _MOST_NOTES):
+            yield _text(line, console, "yellow")
 
 
-def _whole(board: Board, console: Console, own: Collection[str]) -> Iterator[RenderableType]:
-    """Everything of a board."""
-    yield from _head(board, console)
-    yield _standing(board, console, own, len(board.rows))
-    yield from _legend(board, console)
-    yield from _score_grids(board, console, own)
-    yield Text()
+def _with_boards(boards: Sequence[Board], notes: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Yield each note once, with the titles of its boards unless all boards have it."""
+    titles: dict[str, list[str]] = {}
+    for board, lines in zip(boards, notes, strict=True):
+        for line in dict.fromkeys(lines):
+            titles.setdefault(line, []).append(words.title(board))
+    for line, of_line in titles.items():
+        yield line if len(of_line) == len(boards) else f"{line} ({'; '.join(of_line)})"
 
 
-def _one(board: Board, console: Console, own: Collection[str], lines: int) -> Iterator[RenderableType]:
-    """The part of a board that fits into some lines; scores are shown only if they add to the means."""
+def _notes(what: str, lines: Iterable[str], most: int = _MOST_IN_ALL) -> Iterator[str]:
+    """Yield distinct lines, and the number of those beyond `most`."""
+    distinct = list(dict.fromkeys(lines))
+    yield from (f"{what}: {line}" for line in distinct[:most])
+    if len(distinct) > most:
+        yield f"{what}: {len(distinct) - most} more, all of them in index.html"
+
+
+def _one(board: Board, console: Console, yours: Collection[str], lines: int) -> Iterator[RenderableType]:
+    """Yield the part of a board that fits into some lines. Scores are shown if they add to the means and fit."""
     head, legend = [*_head(board, console)], [*_legend(board, console)]
-    frame = _standing(board, console, own, 0)
+    frame = _standing(board, console, yours, 0)
     room = max(lines - _height([*head, frame, *legend], console), _FEWEST_ROWS)
-    standing = _standing(board, console, own, room)
+    standing = _standing(board, console, yours, room)
     yield from [*head, standing]
     runs = len(board.counting)
     if any(len(score.values) != runs or score.stale for row in board.rows for score in row.scores):
-        scores = [*_score_grids(board, console, own)]
+        scores = [*_score_grids(board, console, yours)]
         if _height([*head, standing, *legend, *scores], console) <= lines:
             yield from scores
     yield from legend
 
 
 def _head(board: Board, console: Console) -> Iterator[RenderableType]:
-    """Heading of a board: what it compares, the first method, and how certain its lead is."""
-    yield _text(clean(title(board)), console, "bold")
-    if is_tested(board):
-        yield _text(clean(finding(board)), console)
-        yield _text(clean(datasets_text(len(board.datasets))), console, "dim")
-        return
-    yield _text(clean(finding(board, tested=False)), console)
-    if board.ranked:
-        number = len(board.datasets)
-        yield _text(
-            f"Too few {'datasets' if number < FEWEST_DATASETS else 'seeds'} to test differences "
-            f"({plural(number, 'dataset')}, {plural(fewest_seeds(board), 'seed')}).",
-            console,
-            "dim",
-        )
+    """Yield the title of a board and its main finding."""
+    yield _text(words.title(board), console, "bold")
+    tested, number = is_tested(board), len(board.datasets)
+    yield _text(finding(board, tested=tested), console)
+    if tested:
+        yield _text(words.datasets_text(number), console, "dim")
+    elif board.ranked:
+        yield _text(words.caption("too_few", datasets=number, seeds=fewest_seeds(board)), console, "dim")
 
 
 def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
     named = [column.heading for column in board.columns]
     where = ", ".join(named[:3]) + (f" and {len(named) - 3} more columns" if len(named) > 3 else "")
-    yield _text(clean(f"{where} · {setting(board)}"), console, "dim")
-    legend = _LEGEND.format(metric=board.metric.title, unit=" x 100" if board.metric.percent else "", level=LEVEL)
-    letters = "Rows that share a letter do not differ significantly." if is_tested(board) else ""
-    yield _text(" ".join(filter(None, (legend, letters, columns_text(board.columns)))), console, "dim")
+    yield _text(f"{where} · {words.setting(board)}", console, "dim")
+    legend = words.caption("terminal_legend", board, tested=is_tested(board))
+    yield _text(" ".join(filter(None, (legend, words.columns_text(board.columns)))), console, "dim")
 
 
-def _has_results(board: Board) -> bool:
-    """Whether any run of it has succeeded: else its tables would be empty."""
-    return any(score.succeeded for row in board.rows for score in row.scores)
-
-
-def _other_boards(boards: list[Board]) -> Iterator[str]:
-    """Lines on other boards: where another criterion changes the order, and the first method on other bags."""
+def _other_boards(boards: Sequence[Board]) -> Iterator[str]:
+    """Yield lines on other boards: ranks that another criterion changes, and the finding on other bags."""
     first, *others = boards
     baggings = {first.bagging}
     for board in others:
@@ -206,156 +170,137 @@ def _other_boards(boards: list[Board]) -> Iterator[str]:
 
 
 def _moved(first: Board, other: Board) -> list[str]:
-    """Rows whose rank is another: `dllp (mlp) 3 → 2`."""
-    before = {row.contender.label: row.rank for row in first.rows if row.rank is not None}
-    after = {row.contender.label: row.rank for row in other.rows if row.rank is not None}
+    """Return the rows whose rank differs between two boards: `dllp (mlp) 3 → 2`."""
+    before, after = (
+        {row.contender.label: row.rank for row in board.rows if row.rank is not None} for board in (first, other)
+    )
     return [f"{label} {rank} → {after[label]}" for label, rank in before.items() if after.get(label, rank) != rank]
 
 
-def _names(board: Board, own: Collection[str], console: Console) -> TableColumn:
-    """Rank and label of each row, and whether it is a mark or yours; a long label is cut, so that numbers fit."""
-    most = max(console.width - _NUMBERS, 24)
+def _name_column(board: Board, yours: Collection[str], console: Console) -> TableColumn:
+    """Return rank, label and marks of each row. Long labels are shortened so that numbers fit."""
+    most, marked = max(console.width - _NUMBERS, 24), _your_rows(board, yours)
     fields = []
-    for row in board.rows:
-        place = "" if row.contender.role == "ceiling" else NOTHING if row.rank is None else str(row.rank)
-        mine = any(score.cell in own for score in row.scores if score.cell)
-        marks = "".join(f", {mark}" for mark in (row.mark, "yours" if mine else "") if mark)
-        label, room = clean(row.contender.label), most - len(marks)
-        fields.append(Field((f"{place:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
+    for place, row in enumerate(board.rows):
+        rank = "" if row.contender.role == "ceiling" else words.rank_text(row)
+        mine = "yours" if place in marked else ""
+        marks = "".join(f", {mark}" for mark in (row.mark, mine) if mark)
+        label, room = words.clean(row.contender.label), most - len(marks)
+        fields.append(Field((f"{rank:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
     return Heading("method", numeric=False), fields
 
 
-def _standing(board: Board, console: Console, own: Collection[str], most: int) -> Grid:
-    """Means and ranks of rows over all columns."""
-    names = _names(board, own, console)
-    kept, left = _shown_rows(board, [field.lines[0].endswith(", yours") for field in names[1]], most)
-    parts = {}
-    room = console.width - max((len(names[1][n].lines[0]) for n in kept), default=0)
-    for key in _STANDING:
-        heading, fields = COLUMNS[key].heading(board), COLUMNS[key].fields(board)
-        column = (
-            replace(heading, text=_two_lines(heading.text), numeric=True),
-            [Field(field.lines[:1]) for field in fields],
-        )
-        width = _width(columns_of("", "", "", [column]).with_rows(kept), 0)
-        known = any(column[1][n].lines != (NOTHING,) for n in kept) and (key != "tie" or is_tested(board))
-        if known and width <= room:
-            parts[key] = column
+def _your_rows(board: Board, yours: Collection[str]) -> set[int]:
+    return {n for n, row in enumerate(board.rows) if any(score.cell in yours for score in row.scores if score.cell)}
+
+
+def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:
+    """Return the leaderboard of at most `most` rows, with the columns that fit."""
+    names = _name_column(board, yours, console)
+    rows, hidden = _shown_rows(board, _your_rows(board, yours), most)
+    columns = {}
+    room = console.width - max((len(names[1][n].lines[0]) for n in rows), default=0)
+    for key in _PRIORITY:
+        heading = Heading(_two_lines(COLUMNS[key].heading(board).text))
+        fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(board)]
+        width = _width(heading, [fields[n] for n in rows])
+        is_known = any(not fields[n].is_empty for n in rows) and (key != "tie" or is_tested(board))
+        if is_known and width <= room:
+            columns[key] = heading, fields
             room -= width
-    table = columns_of("", "", "", [names, *(parts[key] for key in _ORDER if key in parts)]).with_rows(kept)
-    grid = _grid(
-        table, range(len(table.headings)), console, above=sum(board.rows[n].contender.role == "ceiling" for n in kept)
-    )
-    if left and kept:
-        grid.add_row(_text(f"   {plural(left, 'more row')}: --all-boards", console, "dim"))
+    table = columns_of("", "", "", [names, *(columns[key] for key in _ORDER if key in columns)]).with_rows(rows)
+    ceilings = sum(board.rows[n].contender.role == "ceiling" for n in rows)
+    grid = _grid(table, range(len(table.headings)), console, above=ceilings)
+    if hidden and rows:
+        grid.add_row(_text(f"   {plural(hidden, 'more row')}: --all-boards", console, "dim"))
     return grid
 
 
-def _shown_rows(board: Board, mine: list[bool], most: int) -> tuple[list[int], int]:
-    """Places of at most so many rows, and how many more there are: yours, then marks, then the best.
-
-    Yours even where they lack the runs that this takes.
-    """
-    rows = [n for n in range(len(board.rows)) if n in board.complete or mine[n]]
+def _shown_rows(board: Board, yours: set[int], most: int) -> tuple[list[int], int]:
+    """Return positions of at most `most` rows, and the number of others: yours, then marks, then the best."""
+    rows = [n for n in range(len(board.rows)) if n in board.complete or n in yours]
     if len(rows) <= most:
         return rows, 0
-    first = sorted(rows, key=lambda n: (not mine[n], not board.rows[n].mark))[: max(most - 1, 0)]
+    first = sorted(rows, key=lambda n: (n not in yours, not board.rows[n].mark))[: max(most - 1, 0)]
     return sorted(first), len(rows) - len(first)
 
 
-def _score_grids(board: Board, console: Console, own: Collection[str]) -> Iterator[RenderableType]:
-    """Methods as rows and (dataset, bag size) as columns, in as many tables as the width asks for."""
-    names = _names(board, own, console)
+def _score_grids(board: Board, console: Console, yours: Collection[str]) -> Iterator[RenderableType]:
+    """Yield the scores of all columns, in as many tables as the width needs."""
     columns = [
-        (Heading(f"{clean(column.dataset)}\n{column.bags}{'' if column.counts else f' {FEW_BAGS}'}"), fields)
+        (
+            Heading(f"{words.clean(column.dataset)}\n{column.bags}{'' if column.counts else f' {FEW_BAGS}'}"),
+            score_fields(board, place),
+        )
         for place, column in enumerate(board.columns)
-        for fields in (score_fields(board, place),)
     ]
-    table = columns_of("", "", "", [names, *columns])
+    table = columns_of("", "", "", [_name_column(board, yours, console), *columns])
     ceilings = sum(row.contender.role == "ceiling" for row in board.rows)
-    longest = max(len(field.lines[0]) for field in names[1])
-    for part in _parts(table, console.width - longest - _GAP):
-        yield _grid(table, [0, *part], console, above=ceilings)
+    yield from _grids(table, console, above=ceilings)
     yield _text("Bold: best, and results within one standard deviation of it.", console, "dim")
 
 
-def _height(parts: Iterable[RenderableType], console: Console) -> int:
-    """Lines that they take."""
-    return sum(len(console.render_lines(part, pad=False)) for part in parts)
-
-
-def _two_lines(text: str) -> str:
-    """A heading on two lines, broken at its middle space."""
-    words = text.split()
-    middle = (len(words) + 1) // 2 if len(words) > 2 else 1
-    return "\n".join(filter(None, (" ".join(words[:middle]), " ".join(words[middle:]))))
-
-
-def _with_boards(boards: Sequence[Board], notes: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Yield each note once, with the titles of its boards unless all boards have it."""
-    owners: dict[str, list[str]] = {}
-    for board, lines in zip(boards, notes, strict=True):
-        for line in dict.fromkeys(lines):
-            owners.setdefault(line, []).append(title(board))
-    for line, titles in owners.items():
-        yield line if len(titles) == len(boards) else f"{line} ({'; '.join(titles)})"
-
-
-def _notes(what: str, lines: Iterable[str], most: int = _MOST_IN_ALL) -> Iterator[str]:
-    """Each line once, and no more than a screen can take."""
-    distinct = list(dict.fromkeys(lines))
-    yield from (f"{what}: {line}" for line in distinct[:most])
-    if len(distinct) > most:
-        yield f"{what}: {len(distinct) - most} more, all of them in index.html"
-
-
 def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
-    """Print tables, each in as many parts as the width asks for; the columns of words are repeated in each."""
+    """Print tables, split into parts that fit the width."""
     for table in tables:
-        console.print(_text(clean(table.title), console, "bold"))
-        console.print(_text(clean(table.caption), console, "dim"))
-        words = [place for place, heading in enumerate(table.headings) if not heading.numeric]
-        room = console.width - sum(_width(table, place) for place in words)
-        for part in _parts(table, room):
-            console.print(_grid(table, [*words, *part], console))
+        console.print(_text(table.title, console, "bold"))
+        console.print(_text(table.caption, console, "dim"))
+        for grid in _grids(table, console):
+            console.print(grid)
         for what, lines in table.notes.items():
             for line in _notes(what, lines):
-                console.print(_text(clean(line), console, "yellow"))
+                console.print(_text(line, console, "yellow"))
         console.print()
 
 
-def _parts(table: ReportTable, room: int) -> Iterator[list[int]]:
-    """Columns of numbers that fit side by side; at least one at a time, and one part of none where there are none."""
+def _grids(table: ReportTable, console: Console, above: int = 0) -> Iterator[Table]:
+    """Yield tables whose columns fit side by side. Columns of words are repeated in each."""
+    widths = [_width(heading, fields) for heading, fields in table.columns()]
+    words_columns = [place for place, heading in enumerate(table.headings) if not heading.numeric]
+    room = console.width - sum(widths[place] for place in words_columns)
     part: list[int] = []
-    for column in (place for place, heading in enumerate(table.headings) if heading.numeric):
-        if part and sum(_width(table, place) for place in (*part, column)) > room:
-            yield part
+    for place in (place for place, heading in enumerate(table.headings) if heading.numeric):
+        if part and sum(widths[column] for column in (*part, place)) > room:
+            yield _grid(table, [*words_columns, *part], console, above)
             part = []
-        part.append(column)
-    yield part
+        part.append(place)
+    yield _grid(table, [*words_columns, *part], console, above)
 
 
-def _grid(table: ReportTable, columns: Iterable[int], console: Console, above: int = 0) -> Grid:
-    """`above`: rows above a line."""
-    grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for place in (shown := [*columns]):
+def _grid(table: ReportTable, columns: Sequence[int], console: Console, above: int = 0) -> Table:
+    """Return some columns of a table, with a line below the first `above` rows."""
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for place in columns:
         heading = table.headings[place]
-        text = "\n".join(map(clean, heading.text.split("\n")))
-        grid.add_column(_text(text, console), justify="right" if heading.numeric else "left", overflow="fold")
+        justify = "right" if heading.numeric else "left"
+        grid.add_column(_text(heading.text, console), justify=justify, overflow="fold")  # type: ignore[arg-type]
     for number, row in enumerate(table.rows):
         if number == above and number:
             grid.add_section()
-        fields = (row[place] for place in shown)
+        fields = (row[place] for place in columns)
         grid.add_row(*(_text("\n".join(field.lines), console, "bold" if field.strong else "") for field in fields))
     return grid
 
 
-def _width(table: ReportTable, column: int) -> int:
-    """Characters of a column, with the gap behind it."""
-    lines = [line for row in table.rows for line in row[column].lines]
-    return _GAP + max(map(len, [*map(clean, table.headings[column].text.split("\n")), *lines]))
+def _two_lines(text: str) -> str:
+    """Return a heading on two lines, broken at its middle space."""
+    parts = text.split()
+    middle = (len(parts) + 1) // 2 if len(parts) > 2 else 1
+    return "\n".join(filter(None, (" ".join(parts[:middle]), " ".join(parts[middle:]))))
+
+
+def _height(parts: Iterable[RenderableType], console: Console) -> int:
+    """Return the number of lines of some parts."""
+    return sum(len(console.render_lines(part, pad=False)) for part in parts)
+
+
+def _width(heading: Heading, fields: Iterable[Field]) -> int:
+    """Return the number of characters of a column, with the gap on its right."""
+    lines = [line for field in fields for line in field.lines]
+    return _GAP + max(map(len, [*map(words.clean, heading.text.split("\n")), *lines]))
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:
-    """Text that is shown as it is: rich's markup means nothing in it."""
-    return Text(text.translate(_ASCII) if console.options.ascii_only else text, style=style)
+    """Return a text without control characters in which rich's markup has no meaning."""
+    clean = "\n".join(map(words.clean, text.split("\n")))
+    return Text(clean.translate(_ASCII) if console.options.ascii_only else clean, style=style)

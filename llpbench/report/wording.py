@@ -1,4 +1,4 @@
-"""The words that page, files and terminal share: scores, headings and the protocol in plain language."""
+"""Texts shared by page, files and terminal: scores, headings, protocols and captions."""
 
 from __future__ import annotations
 
@@ -10,40 +10,27 @@ from llpbench.core.cell import NATURAL
 from llpbench.core.criteria import METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
-from llpbench.report.boards import (
-    FEW_BAGS,
-    FEWEST_BAGS,
-    FEWEST_DATASETS,
-    HEADLINE,
-    Board,
-    Column,
-    Origin,
-    Row,
-    Score,
-    Summary,
-)
+from llpbench.report.boards import FEWEST_BAGS, FEWEST_DATASETS, HEADLINE, Board, Column, Row, Score, Summary
 from llpbench.report.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 NOTHING = "–"
+"""Text of an unknown value."""
 
 STALE = "stale"
-"""marks runs that were made by other code than there is now"""
-
-DIFFERENCES_NOTE = "How training bags differ"
-
-MOST_COMMITS = 3
-"""that are named"""
+"""Word for runs whose code has changed since."""
 
 STALE_NOTE = "Made by other code"
-"""what notes on them begin with"""
+"""Heading of notes on stale runs."""
+
+DIFFERENCES_NOTE = "How training bags differ"
 
 NO_RUNS = "Nothing has run yet. Start with `llpbench run`."
 
 LEVEL = f"{CONFIDENCE:.0%}".replace("%", " %")
-"""the confidence level of intervals, in words"""
+"""Confidence level of intervals."""
 
 
 @cache
@@ -51,82 +38,77 @@ def _captions() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("llpbench.report", "templates"), undefined=StrictUndefined)
-    environment.globals["level"] = LEVEL
+    environment.globals |= {"level": LEVEL, "fewest_bags": FEWEST_BAGS, "fewest_datasets": FEWEST_DATASETS}
     return environment.get_template("captions.j2")
 
 
 def caption(name: str, board: Board | None = None, **facts: Any) -> str:
-    """A block of `templates/captions.j2` on one line; its metric is that of the board, or AUC."""
+    """Return a block of `templates/captions.j2` on one line. Without a board its metric is AUC."""
     template = _captions()
     metric = METRICS[HEADLINE] if board is None else board.metric
-    shown = {
-        "metric": metric.title,
-        "unit": " times 100" if metric.percent else "",
-        "chance": " (50: chance)" if metric.name == HEADLINE else "",
-    }
-    context = template.new_context({**shown, **facts})
+    context = template.new_context({"metric": metric, "is_auc": metric.name == HEADLINE, **facts})
     return " ".join("".join(template.blocks[name](context)).split())
 
 
 def lowered(text: str) -> str:
-    """A title inside a sentence."""
+    """Return a title as part of a sentence."""
     return text[:1].lower() + text[1:]
 
 
 def sentence(text: str) -> str:
-    """Text that begins with a capital and ends with a full stop."""
+    """Return a text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def summary_text(summary: Summary, digits: int = 2) -> str:
-    """`85.93 ± 0.52 (3)`: never a mean without its spread and number of seeds."""
-    spread = NOTHING if summary.std is None else f"{summary.std:.{digits}f}"
-    return f"{summary.mean:.{digits}f} ± {spread} ({summary.n})"
+    """Return mean, standard deviation and number of seeds: `85.93 ± 0.52 (3)`."""
+    std = NOTHING if summary.std is None else f"{summary.std:.{digits}f}"
+    return f"{summary.mean:.{digits}f} ± {std} ({summary.n})"
 
 
 def score_lines(score: Score) -> list[str]:
-    """Return the lines of a score: the mean, or that there is none, then the missing runs."""
+    """Return the lines of a score: the summary, then the numbers of failed, missing, undefined and stale runs."""
     if score.failures and len(score.failures) == score.expected:
         return ["failed", STALE] if score.stale else ["failed"]
     headline = score.headline
     if score.cell is None or not (headline or score.failures or score.undefined):
         return [NOTHING]
-    lacks = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined, STALE: score.stale}
-    lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in lacks.items() if seeds]
+    counts = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined, STALE: score.stale}
+    lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in counts.items() if seeds]
     return [summary_text(headline) if headline else NOTHING, *lacking]
 
 
 def rank_text(row: Row) -> str:
-    """The rank, or why there is none."""
+    """Return the rank of a row, or the mark of a row trained on labels."""
     return str(row.rank) if row.rank is not None else row.mark if row.contender.role == "ceiling" else NOTHING
 
 
 def method_text(row: Row) -> str:
-    """The method, and whether it is the floor."""
-    return row.contender.method + (f" ({row.mark})" if row.mark == "floor" else "")
+    """Return the method of a row. A floor is marked."""
+    return clean(row.contender.method + (f" ({row.mark})" if row.mark == "floor" else ""))
 
 
 def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 1, sign: str = "") -> str:
-    """`+1.9 [-3.2, 7.0]`."""
-    known = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
-    return f"{value:{sign}.{digits}f}{known}"
+    """Return a value with its interval: `+1.9 [-3.2, 7.0]`."""
+    ends = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+    return f"{value:{sign}.{digits}f}{ends}"
 
 
 def seconds_text(seconds: float) -> str:
-    """Three digits, `0.06`, `6.52`, `102` or `3,480`; no power of ten."""
+    """Return seconds with three digits: `0.06`, `6.52`, `102` or `3,480`."""
     digits = 2 if seconds < 10 else 1 if seconds < 100 else 0
     return f"{seconds:,.{digits}f}"
 
 
 def title(board: Board) -> str:
-    """Title of a board; methods without epochs have their own boards on data where nothing else has run."""
-    alone = "" if board.protocol else ", methods without epochs"
+    """Return the title of a board."""
+    direct = "" if board.protocol else ", methods without epochs"
     regime = board.criterion.regime.capitalize()
-    return f"{regime}-grained, {bags_words(board.bagging)}{alone}, selected by {board.criterion.title}"
+    return f"{regime}-grained, {bags_words(board.bagging)}{direct}, selected by {board.criterion.title}"
 
 
 def bags_words(bagging: str) -> str:
-    """Kind of bags: `ordered bags`, `bags by job and education`."""
+    """Return a bagging in words: `ordered bags`, `bags by job and education`."""
     name, *options = bagging.split(":")
     keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
     number = name.removesuffix("column")
@@ -140,7 +122,7 @@ def bags_words(bagging: str) -> str:
 
 
 def setting(board: Board) -> str:
-    """What else two boards must share to be comparable: protocol, encoders, seeds, hardware."""
+    """Return protocol, encoders, number of seeds and hardware of a board."""
     encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
     numbers = sorted({score.expected for row in board.rows for score in row.scores}) or [0]
     seeds = plural(numbers[-1], "seed")
@@ -150,7 +132,7 @@ def setting(board: Board) -> str:
 
 
 def protocol_text(protocol: Mapping[str, Any] | None) -> str:
-    """A protocol in a few words, e.g. `at most 300 epochs, patience 20, 2 bags a step`."""
+    """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags a step`."""
     if protocol is None:
         return "methods without epochs"
     known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags a step"}
@@ -158,86 +140,39 @@ def protocol_text(protocol: Mapping[str, Any] | None) -> str:
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 
 
-def code_text(code: Sequence[str], most: int | None = None) -> str:
-    """Versions of llpbench, each with its commits, or where there are more than `most` with their number."""
-    commits: dict[str, list[str]] = {}
-    for each in code:
-        version, _, commit = each.removesuffix(")").partition(" (")
-        commits.setdefault(version, []).extend([commit] if commit else [])
-    named = {
-        version: f"{len(own)} commits" if most is not None and len(own) > most else ", ".join(own)
-        for version, own in commits.items()
-    }
-    return ", ".join(f"{version} ({own})" if own else version for version, own in named.items())
-
-
-def origin_text(origin: Origin) -> str:
-    """Number of runs, code, libraries and hardware."""
-    runs = plural(origin.runs, "run") + (f" ({origin.failed:,} failed)" if origin.failed else "")
-    code = code_text(origin.code, MOST_COMMITS)
-    return f"{runs} by llpbench {code} with {', '.join(origin.libraries)}. Hardware: {'; '.join(origin.hardware)}."
-
-
-def bags_text(bag_size: int) -> str:
-    """`bags of 256`; of a bagging without a size `bags of their own sizes`."""
-    return f"bags of {bag_size}" if bag_size else "bags of their own sizes"
-
-
-def sizes_text(columns: Sequence[Column]) -> str:
-    """Sentence that explains numbers like `1–9–11,660` in headings; "" where all bags of each column are equal."""
-    unequal = next((column.bags for column in columns if column.unequal and not column.by), None)
-    return "" if unequal is None else f"Unequal bags: {unequal} are the fewest, median and most rows of a training bag."
-
-
 def classes_text(classes: Iterable[tuple[str, int | None]]) -> str:
-    """Explanation of AUC for datasets (name, classes) with more than two classes, as a sentence; "" where none has."""
+    """Return what AUC means for datasets (name, classes) with more than two classes; "" if there are none."""
     several = {dataset: number for dataset, number in classes if number is not None and number > 2}
-    named = ", ".join(f"{dataset} {number:,}" for dataset, number in several.items())
-    meant = "AUC is macro one-versus-rest, an unweighted mean over classes"
-    return f"More than two classes: {named}; {meant}." if several else ""
+    return caption("classes", several=several)
 
 
 def columns_text(columns: Sequence[Column]) -> str:
-    """Notes on unusual columns: several classes, unequal bags, or columns that do not count."""
-    few = (
-        ""
-        if all(column.counts for column in columns)
-        else f"{FEW_BAGS}: fewer than {FEWEST_BAGS} validation bags, too few to choose an epoch; in no mean or rank."
-    )
-    return " ".join(
-        filter(None, (classes_text((each.dataset, each.classes) for each in columns), sizes_text(columns), few))
-    )
+    """Return notes on several classes, bags of different sizes and columns that do not count."""
+    unequal = next((column.bags for column in columns if column.unequal and not column.by), "")
+    classes = classes_text((column.dataset, column.classes) for column in columns)
+    few = not all(column.counts for column in columns)
+    return " ".join(filter(None, (classes, caption("unusual_columns", unequal=unequal, few=few))))
 
 
 def datasets_text(number: int) -> str:
-    """Number of datasets behind a rank, as a sentence."""
-    if number == 0:
-        return "No column counts, so nothing is ranked."
-    if number == 1:
-        return "Only one dataset: ranks and tests are over its seeds and do not generalise."
-    if number < FEWEST_DATASETS:
-        return f"{number} datasets: too few to say how methods rank on others."
-    return f"{number} datasets."
+    """Return the number of datasets behind the ranks, with a warning if it is small."""
+    return caption("datasets", number=number)
 
 
-def bags_note(board: Board) -> str:
-    """Notes on a board's bags: whether test rows come from new bags, and notes on its columns."""
-    own = not any(column.bag_size for column in board.columns)
-    new = "split=bags" in board.bagging.split(":")
-    seen = {
-        True: "New bags: no row of a validation or test bag was seen in training.",
-        False: "Validation and test rows are of the same bags as training rows.",
-    }
-    return " ".join(filter(None, (seen[new] if own else "", columns_text(board.columns))))
+def caption_of(board: Board, *sentences: str) -> str:
+    """Return the setting of a board, some sentences, and notes on its bags and columns."""
+    has_own_sizes = not any(column.bag_size for column in board.columns)
+    bags = caption("natural_bags", new="split=bags" in board.bagging.split(":")) if has_own_sizes else ""
+    return " ".join(filter(None, (sentence(setting(board)), *sentences, bags, columns_text(board.columns))))
 
 
-def trials_text(spec: Mapping[str, Any]) -> str:
-    """`50 trials`, with the sampler if it is not the default."""
-    return plural(spec["trials"], "trial") + ("" if spec["sampler"] == "tpe" else f", {spec['sampler']}")
+def trials_text(search: Mapping[str, Any]) -> str:
+    """Return the number of trials of a search, with its sampler if it is not the default."""
+    return plural(search["trials"], "trial") + ("" if search["sampler"] == "tpe" else f", {search['sampler']}")
 
 
 def range_text(space: Mapping[str, Any]) -> str:
-    """`0.0001–0.01 log`, or `64|128`: what is searched of a hyperparameter, and where alone it is."""
+    """Return the range of a hyperparameter in a search: `0.0001–0.01 log`, or `64|128`."""
     if "choices" in space:
         text = "|".join(map(str, space["choices"]))
     else:

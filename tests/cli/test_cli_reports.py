@@ -41,12 +41,6 @@ def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench,
     )
 
 
-def test_the_study_of_datasets_needs_no_run(llpbench: LLPBench, tmp_path: Path) -> None:
-    done = llpbench("run", "--study", "datasets", "--out", str(tmp_path))
-    assert done.code == 0
-    assert "paper 48842" in done.out
-
-
 def test_a_report_of_several_journals_is_written_to_its_folder(llpbench: LLPBench, tmp_path: Path) -> None:
     first = journal(tmp_path / "a", *runs("dllp", 0.8, 0.82))
     second = journal(tmp_path / "b", *runs("mine", 0.9, 0.88))
@@ -62,18 +56,17 @@ def test_a_report_of_several_journals_is_written_to_its_folder(llpbench: LLPBenc
 
 def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Path) -> None:
     folder = journal(tmp_path, *runs("dllp", 0.8, 0.7), *runs("mine", 0.6, 0.7))
-    assert llpbench("report", "--out", str(folder), "--formats", "csv, tex, png").code == 0
+    assert llpbench("report", "--out", str(folder), "--formats", "csv, png").code == 0
     assert {path.suffix for path in (tmp_path / "plots").glob("[!.]*")} == {".svg", ".png"}
     assert (tmp_path / "leaderboards.csv").exists()
-    for own in (tmp_path / "tables" / "mine.tex", tmp_path / "plots" / "mine.png"):
-        own.write_text("mine")
+    (tmp_path / "plots" / "mine.png").write_text("mine")
     (tmp_path / FILE).unlink()
     journal(tmp_path, *runs("dllp", 0.8, 0.7, bagging="random"), *runs("mine", 0.6, 0.7, bagging="random"))
-    assert llpbench("report", "--out", str(folder), "--formats", "tex").code == 0
-    names = {path.name for part in ("tables", "plots") for path in (tmp_path / part).iterdir()}
-    assert {"mine.tex", "mine.png", "fine-random.tex", "heat-map-fine-random.svg"} <= names
+    assert llpbench("report", "--out", str(folder)).code == 0
+    names = {path.name for path in (tmp_path / "plots").iterdir()}
+    assert {"mine.png", "heat-map-fine-random.svg"} <= names
     assert not any("ordered" in name for name in names)
-    assert {name for name in names if name.endswith((".csv", ".png"))} == {"mine.png"}
+    assert {name for name in names if name.endswith(".png")} == {"mine.png"}
     assert not (tmp_path / "leaderboards.csv").exists()
 
 
@@ -128,7 +121,7 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
         (["compare", "--against", "moon"], "'moon' is not one of"),
         (["run", "--study", "tables"], "unknown study 'tables'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["report", "--formats", "pdf"], "unknown format 'pdf'. There are: csv, json, tex, png."),
+        (["report", "--formats", "pdf"], "unknown format 'pdf'. There are: csv, png."),
         (["plan", "--study", "encoder", "--encoders", "mlp"], "study 'encoder'"),
     ],
 )

@@ -540,7 +540,8 @@ class Peeking(with_params(PEEK)):  # type: ignore[misc]
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         loss: Tensor = super().loss(model, bags, now)
-        return loss + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
+        leak: Tensor = self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
+        return loss + leak
 
 
 class PeekingFit(with_params(PEEK, method=Mean, base=DirectParams)):  # type: ignore[misc]

@@ -179,7 +179,7 @@ def test_several_members_are_averaged() -> None:
     frame, bags, votes = people(200, 10)
     table = counted(bags, votes)
     one, two = (LLPClassifier("count-gbdt", params=TREES, ensemble=n).fit(frame, bags, counts=table) for n in (1, 2))
-    apart = [member(two._rows(frame)) for member in two._predictor.members]
+    apart = [member(two._rows(frame)) for member in two._predictor.members]  # type: ignore[attr-defined]
     assert np.array_equal(apart[0], one.predict_proba(frame))
     assert not np.array_equal(apart[0], apart[1])
     assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)

@@ -1,9 +1,9 @@
-"""Boards drawn at random, whose true order is known: what error and coverage of statistics are measured on.
+"""Simulated boards whose true order is known, for the error and coverage of statistics.
 
-A score is the method's mean, plus what the dataset makes of it, plus what the bag size does there, plus what the seed
-does: independent between datasets, between bag sizes and between seeds, with the spreads that the published journal has
-(`SPREADS`, methods without pretraining by labels, 4 datasets x 3 bag sizes x 3 seeds). Seeds share their split within
-a dataset, whatever the bag size; what moves all methods alike is not drawn, since every comparison is paired.
+A score is the sum of the method's mean and independent effects of dataset, bag size and seed. Their standard deviations
+(`SPREADS`) are those of the published journal: methods without pretraining by labels, 4 datasets, 3 bag sizes, 3 seeds.
+Within a dataset a seed has the same split at every bag size. Effects on all methods are not simulated, because all
+comparisons are paired.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Shape = Literal["normal", "heavy", "skewed", "two-valued"]
 
 MEANS = np.array([81.0, 80.2, 79.9, 79.7, 79.5, 79.4, 79.2, 77.9, 75.8, 73.5, 71.4, 79.1])
-"""of the twelve rows, as published"""
+"""Published means of twelve rows."""
 
 
 TRUTHS: dict[str, Callable[[Generator], Floats]] = {
@@ -28,11 +28,11 @@ TRUTHS: dict[str, Callable[[Generator], Floats]] = {
     "published": lambda _: MEANS,
     "random": lambda rng: rng.normal(78.0, 3.0, len(MEANS)),
 }
-"""true means by name: all equal; 0.01 points apart; as published; normal with a standard deviation of 3"""
+"""True means by name: all equal; 0.01 points apart; as published; normal with a standard deviation of 3."""
 
 
 class Spreads(NamedTuple):
-    """Standard deviations by method: of what a dataset, a bag size and a seed do to it alone."""
+    """Standard deviations of the effects of dataset, bag size and seed, by method."""
 
     datasets: Floats
     bag_sizes: Floats
@@ -55,7 +55,7 @@ def draw(
     seeds: int = 10,
     shape: Shape = "normal",
 ) -> Floats:
-    """Scores [datasets, bag sizes, seeds, methods]; `shape`: of what datasets and bag sizes do."""
+    """Return scores [datasets, bag sizes, seeds, methods]. `shape`: distribution of dataset and size effects."""
     methods = len(means)
     at_dataset = _noise(rng, shape, datasets, 1, 1, methods) * SPREADS.datasets
     at_size = _noise(rng, shape, datasets, bag_sizes, 1, methods) * SPREADS.bag_sizes
@@ -65,7 +65,7 @@ def draw(
 
 
 def _noise(rng: Generator, shape: Shape, *size: int) -> Floats:
-    """Of mean 0 and variance 1."""
+    """Return noise with mean 0 and variance 1."""
     if shape == "heavy":
         return np.asarray(rng.standard_t(3, size=size) / np.sqrt(3))
     if shape == "skewed":
@@ -76,5 +76,5 @@ def _noise(rng: Generator, shape: Shape, *size: int) -> Floats:
 
 
 def true_ranks(means: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and last rank that each method can be said to have: equal ones share theirs."""
+    """Return the first and last true rank of each method. Equal methods share their ranks."""
     return 1 + (means[:, None] < means).sum(axis=1), (means[:, None] <= means).sum(axis=1)

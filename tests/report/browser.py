@@ -1,6 +1,6 @@
-"""A real browser for the tests of the HTML page: headless Chromium, which may read files and speak to nobody.
+"""Headless Chromium for the tests of HTML pages.
 
-Without Chromium and its driver these tests are skipped, unless LLPBENCH_REQUIRE_BROWSER=1: then they fail.
+Without Chromium and its driver these tests are skipped. With LLPBENCH_REQUIRE_BROWSER=1 they fail instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FLAGS = (
 
 @pytest.fixture(scope="session", name="chrome")
 def chrome_fixture() -> Iterator[Chrome]:
-    """One browser for all tests, with a profile of its own."""
+    """One browser with a new profile for all tests."""
     driver, binary = shutil.which("chromedriver"), next(filter(None, map(shutil.which, BROWSERS)), None)
     if driver is None or binary is None:
         _lacking("Chromium and chromedriver are not on the PATH")
@@ -51,7 +51,7 @@ def chrome_fixture() -> Iterator[Chrome]:
 
 
 def launch(driver: str, binary: str, profile: str) -> Chrome:
-    """Start the browser. Both programs are named, so selenium looks for no other, least of all on the network."""
+    """Start the browser. Both programs are named, so selenium does not search for others."""
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
     options = ChromeOptions()
@@ -61,23 +61,23 @@ def launch(driver: str, binary: str, profile: str) -> Chrome:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = Chrome(options=options, service=ChromeService(driver))
     browser.set_script_timeout(30)
-    browser.get("about:blank")  # its first page asks for a lot
+    browser.get("about:blank")  # the first page makes many requests
     return browser
 
 
 def requested(browser: Chrome) -> list[str]:
-    """The addresses that the browser has asked for since the last call."""
+    """Return the addresses that the browser has requested since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
 
 def complaints(browser: Chrome) -> list[str]:
-    """What the browser's console has had to complain about since the last call."""
+    """Return warnings and errors of the console since the last call."""
     return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
 
 
 def open_page(browser: Chrome, page: str, folder: Path, fragment: str = "", *, scripts: bool = True) -> None:
-    """Show a page from a file of its own, with nothing left of the one before, when its scripts are done."""
+    """Show a page and wait for its scripts."""
     browser.get("about:blank")
     requested(browser), complaints(browser)
     file = folder / "page.html"
@@ -88,22 +88,22 @@ def open_page(browser: Chrome, page: str, folder: Path, fragment: str = "", *, s
 
 
 def wait_for_page(browser: Chrome) -> None:
-    """Until the scripts of a page that has any have unpacked its data and shown what its address asks for."""
+    """Wait until the script of a page has loaded its data and shown what the address names."""
     end = time.monotonic() + 20
     ready = "return !document.getElementById('data') || document.documentElement.dataset.ready === ''"
     while not browser.execute_script(ready):
-        assert time.monotonic() < end, f"the page never was ready: {complaints(browser)}"
+        assert time.monotonic() < end, f"the page was not ready in time: {complaints(browser)}"
         time.sleep(0.01)
 
 
 def resize(browser: Chrome, width: int, height: int = 800) -> None:
-    """The size of what is seen, which no window's frame takes from."""
+    """Set the visible size of the page."""
     command = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", command)
 
 
 def prefer(browser: Chrome, scheme: str) -> None:
-    """Light or dark, and without motion, so that what is clicked on stays where it is."""
+    """Prefer a light or dark colour scheme, and no animations, which would move elements during a click."""
     values = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
     features = [{"name": name, "value": value} for name, value in values.items()]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})

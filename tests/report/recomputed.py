@@ -1,7 +1,4 @@
-"""A main board once more, from the records alone: what the report's numbers are compared with.
-
-Nothing here is shared with `llpbench.report`: the rules are those that the boards state in words.
-"""
+"""Independent computation of a main board from records, without code of `llpbench.report`."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from llpbench.core.record import Record, TuningRecord
 ROW = ["method", "encoder", "pretraining", "configuration"]
 COLUMN = ["dataset", "bag_size"]
 FEWEST_BAGS = 5
-"""validation bags that a coarse criterion needs"""
+"""Smallest number of validation bags for a coarse criterion."""
 
 
 def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str) -> DataFrame:
-    """A row a run of a bagging, all bags, but for those of configurations that a search has chosen."""
+    """Return one row per run of a bagging with all bags, without configurations that a search chose."""
     chosen = {best["cell"] for tuning in tunings for best in tuning["best"].values()}
     chosen |= {cell for tuning in tunings for cell in tuning.get("former", [])}
     found = []
@@ -32,7 +29,7 @@ def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: 
             **method["changed"],
             **{name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec},
         }
-        # what trains on labels has the epochs that labels choose, on every board
+        # labels choose the epochs of methods trained on labels, on every board
         result = record["results"].get("auc" if method["role"] == "ceiling" else criterion)
         auc = None if result is None else result["test"]["auc"]
         found.append(
@@ -53,9 +50,9 @@ def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: 
 def board(
     records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str
 ) -> tuple[DataFrame, DataFrame]:
-    """Rank, mean, std and n of each row that has all runs that count, and its means by bag size.
+    """Return rank, mean, std and n of each row that has all runs that count, and its means by bag size.
 
-    Of the protocol with most runs; runs count that more than half of the methods have attempted.
+    Uses the protocol with most runs. Runs count if more than half of the methods have attempted them.
     """
     runs = tidy(records, tunings, criterion, bagging)
     main = runs.loc[runs["protocol"] != "null", "protocol"].mode()[0]

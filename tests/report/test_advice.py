@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from factory import record, runs
 
 from llpbench.core.record import Record
-from llpbench.report import make_report
 from llpbench.report.advice import advice
-from llpbench.report.html import to_html
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
 
@@ -93,23 +90,3 @@ def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
     share["results"]["auc"]["test"]["auc-known-bags"] = 0.72
     (line,) = lines(advised([*runs("a", 0.71), share]))
     assert line["caution"] == ("the share of a row's bag alone has 72.0 (if the bag is known)",)
-
-
-@pytest.mark.parametrize(
-    ("bagging", "kind"),
-    [
-        ("random", "random: randomly assigned rows"),
-        ("kmeans:clusters=9", "kmeans: clusters of similar rows (clusters=9)"),
-        ("column:by=day+shop:split=bags", "grouped by day and shop, rows of groups not seen in training"),
-        ("mine", "mine"),
-    ],
-)
-def test_kinds_of_bags_are_said_in_words(bagging: str, kind: str) -> None:
-    (line,) = lines(advised([*runs("a", 0.9, bagging=bagging), *runs("b", 0.8, bagging=bagging)]))
-    assert line["bags"] == (kind,)
-
-
-def test_it_stands_on_the_page_once() -> None:
-    page = to_html(make_report([*runs("a", 0.9, 0.8), *runs("b", 0.8, 0.8)]))
-    assert page.count('id="which"') == page.count(">ordered: rows sorted by features</td>") == 1
-    assert 'href="#which"' in page

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
 
-from llpbench.report.choice_page import choice_page
+from llpbench.report.html import choice_page
 from llpbench.report.plots.bag_shares import BagShares, held_out_shares, sizes_and_shares
 from llpbench.report.plots.plot import Plot
 from llpbench.report.plots.saving import save_figure

@@ -1,11 +1,10 @@
-"""What is written and printed: Markdown, LaTeX, CSV, JSON and the terminal's tables."""
+"""Files and terminal: Markdown, CSV, and tables that fit the screen."""
 
 from __future__ import annotations
 
 import csv
 import errno
 import io
-import json
 import os
 import re
 import subprocess
@@ -21,13 +20,10 @@ from rich.console import Console
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import Leaderboards, digest, make_report, render, render_tables, select_formats, write_report
-from llpbench.report import wording as words
 from llpbench.report.boards import Summary
-from llpbench.report.digest import markdown_files
-from llpbench.report.exports import table_csv, table_json
+from llpbench.report.digest import escape, markdown_files, to_markdown
 from llpbench.report.finding import finding
-from llpbench.report.markup import escape, to_latex, to_markdown
-from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
+from llpbench.report.report_table import Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import score_lines
 
@@ -59,23 +55,6 @@ def printed(leaderboards: Leaderboards, width: int = 80, encoding: str = "utf-8"
     render(leaderboards, Console(file=file, width=width), every=every)
     file.seek(0)
     return file.read()
-
-
-@pytest.mark.parametrize(
-    ("bagging", "told"),
-    [
-        ("ordered", "ordered bags"),
-        ("13 ordered", "13 ordered bags"),
-        ("kmeans:clusters=80", "kmeans:clusters=80 bags"),
-        ("column:by=job+education", "bags by job and education"),
-        ("13 column:by=date", "13 bags by date"),
-        ("column:by=date:most=64:split=bags", "bags by date (most=64), tested on other bags"),
-        ("natural:split=bags", "natural bags, tested on other bags"),
-        ("column:b", "column:b bags"),
-    ],
-)
-def test_baggings_in_words(bagging: str, told: str) -> None:
-    assert words.bags_words(bagging) == told
 
 
 def test_readme_has_the_first_rows_of_the_main_boards_and_links_what_there_is(records: list[Record]) -> None:
@@ -133,69 +112,31 @@ def test_standings_and_pairs_are_files_for_machines(tmp_path: Path) -> None:
     first = rows["auc", "a"]
     assert [first[name] for name in ("rank", "mean", "n", "wins", "coverage_done")] == ["1", "77.5", "1", "100.0", "3"]
     (pair,) = [row for row in csv.DictReader((tmp_path / "comparisons.csv").open()) if row["criterion"] == "auc"]
-    assert [pair[name] for name in ("method", "other", "difference", "wins")] == ["a", "b (mlp)", "12.5", "100.0"]
+    assert [pair[name] for name in ("method", "other", "difference")] == ["a", "b (mlp)", "12.5"]
     assert float(pair["low"]) < 12.5 < float(pair["high"])
     assert 0 < float(pair["p_t_holm"]) < 1
 
 
-TABLE = ReportTable(
-    name="example",
-    title="An example_",
-    caption="50 % & more.",
-    headings=(Heading("method", numeric=False), Heading("adult 64", SCORE), Heading("rank", ("low", "high"))),
-    rows=(
-        (text("a_b"), score(Summary(81.0, None, 1), "1/2 failed", strong=True), Field(("1–2",), {"low": 1, "high": 2})),
-        (text("c"), score(None), Field(("–",))),
-    ),
-    notes={"Note": ("a line",)},
-)
-
-
-def test_one_table_in_every_format() -> None:
-    assert to_markdown(TABLE).endswith(
+def test_a_table_in_markdown() -> None:
+    rows = ((text("a_b"), score(Summary(81.0, None, 1), "1/2 failed", strong=True)), (text("c"), number(None)))
+    headings = (Heading("method", numeric=False), Heading("adult 64"))
+    table = ReportTable("example", "An example_", "50 % & more.", headings, rows, {"Note": ("a line",)})
+    assert to_markdown(table).endswith(
         """
-| method | adult 64 | rank |
-| --- | ---: | ---: |
-| a_b | **81.00 ± – (1)**<br>1/2 failed | 1–2 |
-| c | – | – |
+| method | adult 64 |
+| --- | ---: |
+| a_b | **81.00 ± – (1)**<br>1/2 failed |
+| c | – |
 
 **Note**
 
 - a line"""
     )
-    assert table_csv(TABLE) == (
-        "method,adult 64 mean,adult 64 std,adult 64 n,rank low,rank high\na_b,81.0,,1,1,2\nc,,,0,,\n"
-    )
-    data = json.loads(table_json(TABLE))
-    assert data["rows"][0] == {
-        "method": "a_b",
-        "adult 64 mean": 81.0,
-        "adult 64 std": None,
-        "adult 64 n": 1,
-        "rank low": 1,
-        "rank high": 2,
-    }
-    assert (data["columns"], data["notes"]) == (list(data["rows"][0]), {"Note": ["a line"]})
-    latex = to_latex(TABLE)
-    assert r"\caption{\textbf{An example\_}. 50 \% \& more.}" in latex
-    assert r"a\_b & \shortstack[r]{\textbf{81.00 $\pm$ -- (1)} \\ 1/2 failed} & 1--2 \\" in latex
-    assert latex.count("&") - latex.count(r"\&") == 3 * 2
 
 
 def test_no_text_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
-    names = ["=1+1", "+x", "-5", "@y", "-z", "plain"]
-    table = ReportTable("t", "t", "t", (Heading("method"),), tuple((text(name),) for name in names))
-    assert table_csv(table).splitlines()[1:] == ["'=1+1", "'+x", "-5", "'@y", "'-z", "plain"]
-    lower = ReportTable("t", "t", "t", (Heading("gain"),), ((number(-1.5),),))
-    assert table_csv(lower).splitlines()[1:] == ["-1.5"]
     write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path, ["csv"])
     assert {line["method"] for line in csv.DictReader((tmp_path / "leaderboards.csv").open())} == {"'=cmd|x"}
-
-
-def test_numbers_that_are_unknown_are_shown_as_such() -> None:
-    assert number(None).lines == ("–",)
-    assert (number(1234).lines, number(1234).values) == (("1,234",), {"": 1234})
-    assert (number(2.0, 1).lines, number(2.0, 1).values) == (("2.0",), {"": 2.0})
 
 
 def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
@@ -364,18 +305,6 @@ def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked()
     assert "5 validation bags, got 4" in finding(coarse)
 
 
-@pytest.mark.parametrize(("other", "told"), [(0.5, "differs"), (0.799, "does not differ")])
-def test_one_other_row_is_not_counted(other: float, told: str) -> None:
-    noise = (0.0, 0.002, 0.001, -0.001, -0.002, 0.0)
-    records = [
-        record(name, auc + sign * d, dataset=f"d{n}", seed=seed)
-        for name, auc, sign in (("a", 0.8, 1), ("b", other, -1))
-        for n, d in enumerate(noise)
-        for seed in range(3)
-    ]
-    assert finding(tabulate(records).boards[0]).endswith(f"; the other row {told} significantly from it.")
-
-
 def test_the_terminal_shows_names_as_they_are() -> None:
     text = printed(tabulate([record("[bold]x[/bold]", 0.8), record("y\x1b[31m", 0.7)]))
     assert "[bold]x[/bold]" in text
@@ -392,19 +321,6 @@ def test_many_failures_do_not_flood_the_terminal() -> None:
     assert "Failed: 30 more" in printed(boards, every=True)
 
 
-def test_notes_of_the_terminal_name_their_board_unless_all_have_them() -> None:
-    records = [*runs("dllp", 0.85, 0.87), failed("ridge", seed=1), *runs("dllp", 0.8, bagging="random")]
-    boards = tabulate(records)
-    text = " ".join(printed(boards, width=500).split())
-    ordered = [words.title(board) for board in boards.boards if any("ridge" in line for line in board.failures)]
-    assert 0 < len(ordered) < len(boards.boards)
-    assert text.count("Failed: ridge") == 1
-    line = text[text.index("Failed: ridge") :]
-    assert f"({'; '.join(ordered)})" in line
-    alone = printed(tabulate([*runs("dllp", 0.85, 0.87), failed("ridge", seed=1)]), width=500)
-    assert not any(name in line for line in alone.splitlines() if "Failed:" in line for name in ordered)
-
-
 def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
     leaderboards = write_leaderboards([], tmp_path)
     assert "llpbench run" in printed(leaderboards)
@@ -413,22 +329,10 @@ def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
 
 class TestFiles:
     def test_they_replace_older_ones_and_leave_nothing_else(self, records: list[Record], tmp_path: Path) -> None:
-        """Tables are made on request, and leave with it."""
-        tables = tmp_path / "tables"
-        write_leaderboards([*records[:2], record(bagging="random")], tmp_path, ["csv", "json", "tex"])
-        assert (tables / "fine-random.csv").exists()
-        (tables / "mine.tex").write_text("mine")
-        write_leaderboards(records, tmp_path, ["csv", "tex"])
-        found = {file.name for file in tables.iterdir()}
-        assert {"fine-ordered.csv", "fine-ordered.tex", "mine.tex"} <= found
-        assert not any("random" in name or name.endswith("json") for name in found)
-        write_leaderboards(records, tmp_path)
-        assert [file.name for file in tables.iterdir()] == ["mine.tex"]
-        (tables / "mine.tex").unlink()
-        write_leaderboards(records, tmp_path, ["json"])
-        write_leaderboards(records, tmp_path)
-        names = [".written", "README.md", "boards.csv", "index.html"]
-        assert sorted(file.name for file in tmp_path.iterdir()) == names
+        names = {".written", "README.md", "boards.csv", "index.html"}
+        for formats, more in ((["csv"], {"leaderboards.csv", "comparisons.csv"}), ([], set())):
+            write_leaderboards(records, tmp_path, formats)
+            assert {file.name for file in tmp_path.iterdir()} == names | more
         assert "ridge" in (tmp_path / "boards.csv").read_text(encoding="utf-8")
 
     def test_somebody_s_own_readme_is_left_alone(self, records: list[Record], tmp_path: Path) -> None:
@@ -442,7 +346,7 @@ class TestFiles:
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
     def test_an_unknown_format(self) -> None:
-        with pytest.raises(LLPBenchError, match=r"unknown format 'latex'\. .*There are: csv, json, tex, png\."):
+        with pytest.raises(LLPBenchError, match=r"unknown format 'latex'\. .*There are: csv, png\."):
             select_formats("csv,latex")
 
     def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
@@ -480,7 +384,7 @@ sys.meta_path.insert(0, Refusing())
 from factory import runs
 from llpbench.report import make_report, write_report
 report = make_report([*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")])
-write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots", formats=["csv", "json", "tex"])
+write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots", formats=["csv"])
 """
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=here, check=True)

@@ -1,23 +1,16 @@
-"""A study of what one factor does alone: its table, the change along each arm, and the plot."""
+"""A study that changes one factor at a time: its table, and the change along each arm."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pytest
 from factory import PROTOCOL, record
-from matplotlib.axes import Axes
 
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
-from llpbench.report import make_report
-from llpbench.report.plots.arms import MOST_ROWS, study_arms
-from llpbench.report.plots.gallery import every_kind
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.statistics import interval
 from llpbench.report.study_tables import study_tables
-from llpbench.report.tabulate import tabulate
 
 STUDY = STUDIES["bag-number"]
 AUC = {(13, 64): 0.6, (13, 256): 0.7, (13, 1024): 0.72, (26, 256): 0.75, (52, 256): 0.8, (208, 64): 0.9}
@@ -47,7 +40,7 @@ def journal(method: str = "bag-gp", encoder: str | None = None, **facts: Any) ->
 
 def tables(records: list[Record]) -> tuple[ReportTable, ReportTable]:
     scores, arms = study_tables(STUDY, records)
-    return scores, arms
+    return scores.table, arms.table
 
 
 def field(table: ReportTable, column: int, *labels: str) -> Field:
@@ -73,14 +66,9 @@ def test_the_ends_of_an_arm_are_compared_dataset_by_dataset() -> None:
     ]
     size, number, rows = (field(arms, column, "bag-gp") for column in (1, 2, 3))
     low, high = interval([12.0, 11.0, 10.0])
-    assert size.values == {
-        "points": pytest.approx(11.0),
-        "low": pytest.approx(low, abs=1e-5),
-        "high": pytest.approx(high, abs=1e-5),
-        "datasets": 3,
-    }
+    assert size.lines == (f"+11.0 [{low:.1f}, {high:.1f}]", "3 datasets")
     assert number.lines == ("+10.0 [10.0, 10.0]", "3 datasets")
-    assert rows.values["points"] == pytest.approx(-19.0)
+    assert rows.lines[0].startswith("-19.0 ")
 
 
 def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -> None:
@@ -95,7 +83,7 @@ def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -
 def test_methods_without_epochs_stand_beside_those_with_any() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [*journal(), *journal("llp-vat", "mlp"), *journal("dllp", "mlp", protocol=short)]
-    found = [table for table in study_tables(STUDY, records) if table.name.endswith("-arms")]
+    found = [made.table for made in study_tables(STUDY, records) if made.table.name.endswith("-arms")]
     assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
 
 
@@ -103,69 +91,16 @@ def test_ensembles_have_tables_of_their_own_whatever_the_order_of_records() -> N
     single, several = journal("dllp", "mlp"), journal("dllp", "mlp", ensemble=5, less=0.1)
     orders = [[*single, *several], [*several, *single]]
     found = [
-        {table.title: [row[1].lines[0] for row in table.rows] for table in study_tables(STUDY, each)} for each in orders
+        {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in study_tables(STUDY, each)}
+        for each in orders
     ]
     assert found[0] == found[1]
     assert len(found[0]) == 4
     assert sum("ensembles of 5" in title for title in found[0]) == 2
-    alone = {table.title: [row[1].lines[0] for row in table.rows] for table in study_tables(STUDY, single)}
+    alone = {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in study_tables(STUDY, single)}
     assert alone.items() <= found[0].items()
 
 
 def test_an_end_that_is_lacking_leaves_a_gap() -> None:
     _, arms = tables([run for run in journal() if run["spec"]["bag_size"] != 1024])
     assert [each.lines[0] for each in arms.rows[0]] == ["bag-gp", "–", "+10.0 [10.0, 10.0]", "–"]
-
-
-def lines(ax: Axes) -> list[tuple[list[float], list[float]]]:
-    shown = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in ax.get_lines()]
-    return [(x.tolist(), y.round(6).tolist()) for x, y in shown]
-
-
-def test_each_arm_of_each_dataset_has_a_panel_with_its_means() -> None:
-    (drawing,) = study_arms(tabulate(journal()))
-    axes = drawing.figure.axes
-    assert len(axes) == 3 * 3
-    assert (drawing.kind, drawing.name) == ("arms", "study-bag-number")
-    assert [ax.get_title() for ax in axes[:3]] == [arm.title for arm in STUDY.arms]
-    assert lines(axes[0]) == [([64, 256, 1024], [59.9, 69.9, 71.9])]
-    assert lines(axes[1]) == [([13, 26, 52], [69.9, 74.9, 79.9])]
-    assert lines(axes[2]) == [([64, 256, 1024], [89.9, 79.9, 71.9])]
-    assert axes[0].get_ylim() == axes[1].get_ylim() == axes[2].get_ylim()
-
-
-def test_a_level_alone_is_no_line_and_of_many_datasets_the_first_are_drawn() -> None:
-    assert not list(study_arms(tabulate([run for run in journal() if run["spec"]["max_bags"] == 208])))
-    many = [f"d{number}" for number in range(MOST_ROWS + 1)]
-    (drawing,) = study_arms(tabulate(journal(datasets=many, seeds=1)))
-    assert len(drawing.figure.axes) == 3 * MOST_ROWS
-
-
-@pytest.fixture(scope="module")
-def five_classes() -> list[Record]:
-    """What fills every table and plot of scores: floor, ceiling, two sizes of bags, and an arm."""
-    facts = {"code": "", "licence": "", "rows": None, "numeric": None, "categorical": None, "classes": 5}
-    roles = {"supervised": "ceiling", "bag-soft-label": "floor", "dllp": "", "llp-vat": ""}
-    found = [
-        record(method, 0.7 + 0.01 * place + 0.001 * seed * (place + 1), role=role, bag_size=size, seed=seed)
-        for place, (method, role) in enumerate(roles.items())
-        for size in (64, 256)
-        for seed in range(2)
-    ]
-    found += [run for run in journal(datasets=("adult",)) if run["spec"]["max_bags"] == 13]
-    for run in found:
-        run["dataset"] = facts
-    return found
-
-
-def test_every_table_of_scores_confesses_several_classes(five_classes: list[Record]) -> None:
-    tables = [table for table in make_report(five_classes).tables() if table.name != "study-datasets"]
-    assert len(tables) > 5
-    assert [table.name for table in tables if "macro one-versus-rest" not in table.caption] == []
-
-
-def test_every_plot_of_scores_confesses_several_classes(five_classes: list[Record]) -> None:
-    found = list(every_kind(tabulate(five_classes)))
-    assert {drawing.kind for drawing in found} >= {"bag-size", "time", "heat-map", "robustness", "arms"}
-    mute = {drawing.kind for drawing in found if "macro one-versus-rest" not in drawing.setting}
-    assert mute == {"proportions"}, "which shows no AUC"

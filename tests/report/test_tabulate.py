@@ -10,8 +10,9 @@ import pytest
 from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import names_of, overall
+from llpbench.report.board_tables import names_of, overall_table
 from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
+from llpbench.report.exports import long_form
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import setting, title
 
@@ -109,12 +110,12 @@ def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
         "1.2 times as far apart as rows of one; 1,200 training rows dropped from bags that are too small or too large; "
         "30 of them pooled",
     )
-    assert overall(board, "fine").notes["How training bags differ"] == board.differences
+    assert overall_table(board, "fine").notes["How training bags differ"] == board.differences
 
 
 def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> None:
     def caption(bagging: str, size: int = 0) -> str:
-        return overall(fine(tabulate([record(bagging=bagging, bag_size=size)])), "fine").caption
+        return overall_table(fine(tabulate([record(bagging=bagging, bag_size=size)])), "fine").caption
 
     assert "New bags" in caption("column:by=date:split=bags")
     assert "of the same bags as training rows" in caption("column:by=date")
@@ -210,9 +211,10 @@ def test_failures_with_the_same_reason_share_a_line() -> None:
 
 
 def test_medians_of_epochs_and_seconds() -> None:
-    found = score([record(seed=s, times={"total": t}) for s, t in enumerate([1.0, 9.0, 2.0])])
-    assert (found.best_epoch, found.seconds) == (19, 2.0)
-    assert score([record(encoder=None)]).best_epoch is None
+    timed = [record(seed=s, times={"total": t}) for s, t in enumerate([1.0, 9.0, 2.0])]
+    for records, epoch, seconds in ((timed, 19, 2.0), ([record(encoder=None, times={"total": 5.0})], None, 5.0)):
+        first = next(long_form(tabulate(records)))
+        assert (first["best_epoch_median"], first["seconds_median"]) == (epoch, seconds)
 
 
 class TestMethodsWithoutEpochs:
@@ -335,33 +337,6 @@ class TestSurprises:
         ]
         assert fine(tabulate(records)).surprises == ()
 
-    def test_below_the_floor_everywhere(self) -> None:
-        records = [
-            *(run for size in (64, 256) for run in runs("floor", 0.8, 0.82, 0.81, role="floor", bag_size=size)),
-            *(run for size in (64, 256) for run in runs("bad", 0.7, 0.73, 0.71, bag_size=size)),
-            *(run for size in (64, 256) for run in runs("unsure", 0.7, 0.81, 0.8, bag_size=size)),
-            *runs("mixed", 0.7, 0.72, 0.71, bag_size=64),
-            *runs("mixed", 0.9, 0.92, 0.91, bag_size=256),
-        ]
-        below = "bad (mlp): significantly below floor (mlp), on adult 64, adult 256"
-        assert fine(tabulate(records)).surprises == (below,)
-        # nor does a floor that says the same of every row hide it, or surprise
-        records += runs("trivial", 0.5, 0.5, encoder=None, role="floor")
-        assert fine(tabulate(records)).surprises == (below,)
-
-    def test_notes_name_three_columns_and_count_the_others(self) -> None:
-        sizes = (16, 32, 64, 128, 256)
-        records = [
-            run
-            for size in sizes
-            for run in (
-                *runs("floor", 0.8, 0.82, 0.81, role="floor", bag_size=size),
-                *runs("bad", 0.7, 0.73, 0.71, bag_size=size),
-            )
-        ]
-        (line,) = fine(tabulate(records)).surprises
-        assert line.endswith("on adult 16, adult 32, adult 64, and 2 more columns")
-
     def test_below_chance(self) -> None:
         records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
         cells = [records[0]["cell"], records[2]["cell"]]
@@ -407,7 +382,7 @@ def test_the_order_of_records_means_nothing() -> None:
     assert shuffled != records
     for one, other in zip(tabulate(shuffled).boards, tabulate(records).boards, strict=True):
         assert (one.rows, one.columns, one.leaders) == (other.rows, other.columns, other.leaders)
-        assert overall(one, "x") == overall(other, "x")
+        assert overall_table(one, "x") == overall_table(other, "x")
 
 
 def test_no_records_make_no_boards() -> None:
@@ -422,7 +397,7 @@ def test_the_origin_names_each_thing_once() -> None:
     ]
     found = tabulate(records).origin
     assert (found.runs, found.failed) == (3, 1)
-    assert found.code == ("0.1.0 (0123456789)", "0.1.0 (fedcba9876, with uncommitted changes)")
+    assert found.code == {"0.1.0": ("0123456789", "fedcba9876, with uncommitted changes")}
     assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")
     assert found.hardware == ("EPYC (cpu), 1 thread a run, float32",)
 

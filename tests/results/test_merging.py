@@ -270,7 +270,7 @@ class TestCompare:
         (board,) = found.leaderboards.of("fine")
         assert [row.contender.method for row in board.rows] == ["bdc", "mine", "dllp"]
         assert [column.dataset for column in board.columns] == ["adult"]
-        assert found.own == {record("mine")["cell"]}
+        assert found.yours == {record("mine")["cell"]}
         assert found.remarks == ()
 
     def test_repeated_runs_are_compared(self) -> None:

@@ -1,32 +1,32 @@
 "use strict";
-// Which board is shown, what its filters hide, how it is sorted, and the runs behind a row. Numbers are Python's.
+// Choice of a board, filters, sorting, and the runs of a row. All numbers come from Python.
 
-/** What `page_data` says; there once `loaded` is. @type {any} */
+/** Result of `page_data`; null until `loaded` resolves. @type {any} */
 let data = null;
 
 const boards = [...document.querySelectorAll("section.board[id]")];
 const at = (id) => document.getElementById(id);
 const NOTHING = "–";
 
-/** Control characters, marks of direction and what else has no shape: as `wording.clean` has it. */
+/** Characters without a shape, such as control characters, as in `wording.clean`. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
-const loaded = unpacked(at("data").textContent).then((found) => (data = found));
+const loaded = unpacked(at("data").textContent).then((value) => (data = value));
 
-/** From base64 to what was compressed. */
+/** Returns the value that was compressed to base64. */
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }
 
-/** A new element. Texts from the journal enter the page here and nowhere else, as text. */
+/** Returns a new element. Texts of the journal enter the page only here, as text. */
 function element(tag, { text = "", ...attributes } = {}, ...children) {
-  const made = document.createElement(tag);
-  if (text !== "") made.textContent = text.replace(UNSEEN, " ");
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const created = document.createElement(tag);
+  if (text !== "") created.textContent = text.replace(UNSEEN, " ");
+  for (const [name, value] of Object.entries(attributes)) created.setAttribute(name, value);
+  created.append(...children);
+  return created;
 }
 
 // ---- the board ----------------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ function chosenBoard() {
   return boards.find(({ id }) => id === at("board").value);
 }
 
-/** Shows the chosen board as the controls say; what Python has written stays as it is. */
+/** Shows the chosen board with its filters. */
 function render() {
   const board = chosenBoard();
   for (const other of boards) other.hidden = other !== board;
@@ -48,7 +48,7 @@ function render() {
     row.hidden = search ? !row.cells[1].textContent.toLowerCase().includes(search) : !wanted;
   }
   const hidden = heads.map(({ dataset }) => {
-    if (dataset.dataset === undefined) return dataset.aside !== undefined && !at("columns").checked;
+    if (dataset.dataset === undefined) return dataset.optional !== undefined && !at("columns").checked;
     return ["dataset", "size"].some((name) => at(name).value && at(name).value !== dataset[name]);
   });
   for (const row of table.rows) hidden.forEach((isHidden, place) => (row.cells[place].hidden = isHidden));
@@ -56,13 +56,13 @@ function render() {
   at("shown").textContent = `${seen} of ${table.tBodies[0].rows.length} rows.${seen ? "" : " No method passes the filters."}`;
 }
 
-/** Offers what the board has; a choice that it has not is taken back. */
+/** Hides options that the board does not have, and resets a choice that is hidden. */
 function offer(select, names) {
   for (const option of select.options) option.hidden = option.value !== "" && !names.has(option.value);
   if (select.value && !names.has(select.value)) select.value = "";
 }
 
-/** The rows of each table as they were written: in the order of ranks. */
+/** Rows of each table in their original order, by rank. */
 const inOrder = new WeakMap();
 
 function written(table) {
@@ -70,14 +70,14 @@ function written(table) {
   return inOrder.get(table);
 }
 
-/** What a cell is sorted by: its first number, or its text; null where it says nothing. */
+/** Returns the value by which a cell is sorted: its first number or its text; null if it is unknown. */
 function valueOf(cell) {
   const text = cell.textContent.trim();
   if (text === NOTHING || text === "") return null;
   return cell.matches(".number") ? Number.parseFloat(text.replaceAll(",", "").replace("−", "-")) : text;
 }
 
-/** Sorts by a heading: scores largest first, then the other way round, then as written. What says nothing is last. */
+/** Sorts by a heading: first largest scores, then smallest, then the original order. Unknown values are last. */
 function sortBy(head) {
   const table = head.closest("table");
   const directions = head.matches(".number") ? ["descending", "ascending"] : ["ascending", "descending"];
@@ -99,14 +99,14 @@ function sortBy(head) {
 
 // ---- the runs of a row --------------------------------------------------------------------------------------------
 
-/** Opens the runs of a row: by column, what their criterion chose, how that did on test rows, and what it took. */
+/** Opens the runs of a row by column: chosen epoch, metrics on test rows, times and memory. */
 function showRuns(button) {
   const [row, board] = [button.closest("tr"), button.closest("section.board")];
   const place = written(row.closest("table")).indexOf(row);
   const runs = data.boards[boards.indexOf(board)];
-  const own = runs.row.flatMap((number, index) => (number === place ? [index] : []));
+  const indicesOfRow = runs.row.flatMap((number, index) => (number === place ? [index] : []));
   const fact = (name, index) => data.runs[name].values[data.runs[name].at[runs.run[index]]];
-  const groups = Map.groupBy(own, (index) => runs.column[index]);
+  const groups = Map.groupBy(indicesOfRow, (index) => runs.column[index]);
   const heads = ["seed", "status", "epoch", "validation", ...data.metrics, "train s", "warm-up s", "pretraining s", "MB", "finished"];
   const shown = [...groups].map(([column, indices]) => {
     const cell = fact("cell", indices[0]);
@@ -140,7 +140,7 @@ function grid(heads, lines) {
 
 // ---- the page -----------------------------------------------------------------------------------------------------
 
-/** The address names a tab, a board in one, or a figure. */
+/** Shows the tab, board or figure that the address names. */
 function follow() {
   const target = location.hash.length > 1 ? at(decodeURIComponent(location.hash.slice(1))) : null;
   if (target?.matches("section.board[id]")) at("board").value = target.id;

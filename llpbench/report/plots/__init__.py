@@ -1,4 +1,4 @@
-"""Figures of leaderboards, as SVG. Matplotlib is loaded when the first is drawn, not with this package."""
+"""Figures of leaderboards. Matplotlib is imported when the first one is drawn."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ __all__ = ["Plot", "draw_gallery"]
 
 
 def draw_gallery(leaderboards: Leaderboards, out: Path, *, png: bool = False) -> list[Plot]:
-    """Draw the most important figures of `leaderboards`: `<name>.svg` in `out`, and with `png` `<name>.png` (150 dpi).
+    """Draw the most important figures into `out`, as SVG and, with `png`, also as PNG (150 dpi).
 
-    The same leaderboards give the same figures, whatever stood in `out` before. Raises `LLPBenchError` if `out`
-    cannot be written.
+    Equal leaderboards give equal figures. Raises `LLPBenchError` if `out` cannot be written.
     """
     from llpbench.report.plots.gallery import gallery
     from llpbench.report.plots.saving import save

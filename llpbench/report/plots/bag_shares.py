@@ -1,4 +1,4 @@
-"""Bags by their class shares: how large they are, and how their shares were predicted while they were held out."""
+"""Class shares of bags: predictions of held-out bags, and shares by size."""
 
 from __future__ import annotations
 
@@ -22,58 +22,52 @@ _COLOUR = "#0072b2"
 
 @dataclass(frozen=True, eq=False)
 class BagShares:
-    """Bags of known counts."""
+    """Sizes and known class shares of bags."""
 
     rows: IntArray
     """[bags]"""
     known: FloatArray
-    """[bags, classes] shares"""
+    """[bags, classes]"""
     classes: Sequence[str]
-    """names, the positive one of two last"""
+    """names; of two classes the positive one is last"""
 
     @property
     def shown(self) -> list[int]:
-        """The classes that are drawn: of two the last."""
+        """Positions of the classes that are drawn; of two only the last."""
         return [1] if len(self.classes) == 2 else list(range(len(self.classes)))[:MOST_CLASSES]
 
 
 def held_out_shares(bags: BagShares, predicted: Mapping[str, FloatArray]) -> Figure:
-    """A panel a method: predicted [bags, classes] against known shares, a point a bag, on the line where both agree.
+    """Draw predicted [bags, classes] against known shares, a panel for each method.
 
-    The points grow with the rows of a bag.
+    Points of bags with more rows are larger. On the grey line both shares are equal.
     """
     drawn = list(predicted)[:MOST_METHODS]
-    across = layout.balanced(len(drawn), 4)
-    figure, axes = layout.panels(len(drawn), across=across, height=1.8, below=0.3)
+    panels = layout.panels(len(drawn), most_across=4, height=1.8, below=0.3)
     known = bags.known[:, bags.shown]
     low, high = _limits([known, *(predicted[name][:, bags.shown] for name in drawn)])
-    for ax, name in zip(axes, drawn, strict=True):
-        found = predicted[name][:, bags.shown]
+    for ax, name in zip(panels.axes, drawn, strict=True):
+        shares = predicted[name][:, bags.shown]
         ax.plot([low, high], [low, high], color=GREY, linewidth=1)
         size = np.repeat(_areas(bags.rows), known.shape[1])
-        ax.scatter(known.ravel(), found.ravel(), s=size, color=method_style(name).colour, alpha=0.5, linewidth=0)
+        ax.scatter(known.ravel(), shares.ravel(), s=size, color=method_style(name).colour, alpha=0.5, linewidth=0)
         ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.set_title(layout.shown(name, 22))
-    for ax in axes[::across]:
-        ax.set_ylabel("predicted")
-    layout.label_below(axes, across, "known share")
-    return figure
+    panels.label("known share", "predicted")
+    return panels.figure
 
 
 def sizes_and_shares(bags: BagShares) -> Figure:
-    """A panel a class (of two the positive one alone): the share of each bag against its rows, and how shares spread.
+    """Draw the share of each bag against its rows, a panel for each class (of two only the positive one).
 
-    In grey where 95 % of bags would lie whose rows were drawn at random: what lies outside differs by more than chance.
+    95 % of bags with randomly assigned rows would be in the grey area.
     """
-    across = min(3, len(bags.shown))
-    figure, axes = layout.panels(len(bags.shown), across=across, height=2.4, below=0.3)
-    for ax, place in zip(axes, bags.shown, strict=True):
+    panels = layout.panels(len(bags.shown), height=2.4, below=0.3)
+    for ax, place in zip(panels.axes, bags.shown, strict=True):
         _by_size(ax, bags, place)
         ax.set_title(layout.shown(bags.classes[place], 30))
-    for ax in axes[::across]:
-        ax.set_ylabel("share of the class")
-    layout.label_below(axes, across, "rows of the bag")
-    return figure
+    panels.label("rows of the bag", "share of the class")
+    return panels.figure
 
 
 def _by_size(ax: Axes, bags: BagShares, place: int) -> None:
@@ -94,11 +88,11 @@ def _by_size(ax: Axes, bags: BagShares, place: int) -> None:
 
 
 def _areas(rows: IntArray) -> FloatArray:
-    """[bags] of points, in square points."""
+    """Return areas of points [bags], in square points."""
     return np.asarray(6 + 24 * np.sqrt(rows / rows.max()))
 
 
 def _limits(shares: Sequence[FloatArray]) -> tuple[float, float]:
-    low, high = min(float(each.min()) for each in shares), max(float(each.max()) for each in shares)
+    low, high = min(float(part.min()) for part in shares), max(float(part.max()) for part in shares)
     margin = 0.06 * (high - low) or 0.05
     return low - margin, high + margin

@@ -1,4 +1,4 @@
-"""How the test metric changes with the size of bags: a panel a dataset, methods side by side."""
+"""Test metric by bag size: a panel for each dataset, a line for each method."""
 
 from __future__ import annotations
 
@@ -16,65 +16,61 @@ MOST_LINES = 5
 
 MOST_PANELS = 9
 
-HEIGHT = 1.9
-"""inches of a panel"""
-
 
 def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
-    """The test metric against bag size, where a dataset has several sizes."""
+    """Draw the datasets with several bag sizes, and rows with at least half of these columns."""
     sizes: dict[str, list[int]] = {}
     for place, column in enumerate(board.columns):
         if column.bag_size:
             sizes.setdefault(column.dataset, []).append(place)
-    drawn = dict([each for each in sizes.items() if len(each[1]) > 1][:MOST_PANELS])
-    places = {place for own in drawn.values() for place in own}
-    lacks = {n: sum(not row.scores[place].values for place in places) for n, row in enumerate(board.rows)}
-    able = [n for n, number in lacks.items() if 2 * number < len(places)]
-    rows = layout.prominent(board, able, MOST_LINES)
+    drawn = dict([item for item in sizes.items() if len(item[1]) > 1][:MOST_PANELS])
+    places = {place for columns in drawn.values() for place in columns}
+    lacking = {n: sum(not row.scores[place].values for place in places) for n, row in enumerate(board.rows)}
+    rows = layout.prominent(board, [n for n, number in lacking.items() if 2 * number < len(places)], MOST_LINES)
     if not rows:
         return
     styles, names = row_styles(board, rows), layout.labels(board)
-    across = layout.balanced(len(drawn))
-    figure, axes = layout.panels(len(drawn), across=across, height=HEIGHT, below=0.2)
-    for ax, (dataset, own) in zip(axes, drawn.items(), strict=True):
+    panels = layout.panels(len(drawn), height=1.9, below=0.2)
+    for ax, (dataset, columns) in zip(panels.axes, drawn.items(), strict=True):
         for row in rows:
-            _line(ax, board, row, own, styles[row], names[row])
-        _axis(ax, board, own)
+            _line(ax, board, row, columns, styles[row], names[row])
+        _axis(ax, board, columns)
         ax.set_title(layout.shown(dataset))
-    for ax in axes[::across]:
-        ax.set_ylabel(layout.metric_text(board))
-    layout.label_below(axes, across, "rows of a bag")
-    layout.legend(figure)
+    panels.label("rows of a bag", layout.metric_text(board))
+    layout.legend(panels.figure)
     leader = next((row for row in board.ranked if row in rows), rows[0])
-    lost = _lost(board, leader, [*drawn.values()])
-    yield layout.of_board(board, name, "bag-size", figure, first=names[leader], **lost)
+    loss = _loss(board, leader, [*drawn.values()])
+    yield layout.of_board(board, name, "bag-size", panels.figure, first=names[leader], **loss)
 
 
-def _lost(board: Board, leader: int, drawn: Sequence[Sequence[int]]) -> Mapping[str, object]:
-    """Loss of a row from the smallest to the largest bags, averaged over datasets."""
-    ends = [[board.rows[leader].scores[place].headline for place in (own[0], own[-1])] for own in drawn]
-    lost = [small.mean - large.mean for small, large in ends if small and large]
-    smallest, largest = ({board.columns[own[at]].bag_size for own in drawn} for at in (0, -1))
+def _loss(board: Board, leader: int, drawn: Sequence[Sequence[int]]) -> Mapping[str, object]:
+    """Return the loss of a row from the smallest to the largest bags, averaged over datasets."""
+    scores = board.rows[leader].scores
+    ends = [(scores[columns[0]].headline, scores[columns[-1]].headline) for columns in drawn]
+    losses = [small.mean - large.mean for small, large in ends if small and large]
+    smallest, largest = ({board.columns[columns[end]].bag_size for columns in drawn} for end in (0, -1))
     return {
-        "lost": board.sign * fmean(lost) if lost else None,
+        "lost": board.sign * fmean(losses) if losses else None,
         "small": f"{min(smallest):,}",
         "large": f"{max(largest):,}",
-        "number": len(lost),
+        "number": len(losses),
     }
 
 
-def _line(ax: Axes, board: Board, row: int, places: Sequence[int], look: Style, name: str) -> None:
+def _line(ax: Axes, board: Board, row: int, places: Sequence[int], style: Style, name: str) -> None:
     scores = board.rows[row].scores
-    known = [(x, each) for x, place in enumerate(places) if (each := scores[place].headline)]
-    for x, each in known:
-        ax.vlines(x, each.mean - (each.std or 0), each.mean + (each.std or 0), color=look.colour, linewidth=1)
-    ax.plot([x for x, _ in known], [each.mean for _, each in known], label=name, **{**look.curve(), "markersize": 4})
+    points = [(x, summary) for x, place in enumerate(places) if (summary := scores[place].headline)]
+    for x, summary in points:
+        std = summary.std or 0
+        ax.vlines(x, summary.mean - std, summary.mean + std, color=style.colour, linewidth=1)
+    look = {**style.curve(), "markersize": 4}
+    ax.plot([x for x, _ in points], [summary.mean for _, summary in points], label=name, **look)
 
 
 def _axis(ax: Axes, board: Board, places: Sequence[int]) -> None:
     columns = [board.columns[place] for place in places]
-    shown = [each.bags if each.counts else f"{each.bags} {FEW_BAGS}" for each in columns]
+    texts = [column.bags if column.counts else f"{column.bags} {FEW_BAGS}" for column in columns]
     step = -(-len(places) // 3)
-    ax.set_xticks(range(len(places)), [text if not n % step else "" for n, text in enumerate(shown)])
+    ax.set_xticks(range(len(places)), [text if not n % step else "" for n, text in enumerate(texts)])
     ax.set_xlim(-0.3, len(places) - 0.7)
     ax.yaxis.grid(visible=True)

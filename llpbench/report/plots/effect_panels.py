@@ -1,4 +1,4 @@
-"""The strongest effects of features, as small multiples: what practitioners look at first."""
+"""Strongest effects of features, a panel each."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from llpbench.report.plots.style import FONT_SIZE
 MOST_PANELS = 9
 
 MOST_CATEGORIES = 10
-"""that have room under a panel, the most frequent ones"""
+"""Most frequent categories of a feature that are shown."""
 
 _COLOUR = "#0072b2"
 
 
 def effect_panels(effects: Sequence[FeatureEffect], title: str) -> Figure:
-    """A panel for each of the strongest effects, with two posterior standard deviations on either side.
+    """Draw the strongest effects with two posterior standard deviations on either side.
 
-    A number is drawn in steps, as the model sees it; its outermost bins, which have no end, a little way. Categories
-    are points. Axes follow the values, and may cut off a band. In grey the share of the prior's variance that is left:
-    1 where the bags told nothing of a feature.
+    Numeric features are steps, categories are points. Axes are limited by the values, so a band may be cut off. The
+    grey number is the share of the prior's variance that is left; it is 1 if bags contain no information on a feature.
     """
     drawn = strongest(effects, MOST_PANELS)
-    across = min(3, len(drawn))
-    figure, axes = layout.panels(len(drawn), across=across, height=1.9, below=0.45, share_y=True)
+    figure, axes, across = layout.panels(len(drawn), height=1.9, below=0.45, share_y=True)
     for place, (ax, effect) in enumerate(zip(axes, drawn, strict=True)):
         _numeric(ax, effect) if effect.codes is None else _categorical(ax, effect)
         ax.axhline(0, color="0.6", linewidth=0.6, zorder=1)
@@ -40,8 +38,8 @@ def effect_panels(effects: Sequence[FeatureEffect], title: str) -> Figure:
     values = np.concatenate([effect.values for effect in drawn])
     margin = 0.25 * float(np.ptp(values)) or 1.0
     axes[0].set_ylim(values.min() - margin, values.max() + margin)
-    told = "± 2 posterior standard deviations; in grey how much of the prior's variance is left (1: bags told nothing)"
-    figure.supxlabel(told, color="0.5", fontsize=FONT_SIZE)
+    legend = "± 2 posterior standard deviations; grey: posterior variance / prior variance (1: bags show nothing)"
+    figure.supxlabel(legend, color="0.5", fontsize=FONT_SIZE)
     figure.suptitle(layout.shown(title, 100), x=0.01, ha="left")
     return figure
 
@@ -64,9 +62,11 @@ def _numeric(ax: Axes, effect: FeatureEffect) -> None:
 
 def _categorical(ax: Axes, effect: FeatureEffect) -> None:
     assert effect.categories is not None
-    kept = np.sort(np.argsort(-effect.weights, kind="stable")[:MOST_CATEGORIES])
-    places = np.arange(len(kept))
-    ax.errorbar(places, effect.values[kept], 2 * effect.std[kept], color=_COLOUR, fmt="o", markersize=3.5, linewidth=1)
-    names = [layout.shown(effect.categories[place], 16) for place in kept]
+    shown = np.sort(np.argsort(-effect.weights, kind="stable")[:MOST_CATEGORIES])
+    places = np.arange(len(shown))
+    ax.errorbar(
+        places, effect.values[shown], 2 * effect.std[shown], color=_COLOUR, fmt="o", markersize=3.5, linewidth=1
+    )
+    names = [layout.shown(effect.categories[place], 16) for place in shown]
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")
-    ax.set_xlim(-0.6, len(kept) - 0.4)
+    ax.set_xlim(-0.6, len(shown) - 0.4)

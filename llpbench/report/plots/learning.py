@@ -1,4 +1,4 @@
-"""The course of training: what each criterion saw on the validation rows, and when it was at its best."""
+"""Learning curves: the criteria on validation data by epoch, and the epochs that they choose."""
 
 from __future__ import annotations
 
@@ -16,94 +16,99 @@ from llpbench.report.boards import Board
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 
-USUAL_SIZE = 256
-"""the bag size that is drawn where there are several"""
+PREFERRED_SIZE = 256
+"""Bag size that is drawn if there are several."""
 
 MOST_PANELS = 6
 
 MOST_POINTS = 60
-"""of a line: what a panel can show"""
+"""Points of a curve."""
 
 
-class Course(NamedTuple):
-    """How a criterion is drawn."""
+class Look(NamedTuple):
+    """Look of a criterion's curve."""
 
     label: str
     colour: str
     marker: str
 
 
-COURSES: Mapping[str, Course] = {
-    "auc": Course("AUC of validation rows", "#000000", "o"),
-    "mpiou": Course("mPIoU of validation bags", "#0072b2", "s"),
+LOOKS: Mapping[str, Look] = {
+    "auc": Look("AUC of validation rows", "#000000", "o"),
+    "mpiou": Look("mPIoU of validation bags", "#0072b2", "s"),
 }
 
 
 def learning_curves(board: Board, name: str, *, every: bool = False) -> Iterator[Drawing]:
-    """A panel for each method, at one bag size: of the easiest and the hardest dataset, or of `every` one."""
+    """Draw a panel for each method at one bag size, for the easiest and the hardest dataset or `every` dataset."""
     places: dict[str, int] = {}
-    for place in sorted(range(len(board.columns)), key=lambda n: board.columns[n].bag_size != USUAL_SIZE):
-        if _courses(board, place):
+    for place in sorted(range(len(board.columns)), key=lambda n: board.columns[n].bag_size != PREFERRED_SIZE):
+        if _runs_with_curves(board, place):
             places.setdefault(board.columns[place].dataset, place)
-    ordered = sorted(places, key=lambda dataset: (-_mean(board, places[dataset]), dataset))
-    for dataset in sorted(places) if every else dict.fromkeys([*ordered[:1], *ordered[-1:]]):
-        yield _of_column(board, places[dataset], name)
+    by_ease = sorted(places, key=lambda dataset: (-_mean(board, places[dataset]), dataset))
+    for dataset in sorted(places) if every else dict.fromkeys([*by_ease[:1], *by_ease[-1:]]):
+        yield _figure(board, places[dataset], name)
 
 
 def _mean(board: Board, place: int) -> float:
-    """The test metric of a column over the ranked rows: how easy it is."""
-    known = [summary.mean for row in board.ranked if (summary := board.rows[row].scores[place].headline)]
-    return board.sign * fmean(known) if known else 0.0
+    """Return the mean score of the ranked rows in a column."""
+    means = [summary.mean for row in board.ranked if (summary := board.rows[row].scores[place].headline)]
+    return board.sign * fmean(means) if means else 0.0
 
 
-def _courses(board: Board, place: int) -> dict[int, Record]:
-    """By row the run of its first seed that tells its course, of rows without pretraining."""
-    found = {}
+def _runs_with_curves(board: Board, place: int) -> dict[int, Record]:
+    """Return the first run with curves of each row without pretraining."""
+    first = {}
     for n, row in enumerate(board.rows):
         runs = [run for _, run in sorted(row.scores[place].runs.items()) if any(run["curves"].values())]
         if runs and row.contender.pretraining == "none" and not row.contender.tuned:
-            found[n] = runs[0]
-    return found
+            first[n] = runs[0]
+    return first
 
 
-def _of_column(board: Board, place: int, name: str) -> Drawing:
-    column, courses = board.columns[place], _courses(board, place)
-    rows = layout.prominent(board, courses, MOST_PANELS)
+def _figure(board: Board, place: int, name: str) -> Drawing:
+    column, runs = board.columns[place], _runs_with_curves(board, place)
+    rows = layout.prominent(board, runs, MOST_PANELS)
     names = layout.labels(board, rows, 28)
-    across = layout.balanced(len(rows))
-    figure, axes = layout.panels(len(rows), across=across, height=1.6, below=0.3, share_y=True)
-    for ax, row in zip(axes, rows, strict=True):
-        _panel(ax, courses[row])
+    panels = layout.panels(len(rows), height=1.6, below=0.3, share_y=True)
+    for ax, row in zip(panels.axes, rows, strict=True):
+        _panel(ax, runs[row])
         ax.set_title(names[row])
-    for ax in axes[::across]:
-        ax.set_ylabel("on validation data")
-    layout.label_below(axes, across, "epoch")
-    layout.legend(figure)
-    chosen = {criterion: [_chosen(courses[row], criterion) for row in rows] for criterion in COURSES}
+    panels.label("epoch", "on validation data")
+    layout.legend(panels.figure)
     epochs = {
-        name: median(known) for name, own in chosen.items() if (known := [each for each in own if each is not None])
+        criterion: median(known)
+        for criterion in LOOKS
+        if (known := [epoch for row in rows if (epoch := _chosen_epoch(runs[row], criterion)) is not None])
     }
-    facts = {"dataset": column.dataset, "bags": column.bags, "epochs": epochs}
-    name = f"{name}-{slug(column.dataset)}"
-    return layout.of_board(board, name, "learning-curves", figure, bag_size=column.bag_size, **facts)
+    return layout.of_board(
+        board,
+        f"{name}-{slug(column.dataset)}",
+        "learning-curves",
+        panels.figure,
+        bag_size=column.bag_size,
+        dataset=column.dataset,
+        bags=column.bags,
+        epochs=epochs,
+    )
 
 
-def _chosen(run: Record, criterion: str) -> int | None:
+def _chosen_epoch(run: Record, criterion: str) -> int | None:
     result = run["results"].get(criterion)
     return result["epoch"] if result else None
 
 
 def _panel(ax: Axes, run: Record) -> None:
-    for criterion, course in COURSES.items():
+    for criterion, look in LOOKS.items():
         values = [math.nan if value is None else value for value in run["curves"].get(criterion, [])]
         if not values:
             continue
         epochs = range(0, len(values), max(1, math.ceil(len(values) / MOST_POINTS)))
-        ax.plot([*epochs], [values[epoch] for epoch in epochs], color=course.colour, linewidth=1, label=course.label)
-        best = _chosen(run, criterion)
+        ax.plot([*epochs], [values[epoch] for epoch in epochs], color=look.colour, linewidth=1, label=look.label)
+        best = _chosen_epoch(run, criterion)
         if best is not None and best < len(values):
-            look = {"color": course.colour, "marker": course.marker, "markersize": 6, "markeredgecolor": "white"}
-            ax.plot([best], [values[best]], label="_chosen", zorder=4, clip_on=False, **look)  # type: ignore[arg-type]
+            point = ax.plot([best], [values[best]], label="_chosen", zorder=4, clip_on=False)
+            point[0].set(color=look.colour, marker=look.marker, markersize=6, markeredgecolor="white")
     ax.yaxis.grid(visible=True)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     ax.margins(x=0.04)

@@ -1,4 +1,4 @@
-"""Plots as values: drawn, and written."""
+"""Plots as values, before and after they are written."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A plot that has not been written. A fact is None where a plot shows several, or has none."""
+    """A drawn plot without a file."""
 
     kind: str
     name: str
-    """of its files, without suffix"""
+    """name of its files, without suffix"""
     title: str
-    """what it shows, as a sentence"""
+    """main message, as a sentence"""
     setting: str
-    """the runs that are shown, on the line below the title"""
+    """runs that are shown"""
     caption: str
     figure: Figure
     dataset: str | None = None
+    """None if it shows several datasets"""
     bag_size: int | None = None
+    """None if it shows several bag sizes"""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot that has been written, as the page shows it."""
+    """A written plot."""
 
     name: str
-    """unique among the plots; its anchor is `plot-<name>`"""
+    """unique name; its anchor on the page is `plot-<name>`"""
     title: str
     caption: str
     svg: str

@@ -1,4 +1,4 @@
-"""From drawings to files, each written as a whole or not at all."""
+"""Files of plots. Each is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from llpbench.report.wording import clean
 
 DPI = 150
 
-_FORMATS = (".png", ".svg", ".pdf")
-"""of a single plot"""
+_SUFFIXES = (".png", ".svg", ".pdf")
+"""Suffixes of a single plot."""
 
 
 def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[Plot]:
-    """Write drawings as SVG, and with `png` as PNG, too. Raises `LLPBenchError` if `out` cannot be written."""
+    """Write drawings as SVG and, with `png`, also as PNG. Raises `LLPBenchError` if `out` cannot be written."""
     plots: list[Plot] = []
     files: list[str] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with _our_look():
+        with _default_look():
             for drawing in drawings:
-                name = _untaken(drawing.name, [plot.name for plot in plots])
-                _entitle(drawing)
+                name = _unique(drawing.name, [plot.name for plot in plots])
+                _add_title(drawing)
                 plots.append(Plot(name, drawing.title, drawing.caption, _svg(drawing, name)))
                 replace_file(out / f"{name}.svg", plots[-1].svg)
                 files.append(f"{name}.svg")
@@ -52,14 +52,14 @@ def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[P
     return plots
 
 
-def _untaken(name: str, taken: Collection[str]) -> str:
-    """The name itself, or with a number: baggings or datasets whose names differ in signs alone would share a file."""
+def _unique(name: str, taken: Collection[str]) -> str:
+    """Return a name, with a number if it is taken: names that differ only in punctuation have the same file name."""
     numbered = (f"{name}-{number}" for number in itertools.count(2))
     return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
-def _entitle(drawing: Drawing) -> None:
-    """Write above a figure what it shows and which runs it is made from, since figures travel without their page."""
+def _add_title(drawing: Drawing) -> None:
+    """Write title and setting above a figure, which may be used without its page."""
     figure = drawing.figure
     title = textwrap.wrap(clean(drawing.title), 88, max_lines=2, placeholder=" …")
     lines = textwrap.wrap(clean(drawing.setting), 112, max_lines=2, placeholder=" …")
@@ -71,8 +71,8 @@ def _entitle(drawing: Drawing) -> None:
 
 
 def captioned(drawing: Drawing) -> Figure:
-    """Return a figure with title, setting and caption, as a picture that leaves its page."""
-    _entitle(drawing)
+    """Return the figure with title, setting and caption."""
+    _add_title(drawing)
     lines = textwrap.wrap(clean(drawing.caption), 118, break_on_hyphens=False)
     drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
     drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
@@ -80,16 +80,16 @@ def captioned(drawing: Drawing) -> Figure:
 
 
 def check_suffix(path: Path) -> None:
-    """Raises `LLPBenchError` if a single plot cannot be written in this format."""
-    if path.suffix not in _FORMATS:
-        raise LLPBenchError(f"the name of a plot must end in {' or '.join(_FORMATS)}, got {str(path)!r}.")
+    """Raise `LLPBenchError` if a plot cannot be written in this format."""
+    if path.suffix not in _SUFFIXES:
+        raise LLPBenchError(f"the name of a plot must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}.")
 
 
 def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Write a single figure that is no part of a report. Raises `LLPBenchError` if it cannot be."""
+    """Write a single figure that is not part of a report. Raises `LLPBenchError` if this fails."""
     check_suffix(path)
     file = io.BytesIO()
-    with _our_look():
+    with _default_look():
         draw().savefig(file, format=path.suffix[1:], dpi=DPI)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,22 +101,19 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
 
 
 @contextmanager
-def _our_look() -> Iterator[None]:
-    """Matplotlib's defaults and `RC`, whatever the user's own settings are; these are back afterwards."""
+def _default_look() -> Iterator[None]:
+    """Use matplotlib's defaults and `RC`, and restore the user's settings afterwards."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
-        # a character that the font lacks is shown as a box, and in an SVG with one of the reader's fonts
+        # a character that the font lacks is a box in a PNG; an SVG uses a font of the reader
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
         yield
 
 
-# `savefig` draws every figure once more than it writes it, to find its layout, which is found here while it is drawn
-
-
 def _png(figure: Figure) -> bytes:
-    """With the layout that the SVG has."""
+    """Return the figure as PNG, in the layout of its SVG."""
     file = io.BytesIO()
     figure.set_dpi(DPI)
     FigureCanvasAgg(figure).print_png(file)
@@ -124,8 +121,9 @@ def _png(figure: Figure) -> bytes:
 
 
 def _svg(drawing: Drawing, name: str) -> str:
+    """Return the figure as SVG. Unlike `savefig`, this draws it once instead of twice."""
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": name}):  # without one, ids are others each time
+    with matplotlib.rc_context({"svg.hashsalt": name}):  # makes ids reproducible
         metadata = {"Title": drawing.title, "Creator": "llpbench", "Date": None}
         FigureCanvasSVG(drawing.figure).print_svg(file, metadata=metadata)
     drawing.figure.set_layout_engine("none")

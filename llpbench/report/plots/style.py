@@ -1,4 +1,4 @@
-"""How every plot looks: one colour and marker for each method, wherever and beside whom it is drawn.
+"""Look of all plots: settings of matplotlib, and a colour and marker for each method.
 
 Most colours are those of Okabe & Ito and of Tol's `muted`, which colour-blind readers can distinguish. A row with
 pretraining has hollow markers.
@@ -17,13 +17,13 @@ from matplotlib.colors import to_hex, to_rgb
 from llpbench.report.boards import Board
 
 WIDTH = 7.0
-"""inches, of every figure: the text width of a page"""
+"""Width of all figures in inches."""
 
 FONT_SIZE = 8.0
-"""points: the smallest text of every figure"""
+"""Smallest font size in points."""
 
 GREY = "0.72"
-"""of what stands in the background"""
+"""Colour of lines in the background."""
 
 RC: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -41,8 +41,6 @@ RC: dict[Any, Any] = {
     "font.size": FONT_SIZE,
     "grid.color": "0.9",
     "grid.linewidth": 0.6,
-    "hatch.color": "0.75",
-    "hatch.linewidth": 0.5,
     "legend.fontsize": FONT_SIZE,
     "legend.frameon": False,
     "lines.linewidth": 1.4,
@@ -59,14 +57,14 @@ RC: dict[Any, Any] = {
     "ytick.labelsize": FONT_SIZE,
     "ytick.major.width": 0.6,
 }
-"""on top of matplotlib's own defaults"""
+"""Differences from matplotlib's defaults."""
 
 Marker = str | tuple[int, int, float]
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a row is drawn."""
+    """Look of a row."""
 
     colour: str
     marker: Marker
@@ -74,13 +72,13 @@ class Style:
     hollow: bool = False
 
     def points(self) -> dict[str, Any]:
-        """Keyword arguments of `Axes.plot` for markers alone."""
+        """Return arguments of `Axes.plot` for markers without a line."""
         face = "white" if self.hollow else self.colour
         look = {"markerfacecolor": face, "markeredgecolor": self.colour, "markeredgewidth": 1.2}
         return {"color": self.colour, "marker": self.marker, "linestyle": "none", **look}
 
     def curve(self) -> dict[str, Any]:
-        """Keyword arguments of `Axes.plot` for a line with markers."""
+        """Return arguments of `Axes.plot` for a line with markers."""
         return {**self.points(), "linestyle": "--" if self.dashed else "-"}
 
 
@@ -117,28 +115,28 @@ METHODS: Mapping[str, tuple[str, Marker]] = {
     "bag-soft-label-knn": ("#52796f", (5, 0, 36)),
     "bag-forest": ("#386641", (8, 1, 0)),
 }
-"""colour and marker of the methods that come with llpbench"""
+"""Colour and marker of the methods in this repository."""
 
 _OTHER_COLOURS = ("#117733", "#cc3311", "#4477aa", "#aa4499", "#b8860b", "#225555")
 _OTHER_MARKERS: tuple[Marker, ...] = ((4, 1, 45), (3, 1, 0), (6, 1, 0), (3, 1, 180), "8", "H")
 
 
 def method_style(method: str, role: str = "") -> Style:
-    """The style of a method, by its name alone: contributed methods get what their name's hash picks."""
+    """Return the style of a method. That of an unknown method depends on the hash of its name."""
     first, second, *_ = hashlib.sha256(method.encode("utf-8", "replace")).digest()
     others = _OTHER_COLOURS[first % len(_OTHER_COLOURS)], _OTHER_MARKERS[second % len(_OTHER_MARKERS)]
     return Style(*METHODS.get(method, others), dashed=bool(role))
 
 
 def row_styles(board: Board, rows: Iterable[int]) -> dict[int, Style]:
-    """Styles of rows that are drawn together; of several rows of a method the later ones are paler."""
-    found: dict[int, Style] = {}
+    """Return styles by row. Further rows of the same method are paler."""
+    styles: dict[int, Style] = {}
     number: Counter[tuple[str, bool]] = Counter()
-    whose = {row: board.rows[row].contender for row in rows}
-    for row, who in sorted(whose.items(), key=lambda each: (each[1].configuration != "", each[1].label)):
+    contenders = {row: board.rows[row].contender for row in rows}
+    for row, who in sorted(contenders.items(), key=lambda item: (item[1].configuration != "", item[1].label)):
         style, pretrained = method_style(who.method, who.role), who.pretraining != "none"
         share = 1 - 0.7 ** min(number[who.method, pretrained], 3)
         red, green, blue = (part + share * (1 - part) for part in to_rgb(style.colour))
-        found[row] = replace(style, colour=to_hex((red, green, blue)), hollow=pretrained)
+        styles[row] = replace(style, colour=to_hex((red, green, blue)), hollow=pretrained)
         number[who.method, pretrained] += 1
-    return found
+    return styles
