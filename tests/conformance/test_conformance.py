@@ -539,9 +539,8 @@ class Peeking(with_params(PEEK)):  # type: ignore[misc]
     """Looks at labels, though not by default."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        loss: Tensor = super().loss(model, bags, now)
-        leak: Tensor = self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
-        return loss + leak
+        loss: Tensor = super().loss(model, bags, now) + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
+        return loss
 
 
 class PeekingFit(with_params(PEEK, method=Mean, base=DirectParams)):  # type: ignore[misc]

@@ -13,7 +13,7 @@ import pytest
 
 from llpbench.core import registry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, SUITES, Registry, load_plugin
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
@@ -24,28 +24,6 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
         f"{body}\n@register_method({name!r}, reference='me')\nclass Mine(Method):\n    '''One line.\n\n    More.'''\n"
     )
     return path
-
-
-def test_everything_is_registered() -> None:
-    assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
-    transformers = {"ft-transformer", "ft-transformer-small"}
-    assert set(ENCODERS.names()) == {
-        "mlp",
-        "saint",
-        "saint-prenorm",
-        "saint-row",
-        "resnet",
-        "realmlp",
-        "tabm",
-        "tabm-small",
-        *transformers,
-    }
-    made = {"dirichlet", "kmeans", "ordered", "principal-component", "random"}
-    assert set(BAGGINGS.names()) == {*made, "column", "given"}
-    codes = [code for entry in DATASETS.entries() if (code := entry.facts.get("code"))]
-    assert {"AD", "BA", "CA", "CR", "DI", "EL", "FL", "LE", "ML", "RO"} <= set(codes)
-    assert len(set(map(str.lower, codes))) == len(codes)
-    assert set(SUITES.names()) == {"paper", "core", "natural", "rare", "multiclass"}
 
 
 @pytest.mark.parametrize("kind", list(REGISTRIES))

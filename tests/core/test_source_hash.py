@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-import llpbench
 from llpbench.core import source_hash as source
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import REGISTRIES
@@ -184,17 +182,6 @@ def test_the_sources_of_a_cell() -> None:
     assert cell_sources("dllp", "adult", "ordered", None)["encoder"] is None
     with pytest.raises(LLPBenchError, match="unknown method"):
         cell_sources("nobody", "adult", "ordered", None)
-
-
-def test_names_that_contributions_import_are_defined_once() -> None:
-    """Only the name of what is imported from the engine counts, so it must say which one is meant."""
-    places: dict[str, list[str]] = defaultdict(list)
-    root = Path(llpbench.__file__).parent
-    for path in (path for room in ("core", "blocks", "data") for path in (root / room).glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(path.name)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 # Notebooks

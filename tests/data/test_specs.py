@@ -77,20 +77,13 @@ def test_real_data_agree_with_the_declaration(shared: Path, name: str) -> None:
     assert table.fingerprint == findings.fingerprint
 
 
-@pytest.mark.parametrize("name", LOCAL)
-def test_preparing_twice_changes_nothing(shared: Path, name: str) -> None:
+@pytest.mark.parametrize("name", sorted({*LOCAL, *CHANGED}))
+def test_preparing_twice_changes_nothing(request: pytest.FixtureRequest, name: str) -> None:
     """What is cached has been prepared; reading it prepares it again."""
     spec = dataset_spec(name)
-    once = spec.frame(read_parquet(shared / f"{name}.parquet"), "here")
-    pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
-
-
-@pytest.mark.parametrize("name", CHANGED)
-def test_preparing_what_is_shipped_twice_changes_nothing(name: str) -> None:
-    spec = dataset_spec(name)
     place = locate(spec)
-    assert place is not None
-    once = spec.frame(read_parquet(place.path), "here")
+    path = place.path if place else request.getfixturevalue("shared") / f"{name}.parquet"
+    once = spec.frame(read_parquet(path), "here")
     pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
 
 

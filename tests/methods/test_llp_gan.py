@@ -315,8 +315,7 @@ def test_the_penaltys_default_is_the_objectives_and_given_ones_are_kept() -> Non
         read_params(GANParams, {"gradient_penalty": 2.0}, "llp-gan")
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_each_player_updates_itself_alone(objective: str) -> None:
+def test_each_player_updates_itself_alone() -> None:
     class Still(LLPGAN):
         """One player's loss is 0."""
 
@@ -327,7 +326,7 @@ def test_each_player_updates_itself_alone(objective: str) -> None:
             return 0.0 * loss if now.phase == self.still else loss
 
     for still, moving in (("discriminator", "generator"), ("generator", "discriminator")):
-        method = Still(GANParams(objective=objective, weight_decay=0.0))  # type: ignore[arg-type]
+        method = Still(GANParams(objective="wgan", weight_decay=0.0))
         method.still = still
         pop = population(method, {0: toy_task(0)}, epochs=1)
         before = pop.stack.theta[0].clone()

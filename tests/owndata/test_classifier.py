@@ -27,7 +27,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier
-from llpbench.owndata.fitting import NetworkPredictor
+from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
@@ -179,7 +179,8 @@ def test_several_members_are_averaged() -> None:
     frame, bags, votes = people(200, 10)
     table = counted(bags, votes)
     one, two = (LLPClassifier("count-gbdt", params=TREES, ensemble=n).fit(frame, bags, counts=table) for n in (1, 2))
-    apart = [member(two._rows(frame)) for member in two._predictor.members]  # type: ignore[attr-defined]
+    assert isinstance(two._predictor, MeanPredictor)
+    apart = [member(two._rows(frame)) for member in two._predictor.members]
     assert np.array_equal(apart[0], one.predict_proba(frame))
     assert not np.array_equal(apart[0], apart[1])
     assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)

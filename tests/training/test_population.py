@@ -23,7 +23,6 @@ from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
-from llpbench.methods.llp_vat import LLPVAT, VATParams
 from llpbench.methods.supervised import Supervised
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
@@ -130,28 +129,6 @@ def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_set
         assert alone.epochs == outcome.epochs
 
 
-def test_hyperparameters_may_differ_between_members() -> None:
-    class Scaled(DLLP):
-        @dataclass(frozen=True)
-        class Params(MethodParams):
-            scale: Annotated[float, Uniform(0, 2)] = 1.0
-
-        params: Params
-
-        def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-            return self.params.scale * super().loss(model, bags, now)
-
-    members = [
-        Trainee(0, Scaled(Scaled.Params(hidden=16, learning_rate=0.01, scale=s)), toy_task(0)) for s in (0.0, 1.0)
-    ]
-    pop = Population(members, mlp, Protocol(epochs=1), Machine())
-    start = pop.stack.theta.clone()
-    still, moved = pop.train()
-    decay = (1 - 0.01 * 0.01) ** 8  # weight decay alone: 15 bags, 8 steps
-    assert torch.allclose(weights(still), start[0] * decay, atol=1e-6)
-    assert not torch.allclose(weights(moved), start[1] * decay, atol=1e-3)
-
-
 class Branching(DLLP):
     """Looks at a number, which vmap forbids."""
 
@@ -167,17 +144,6 @@ def test_a_method_that_cannot_be_stacked_is_run_member_by_member() -> None:
     apart = trained(Branching(SMALL), [0, 1], unequal=True, epochs=2)
     for one, other in zip(stacked, apart, strict=True):
         assert torch.allclose(weights(one), weights(other), atol=1e-4)
-    with pytest.raises(RuntimeError, match=r"vmap.*declare stackable = False"):
-        trained(type("Undeclared", (Branching,), {"stackable": True})(SMALL), [0, 1])
-
-
-def test_training_starts_from_given_weights() -> None:
-    start = {"head.4.bias": torch.tensor([3.0, -3.0])}
-    pop = Population([Trainee(0, DLLP(SMALL), toy_task(0), start)], mlp, Protocol(epochs=1), Machine())
-    bias = pop.stack.columns(["head.4.bias"])
-    assert pop.stack.theta[0][bias].tolist() == [3.0, -3.0]
-    plain = population(DLLP(SMALL), [0])
-    assert torch.equal(pop.stack.theta[0][~bias], plain.stack.theta[0][~bias])
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
@@ -195,33 +161,10 @@ def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_one
     assert not torch.equal(plan.drawn[0], plan.drawn[1])
 
 
-def test_only_what_a_phase_updates_is_differentiated() -> None:
-    stack = population(DLLP(SMALL), [0, 1]).stack
-    theta = stack.theta.clone().requires_grad_()
-    for prefixes in (("",), ("head.",), ("head.", "encoder.features.")):
-        parameters = stack.parameters(theta, prefixes)
-        wanted = {name for name, value in parameters.items() if value.requires_grad}
-        assert wanted == {name for name in stack.names if name.startswith(prefixes)} != set()
-
-
 def test_tasks_of_different_shape_are_refused() -> None:
     members = [Trainee(0, DLLP(SMALL), toy_task(0)), Trainee(1, DLLP(SMALL), toy_task(1, size=8))]
     with pytest.raises(LLPBenchError, match="same shape"):
         Population(members, mlp, Protocol(), Machine())
-
-
-def small_saint(task: Task) -> Encoder:
-    return Saint(task.schema, SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), dropout=0.0)
-
-
-@pytest.mark.parametrize("method", [DLLP(SMALL), Supervised(SMALL), LLPVAT(VATParams(hidden=16, learning_rate=0.01))])
-def test_the_layout_of_saint_for_compilers_trains_as_its_reference(
-    method: Method, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reference = trained(method, [0, 1], encoder=small_saint, epochs=2)
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    for one, other in zip(reference, trained(method, [0, 1], encoder=small_saint, epochs=2), strict=True):
-        assert torch.allclose(weights(one), weights(other), atol=1e-4)
 
 
 class Numbers(Encoder):
