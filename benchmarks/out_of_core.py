@@ -71,7 +71,7 @@ def measured(command: list[str], threads: int) -> tuple[float, float, float]:
 
 
 @click.command(help=__doc__)
-@click.option("--rows", default="1000000,10000000", help="numbers of rows, whole millions")
+@click.option("--rows", default="1000000", help="numbers of rows, whole millions, such as 1000000,10000000")
 @click.option("--threads", default=1)
 @click.option("--seed", default=0)
 def main(rows: str, threads: int, seed: int) -> None:
