@@ -53,11 +53,11 @@ class BagLabels:
 
         It is half a unit of the last digit, for each row and each column; 0 if all numbers are whole.
         """
-        found: FloatArray = np.zeros(len(self.names))
+        error: FloatArray = np.zeros(len(self.names))
         if self.weights is not None and (self.weights % 1).any():
             rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names))
-            found += rows * _half_a_unit(self.weights) + published.shape[1] * _half_a_unit(published)
-        return found
+            error += rows * _half_a_unit(self.weights) + published.shape[1] * _half_a_unit(published)
+        return error
 
     @property
     def keys(self) -> int:
@@ -178,20 +178,20 @@ class BagTable:
         usual: list[Hashable] = [*range(number)]
         if width == 1 and self.columns and isinstance(self.columns[0], str):
             usual = [f"not {self.columns[0]}", self.columns[0]]
-        found = usual if named is None else [*named]
-        if len(found) != number:
+        names = usual if named is None else [*named]
+        if len(names) != number:
             raise LLPBenchError(
-                f"{self.what} with {plural(width, 'column')} need {number} classes, got {len(found)} "
-                f"({_some(found)}). Give one column per class."
+                f"{self.what} with {plural(width, 'column')} need {number} classes, got {len(names)} "
+                f"({_some(names)}). Give one column per class."
             )
-        return found
+        return names
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:
         """Return the table with only the columns in `named`, if all of these are columns."""
         if named is None or self.columns is None or not set(named) < set(self.columns):
             return self
-        kept = [place for place, column in enumerate(self.columns) if column in set(named)]
-        return replace(self, values=self.values[:, kept], columns=[self.columns[place] for place in kept])
+        chosen = [place for place, column in enumerate(self.columns) if column in set(named)]
+        return replace(self, values=self.values[:, chosen], columns=[self.columns[place] for place in chosen])
 
     def counts(
         self,
@@ -583,8 +583,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
             f"{_some(table.names, 3)}. Use the same bag names in both."
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
-    kept = [name for name, there in zip(labels.names, listed, strict=True) if there]
-    return BagLabels(place[labels.of_row], kept, weights=labels.weights)
+    names = [name for name, there in zip(labels.names, listed, strict=True) if there]
+    return BagLabels(place[labels.of_row], names, weights=labels.weights)
 
 
 def rows_of_bags(of_row: IntArray, bags: int) -> Ragged:

@@ -49,11 +49,11 @@ def table_from_frame(
         raise DataError(f"dataset {name!r} has no rows. Give a file with data.")
     if absent := [column for column in key_only if column not in columns]:
         raise DataError(f"dataset {name!r} has no key column {absent[0]!r}. Its columns are: {', '.join(columns)}.")
-    kept = [position for position, column in enumerate(columns) if column not in (target, *key_only)]
-    if not kept:
+    features = [position for position, column in enumerate(columns) if column not in (target, *key_only)]
+    if not features:
         raise DataError(f"dataset {name!r} has no features, only its target {target!r}. Add feature columns.")
     labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
-    numeric, categorical = read_features(frame.iloc[:, kept], f"dataset {name!r}")
+    numeric, categorical = read_features(frame.iloc[:, features], f"dataset {name!r}")
     keys = {column: _frozen(_key(frame.iloc[:, columns.index(column)], name)) for column in key_only}
     return Table(
         **_features(numeric, categorical, len(frame)), name=name, labels=_frozen(labels), classes=classes, keys=keys
@@ -144,8 +144,8 @@ def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
     codes, names = _factorize(series)
     place = {text: index for index, text in enumerate(categories)}
     loosely = {without_decimals(text): index for text, index in place.items()}
-    found = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
-    return np.asarray(np.array([*found, -1], dtype=np.int64)[codes])
+    positions = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
+    return np.asarray(np.array([*positions, -1], dtype=np.int64)[codes])
 
 
 def without_decimals(text: str) -> str:
@@ -233,7 +233,7 @@ def is_numeric(series: Series, owner: str) -> bool:
         return False
     if types.is_float_dtype(dtype) or types.is_integer_dtype(dtype):
         return True
-    found = str(dtype)
+    kind_of_values = str(dtype)
     if isinstance(dtype, pd.ArrowDtype) and dtype.type is Decimal:
         return True
     if types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
@@ -243,9 +243,9 @@ def is_numeric(series: Series, owner: str) -> bool:
         foreign = sorted(kind.__name__ for kind in kinds if not issubclass(kind, TEXT_TYPES))
         if not foreign:
             return False
-        found = " or ".join(foreign)
+        kind_of_values = " or ".join(foreign)
     raise DataError(
-        f"{owner}: column {str(series.name)!r} is of type {found}, which is not supported. "
+        f"{owner}: column {str(series.name)!r} is of type {kind_of_values}, which is not supported. "
         "Turn it into numbers or text, or leave it out."
     )
 

@@ -83,8 +83,8 @@ def declared(number: str) -> Mapping[str, Any]:
 def local_names(data_dir: str | Path | None = None) -> list[str]:
     """Return `openml:ID` for every OpenML dataset in the data directory or the cache, in the order of IDs."""
     folders = {path.parent for path in _files(OPENML, data_dir)}
-    found = (re.fullmatch(r"openml-([1-9]\d*)", path.stem) for folder in folders for path in folder.glob("*.parquet"))
-    return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in found if match})]
+    matches = (re.fullmatch(r"openml-([1-9]\d*)", path.stem) for folder in folders for path in folder.glob("*.parquet"))
+    return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in matches if match})]
 
 
 def openml_suite(number: str) -> Iterator[str]:

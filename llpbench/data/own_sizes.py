@@ -35,7 +35,7 @@ class Limited(NamedTuple):
 
 def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> Limited:
     """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest."""
-    kept: list[IntArray] = []
+    inside: list[IntArray] = []
     over: list[IntArray] = [np.empty(0, dtype=np.int64)]
     for padded in bags:
         bag = padded[padded >= 0]
@@ -43,20 +43,20 @@ def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str)
             bag = shuffled(bag, rng)
             over.append(bag[most:])
             bag = bag[:most]
-        (kept if len(bag) >= least else over).append(bag)
+        (inside if len(bag) >= least else over).append(bag)
     left = shuffled(np.concatenate(over), rng)
     size = most or len(left)
     pools = [left[start : start + size] for start in range(0, len(left), size)] if rest == "pool" else []
     pools = [pool for pool in pools if len(pool) >= least]
     pooled = sum(map(len, pools))
-    return Limited(_padded([*kept, *pools]), Rest(dropped=len(left) - pooled, pooled=pooled))
+    return Limited(_padded([*inside, *pools]), Rest(dropped=len(left) - pooled, pooled=pooled))
 
 
 def _padded(bags: list[IntArray]) -> IntArray:
-    found = np.full((len(bags), max(map(len, bags), default=0)), -1, dtype=np.int64)
-    for place, bag in zip(found, bags, strict=True):
+    padded = np.full((len(bags), max(map(len, bags), default=0)), -1, dtype=np.int64)
+    for place, bag in zip(padded, bags, strict=True):
         place[: len(bag)] = bag
-    return found
+    return padded
 
 
 def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:

@@ -99,14 +99,14 @@ class DatasetSpec:
             )
         if not self.columns:
             return frame
-        found = [str(column) for column in frame.columns]
+        columns = [str(column) for column in frame.columns]
         wanted = (*self.columns, *self.key_only, *([self.target] if self.target else self.by))
-        missing = [column for column in wanted if column not in found]
-        foreign = [column for column in found if column not in wanted]
+        missing = [column for column in wanted if column not in columns]
+        foreign = [column for column in columns if column not in wanted]
         if missing or foreign:
             parts = [f"no {', '.join(missing)}"] * bool(missing) + [f"also {', '.join(foreign)}"] * bool(foreign)
-            self._refuse(origin, "columns", str(len(wanted)), f"{len(found)} ({'; '.join(parts)})")
-        return frame if tuple(found) == wanted or len(set(found)) < len(found) else frame[list(wanted)]
+            self._refuse(origin, "columns", str(len(wanted)), f"{len(columns)} ({'; '.join(parts)})")
+        return frame if tuple(columns) == wanted or len(set(columns)) < len(columns) else frame[list(wanted)]
 
     def tabulate(self, frame: DataFrame, origin: str) -> Table:
         """Return the table of a prepared frame, after checks of rows, features of each kind and rows of each class."""
@@ -174,8 +174,8 @@ def dataset_specs() -> list[DatasetSpec]:
 def _spec(entry: Entry) -> DatasetSpec:
     prepare = entry.load()
     given: dict[str, Any] = dict(entry.facts)
-    own = {"name", "summary", "prepare", "folder"}
-    known = [item.name for item in fields(DatasetSpec) if item.name not in own]
+    undeclared = {"name", "summary", "prepare", "folder"}
+    known = [item.name for item in fields(DatasetSpec) if item.name not in undeclared]
     for fact in given:
         if fact not in known:
             near = difflib.get_close_matches(fact, known, n=1, cutoff=0.5)

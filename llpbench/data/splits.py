@@ -74,9 +74,9 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
         for part in PARTS:
             rows = getattr(split, part)
             rng = _stream(table, name, options, bag_size, seed, part)
-            kept = shuffled(rows, rng)[: len(rows) - len(rows) % bag_size]
-            found = BAGGINGS.get(name)(table, kept, int(bag_size), rng, **options)
-            bags[part] = _checked(found, kept, name, bag_size)
+            used = shuffled(rows, rng)[: len(rows) - len(rows) % bag_size]
+            result = BAGGINGS.get(name)(table, used, int(bag_size), rng, **options)
+            bags[part] = _checked(result, used, name, bag_size)
         rest = None
     else:
         if bag_size != UNSIZED:
@@ -98,8 +98,8 @@ def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray
     """
     if not BAGGINGS.entry(name).facts["keyed"] or {**OWN_SIZES, **options}["split"] == "bags":
         return None
-    own = {option: value for option, value in options.items() if option not in OWN_SIZES}
-    whole = BAGGINGS.get(name)(table, np.arange(len(table)), generator(0, "keys"), **own)
+    of_bagging = {option: value for option, value in options.items() if option not in OWN_SIZES}
+    whole = BAGGINGS.get(name)(table, np.arange(len(table)), generator(0, "keys"), **of_bagging)
     key_of = np.full(len(table) + 1, -1, dtype=np.int64)  # the last entry is for padding
     key_of[whole] = np.arange(len(whole))[:, None]
     key_of[-1] = -1
@@ -115,13 +115,13 @@ def _own_sizes(
     table: Table, name: str, options: Mapping[str, Any], seed: int
 ) -> tuple[Split, dict[str, IntArray], Rest | None]:
     """Return split, bags and rest of the training rows for a bagging without a size; rest is None without limits."""
-    own = {option: value for option, value in options.items() if option not in OWN_SIZES}
+    of_bagging = {option: value for option, value in options.items() if option not in OWN_SIZES}
     least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
     streams = {part: _stream(table, name, options, UNSIZED, seed, part) for part in PARTS}
 
     def bagged(rows: IntArray, rng: Generator) -> IntArray:
-        kept = shuffled(rows, rng)
-        return _checked(BAGGINGS.get(name)(table, kept, rng, **own), kept, name, UNSIZED)
+        order = shuffled(rows, rng)
+        return _checked(BAGGINGS.get(name)(table, order, rng, **of_bagging), order, name, UNSIZED)
 
     if table.labels is None:
         by = "bags"  # counts are known only for whole bags
@@ -131,24 +131,24 @@ def _own_sizes(
                 f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with no option but least=."
             )
     if by == "bags":  # the split does not depend on limits to sizes
-        rng = generator(seed, "split by bags", table.name, format_bagging(name, own))
+        rng = generator(seed, "split by bags", table.name, format_bagging(name, of_bagging))
         split, bags = split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
     else:
         split = split_rows(table.row_labels, seed, table.name)
         bags = {part: bagged(getattr(split, part), streams[part]) for part in PARTS}
     if (least, most) == (OWN_SIZES["least"], OWN_SIZES["most"]):
         return split, bags, None
-    found = {}
+    limited_bags = {}
     for part in PARTS:
         share = 1 if by == "bags" or part == "train" else _TIMES  # validation and test bags are eight times smaller
         limits = (math.ceil(least / share), math.ceil(most / share))
-        found[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
-        if not len(found[part].bags):
+        limited_bags[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
+        if not len(limited_bags[part].bags):
             raise LLPBenchError(
                 f"bagging {format_bagging(name, options)!r} leaves no bag of {limits[0]} rows or more of the {part} "
                 f"rows of {table.name!r}. Choose a smaller least."
             )
-    return split, {part: each.bags for part, each in found.items()}, found["train"].rest
+    return split, {part: of_part.bags for part, of_part in limited_bags.items()}, limited_bags["train"].rest
 
 
 def _stream(table: Table, name: str, options: Mapping[str, Any], bag_size: int, seed: int, what: str) -> Generator:
@@ -159,8 +159,8 @@ def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
     """Return `number` of the bags, in their order. Raises `LLPBenchError` if there are fewer."""
     if number > len(bags):
         raise LLPBenchError(too_few_bags(what, len(bags), number))
-    found = bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])]
-    return found[:, : int((found >= 0).sum(axis=1).max())]
+    chosen = bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])]
+    return chosen[:, : int((chosen >= 0).sum(axis=1).max())]
 
 
 def too_few_bags(what: str, number: int, wanted: int) -> str:
@@ -210,8 +210,8 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> Int
     """Return the output of a bagging. It must be distinct row numbers `[bags, size]` from `rows`, padded with -1."""
     place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
     if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
-        found = f"{bags.dtype} {bags.shape}" if isinstance(bags, np.ndarray) else type(bags).__name__
-        raise LLPBenchError(f"{place} must return integers [bags, size], got {found}. Fix it.")
+        kind = f"{bags.dtype} {bags.shape}" if isinstance(bags, np.ndarray) else type(bags).__name__
+        raise LLPBenchError(f"{place} must return integers [bags, size], got {kind}. Fix it.")
     inside = bags[bags >= 0]
     unique = np.unique(inside)
     if len(unique) < len(inside):

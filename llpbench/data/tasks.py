@@ -107,15 +107,17 @@ class Scaler:
         self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]
     ) -> list[FeatureEffect]:
         """Return effects with the names of features, in their units and categories."""
-        found = []
+        effects_named = []
         for effect in effects:
             place = effect.feature
             if place < len(numeric):
-                found.append(numeric_as(effect, numeric[place], self._units(place, effect), float(self.std[place])))
+                effects_named.append(
+                    numeric_as(effect, numeric[place], self._units(place, effect), float(self.std[place]))
+                )
             else:
                 place -= len(numeric)
-                found.append(categorical_as(effect, categorical[place], self.categories[place]))
-        return found
+                effects_named.append(categorical_as(effect, categorical[place], self.categories[place]))
+        return effects_named
 
     def _units(self, column: int, effect: FeatureEffect) -> FloatArray:
         """Return the edges of an effect's bins in the units of its column."""

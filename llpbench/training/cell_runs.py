@@ -251,17 +251,17 @@ def _train_together(
     results = []
     for place, seed in enumerate(tasks):
         numbers = range(place * cell.ensemble, (place + 1) * cell.ensemble)
-        own = [outcomes[number] for number in numbers]
+        members_of_seed = [outcomes[number] for number in numbers]
         result = SeedResult(
             seed,
-            epochs=max(outcome.epochs for outcome in own),
+            epochs=max(outcome.epochs for outcome in members_of_seed),
             parameters=population.stack.theta.shape[1],
             members=len(members),
         )
         if started:
             result.times["pretraining"] = started[seed].seconds
-        failures = [outcome.failure for outcome in own if outcome.failure]
-        if not failures and not chosen_by_all(own):
+        failures = [outcome.failure for outcome in members_of_seed if outcome.failure]
+        if not failures and not chosen_by_all(members_of_seed):
             failures = [NOTHING_CHOSEN]
         if failures:
             result.status, result.reason = "failed", failures[0]
@@ -269,8 +269,8 @@ def _train_together(
             start = time.perf_counter()
             result.results = judge(population, numbers)
             last, judged = method.stages[-1].name, [stage.name for stage in method.stages if stage.judged]
-            result.curves = _curves(own, last)
-            result.earlier_curves = {stage: _curves(own, stage) for stage in judged if stage != last}
+            result.curves = _curves(members_of_seed, last)
+            result.earlier_curves = {stage: _curves(members_of_seed, stage) for stage in judged if stage != last}
             result.times["test"] = time.perf_counter() - start
             if keep:
                 result.predicted = predicted_by(population, numbers)
@@ -315,10 +315,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         judged = time.perf_counter()
         proba.append(proba_of(predictor, task.test.rows, task))
         predicted = time.perf_counter()
-        validation, found = holdout_criteria(proba[0], task.validation), verdict(proba[1], task.test)
+        validation, evaluation = holdout_criteria(proba[0], task.validation), verdict(proba[1], task.test)
         if task.test_bags is not None:
             of_train = proba_of(predictor, task.bags.rows, task)
-            found["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
+            evaluation["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
@@ -328,7 +328,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     return SeedResult(
         seed,
         results={
-            name: CriterionResult(epoch=None, validation=validation[name], diagnostics={}, **found)
+            name: CriterionResult(epoch=None, validation=validation[name], diagnostics={}, **evaluation)
             for name in validation
         },
         times={

@@ -54,11 +54,11 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
     For a CPU the calls of kernels are also compiled. A step of SAINT has more than a hundred, which are slow in Python.
     """
     # torch would make sizes dynamic if they differ between populations, and vmap cannot map dynamic sizes
-    made = torch.compile(function, dynamic=False, options={"cpp_wrapper": machine.device.type == "cpu"})
+    step = torch.compile(function, dynamic=False, options={"cpp_wrapper": machine.device.type == "cpu"})
 
     def quick(*args: Any) -> Any:
         with quick_products(machine):
-            return made(*args)
+            return step(*args)
 
     return quick
 
@@ -112,11 +112,11 @@ def remove_damaged(error: BaseException) -> bool:
 
     A process that is killed while compiling leaves half a file, which torch would always take for complete.
     """
-    found = _LIBRARY.search(str(error))
+    match = _LIBRARY.search(str(error))
     folder = os.environ.get(_KEPT_IN)
-    if found is None or folder is None:
+    if match is None or folder is None:
         return False
-    library = Path(found.group())
+    library = Path(match.group())
     if not library.is_file() or not library.is_relative_to(Path(folder).absolute()):
         return False
     library.unlink()

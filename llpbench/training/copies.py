@@ -35,7 +35,7 @@ def build(method: Method, encoder: Encoder, schema: Schema) -> Network:
     if encoder.copies == 1:
         return network
     others = [method.build(encoder.another(), schema) for _ in range(encoder.copies - 1)]
-    named = [_tensors(each) for each in (network, *others)]
+    named = [_tensors(network_of_copy) for network_of_copy in (network, *others)]
     network.of_copy = tuple(name for name in named[0] if name not in _shared(network))
     for name in network.of_copy:
         module, _, leaf = name.rpartition(".")
@@ -78,8 +78,8 @@ def map_over(function: Callable[..., Any], stackable: bool, *stacked: Any) -> An
     if stackable:
         return vmap(function, randomness="error")(*stacked)
     number = len(next(leaf for leaf in tree_flatten(stacked)[0]))
-    each = [function(*tree_map(itemgetter(place), stacked)) for place in range(number)]
-    return tree_map(lambda *parts: torch.stack(parts), *each)
+    results = [function(*tree_map(itemgetter(place), stacked)) for place in range(number)]
+    return tree_map(lambda *parts: torch.stack(parts), *results)
 
 
 def _tensors(network: Network) -> dict[str, Tensor]:

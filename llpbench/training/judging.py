@@ -44,11 +44,11 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
             if task.test_bags is not None:
                 of_train = _mean([member.of_train for member in members], places)
                 judged[places]["test"] |= known_bag_metrics(task, of_train, proba) | whole_bag_metrics(task, of_train)
-        told = [member.diagnostics[place] for member, place in zip(members, places, strict=True)]
+        diagnostics = [member.diagnostics[place] for member, place in zip(members, places, strict=True)]
         results[name] = CriterionResult(
             epoch=int(np.median([choice.epoch for choice in choices])),
             validation=float(np.mean([choice.value for choice in choices])),
-            diagnostics={key: float(np.mean([each[key] for each in told])) for key in told[0]},
+            diagnostics={key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]},
             **judged[places],
         )
     return results
@@ -107,9 +107,9 @@ def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> 
     positive: list[list[BoolArray]] = [[] for _ in weights]
     chance = []
     for drawn, width in zip(plan.drawn[0].cpu(), plan.widths, strict=True):
-        found = population.pseudo_pairs(number, weights, drawn, width)
+        pairs = population.pseudo_pairs(number, weights, drawn, width)
         first, second = train.index[drawn.numpy(), :width]
-        for n, (partner, taken) in enumerate(zip(*(part.cpu().numpy() for part in found), strict=True)):
+        for n, (partner, taken) in enumerate(zip(*(part.cpu().numpy() for part in pairs), strict=True)):
             equal[n].append(labels[first] == labels[second[partner]])
             positive[n].append(taken)
         chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())

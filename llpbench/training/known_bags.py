@@ -33,8 +33,8 @@ def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> 
     moved = _logits(of_test)
     moved[known] += effects[task.test_bags[known]]
     proba = softmax(moved, axis=1)
-    found = test_metrics(proba, task.test)
-    return {f"{name}-known-bags": found[name] for name in ("auc", "log-loss", "brier")}
+    metrics = test_metrics(proba, task.test)
+    return {f"{name}-known-bags": metrics[name] for name in ("auc", "log-loss", "brier")}
 
 
 def whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:

@@ -34,12 +34,12 @@ def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
     """Return log probabilities, as they are judged."""
 
     def of_copy(copy: Network) -> Tensor:
-        made = method.log_proba(Model(copy), bags)
-        if not isinstance(made, Tensor) or made.shape[:-1] != bags.mask.shape:
-            given = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        prediction = method.log_proba(Model(copy), bags)
+        if not isinstance(prediction, Tensor) or prediction.shape[:-1] != bags.mask.shape:
+            given = tuple(prediction.shape) if isinstance(prediction, Tensor) else type(prediction).__name__
             what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, got {given}"
             raise hook_error(method, "log_proba", what)
-        return made
+        return prediction
 
     return log_mean_of_copies(of_copy, network, method.stackable)
 
@@ -73,11 +73,11 @@ def loss_at(now: Now) -> OfMember:
 
     def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
         def of_copy(copy: Network, key: Tensor) -> Tensor:
-            made = method.loss(Model(copy, Random(key)), bags, now)
-            if not isinstance(made, Tensor):
-                what = f"must give a tensor of a single number, got {type(made).__name__}"
+            value = method.loss(Model(copy, Random(key)), bags, now)
+            if not isinstance(value, Tensor):
+                what = f"must give a tensor of a single number, got {type(value).__name__}"
                 raise hook_error(method, "loss", what)
-            return made
+            return value
 
         if not network.of_copy:
             return of_copy(network, key)
@@ -92,10 +92,10 @@ def after_step_at(now: Now) -> OfMember:
     """Return a function for the method's new parameters and buffers, by name, at a moment of training."""
 
     def of_copy(copy: Network, method: Method) -> dict[str, Tensor]:
-        own = dict(copy.named_parameters()) | dict(copy.named_buffers())
+        tensors = dict(copy.named_parameters()) | dict(copy.named_buffers())
         # without integer codes and offsets, since a method may average all values
-        given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
-        return _new_values(method, given, own)
+        given = method.after_step({name: v for name, v in tensors.items() if v.is_floating_point()}, now)
+        return _new_values(method, given, tensors)
 
     def changed(network: Network, method: Method) -> dict[str, Tensor]:
         if not network.of_copy:
@@ -166,11 +166,11 @@ def explained() -> Iterator[None]:
         if "vmap" not in text and "broadcast shape" not in text:  # the second text: a write in place
             raise
         if "random" in text:
-            told = "torch's own random functions cannot be used in a method. Use model.random instead."
+            message = "torch's own random functions cannot be used in a method. Use model.random instead."
         else:
-            told = (
+            message = (
                 "the method cannot be mapped over members (torch.func.vmap): it looks at values, or writes in place. "
                 "Write it with torch.where and without .item(), or declare stackable = False. "
                 f"In detail: {one_line(error, 160)}"
             )
-        raise UnmappableError(told) from error
+        raise UnmappableError(message) from error

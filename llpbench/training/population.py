@@ -118,8 +118,8 @@ class Population(Cohort):
                 self.run(stage, self.state, on_epoch)
                 judged = stage.judged
             for result, outcome in zip(results, self.outcomes, strict=True):
-                own = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
-                result |= {name: dataclasses.replace(choice, training=regime) for name, choice in own.items()}
+                selections = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
+                result |= {name: dataclasses.replace(choice, training=regime) for name, choice in selections.items()}
         for outcome, result in zip(self.outcomes, results, strict=True):
             if not outcome.stopped:
                 outcome.selected = result

@@ -90,9 +90,9 @@ class Pretrainer:
                 raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
         seconds = (time.perf_counter() - clock) / len(tasks)
         parameters = population.stack.parameters(population.state.weights)
-        kept = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
+        weights = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
         return {
-            seed: Pretrained({name: value[number].clone() for name, value in kept.items()}, seconds)
+            seed: Pretrained({name: value[number].clone() for name, value in weights.items()}, seconds)
             for number, seed in enumerate(tasks)
         }
 
@@ -109,15 +109,15 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
         lock.acquire()
     try:
         with _refused(folder):
-            found = {seed: read(folder / f"{name}.pt") for seed, name in keys.items()}
-        missing = {seed: tasks[seed] for seed, weights in found.items() if weights is None}
+            stored = {seed: read(folder / f"{name}.pt") for seed, name in keys.items()}
+        missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
         computed = compute(missing) if missing else {}
         with _refused(folder):
             for seed, weights in computed.items():
                 write(folder / f"{keys[seed]}.pt", weights)
     finally:
         lock.release()
-    return {seed: weights for seed, weights in (found | computed).items() if weights is not None}
+    return {seed: weights for seed, weights in (stored | computed).items() if weights is not None}
 
 
 @contextmanager

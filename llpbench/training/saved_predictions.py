@@ -30,10 +30,13 @@ def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
         weights = {(choice.training, choice.epoch): choice.weights for choice in chosen.values()}
         stacked = torch.stack(list(weights.values()))
         for part, holdout in (("validation", task.validation), ("test", task.test)):
-            made = dict(zip(weights, population.predict(number, stacked, holdout.rows), strict=True))
+            proba = dict(zip(weights, population.predict(number, stacked, holdout.rows), strict=True))
             for name, choice in chosen.items():
-                parts.setdefault(name, {}).setdefault(part, []).append(made[choice.training, choice.epoch])
-    return {name: {part: np.mean(each, axis=0) for part, each in of.items()} for name, of in parts.items()}
+                parts.setdefault(name, {}).setdefault(part, []).append(proba[choice.training, choice.epoch])
+    return {
+        name: {part: np.mean(proba_of_members, axis=0) for part, proba_of_members in of.items()}
+        for name, of in parts.items()
+    }
 
 
 def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:

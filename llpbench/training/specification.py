@@ -58,14 +58,14 @@ def make_cell(
             f"encoder {network.name!r} ({network.where}) states no `Params`. Give it a frozen dataclass of its sizes, "
             "empty if it has none."
         )
-    own = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
+    defaults = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
     return Cell(
         method=entry.name,
         dataset=dataset,
         bagging=bagging,
         bag_size=bag_size,
         encoder=network.name,
-        params=values | own,
+        params=values | defaults,
         encoder_params=asdict(sizes()),
         pretraining=pretraining,
         pretraining_params={}

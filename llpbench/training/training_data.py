@@ -117,8 +117,8 @@ class TrainingData:
             steps = generator(epoch, "order of steps", len(widths)).permutation(len(widths))
         plans, keys = [], []
         for slot, rng in streams.items():
-            own = self._buckets(unit, per_step, slot)
-            plans.append(np.concatenate([bucket[_draw(len(bucket), per_step, rng)] for bucket in own])[steps])
+            groups = self._buckets(unit, per_step, slot)
+            plans.append(np.concatenate([bucket[_draw(len(bucket), per_step, rng)] for bucket in groups])[steps])
             keys.append(rng.integers(2**32, size=(len(steps), phases)))
         return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths[steps].tolist()))
 
@@ -145,9 +145,9 @@ class TrainingData:
 
     def _widths(self, unit: Unit, per_step: int, slot: int) -> IntArray:
         """Return the length of the longest bag in each step's bucket [steps], bucket by bucket; 1 for rows."""
-        own = self._buckets(unit, per_step, slot)
-        longest = [int(self._sizes[slot][bucket].max()) if unit == "bags" else 1 for bucket in own]
-        return np.repeat(longest, [math.ceil(len(bucket) / per_step) for bucket in own])
+        groups = self._buckets(unit, per_step, slot)
+        longest = [int(self._sizes[slot][bucket].max()) if unit == "bags" else 1 for bucket in groups]
+        return np.repeat(longest, [math.ceil(len(bucket) / per_step) for bucket in groups])
 
     def _rows(self, slots: Tensor, index: Tensor) -> Rows:
         return Rows(*(value[slots[..., None], index] for value in self.rows))

@@ -29,8 +29,8 @@ def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Pat
     """
     chosen: defaultdict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for record in sorted(records, key=lambda record: record["finished"]):
-        own = {name: value for name, value in record["spec"]["cell"].items() if name not in ("method", "params")}
-        setting = json.dumps(own, sort_keys=True)
+        facts = {name: value for name, value in record["spec"]["cell"].items() if name not in ("method", "params")}
+        setting = json.dumps(facts, sort_keys=True)
         for criterion in BOARD_CRITERIA:
             if criterion in record["best"]:
                 chosen[criterion, setting][record["spec"]["cell"]["method"]] = record["best"][criterion]["params"]
@@ -46,8 +46,8 @@ def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Pat
             replace_file(paths[-1], _toml(cell, params))
     except OSError as error:
         reason = error.strerror or error
-        told = f"configurations cannot be written into {str(out)!r}: {reason}. Choose another --out."
-        raise LLPBenchError(told) from error
+        message = f"configurations cannot be written into {str(out)!r}: {reason}. Choose another --out."
+        raise LLPBenchError(message) from error
     return paths
 
 

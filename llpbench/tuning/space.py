@@ -55,8 +55,8 @@ def fixed(method: str, overrides: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
     """Raise `LLPBenchError` if a search cannot start from `params`."""
-    for name, each in space.items():
-        if each.get("log") and params[name] <= 0:
+    for name, part in space.items():
+        if part.get("log") and params[name] <= 0:
             raise LLPBenchError(
                 f"{method}.{name} must be above 0 to be searched on a logarithmic scale, got {params[name]:g}. Use "
                 f"--set {method}.{name}={params[name]:g} to keep this value, or leave it out."
@@ -76,14 +76,14 @@ def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, An
     """Return the hyperparameters that an Optuna `trial` proposes; `params` has those that are not searched."""
     chosen: dict[str, Any] = {}
     for name in sorted(space, key=lambda name: "when" in space[name]):  # conditions refer to unconditional ones
-        each = space[name]
-        if not applies(each, {**params, **chosen}):
+        part = space[name]
+        if not applies(part, {**params, **chosen}):
             continue
-        if "choices" in each:
+        if "choices" in part:
             # by number: Optuna accepts only plain values, and treats 1 and 1.0 as equal
-            chosen[name] = each["choices"][trial.suggest_categorical(name, list(range(len(each["choices"]))))]
+            chosen[name] = part["choices"][trial.suggest_categorical(name, list(range(len(part["choices"]))))]
         else:
-            value = trial.suggest_float(name, each["low"], each["high"], log=each.get("log", False))
+            value = trial.suggest_float(name, part["low"], part["high"], log=part.get("log", False))
             chosen[name] = float(f"{value:.{_DIGITS}g}")
     return chosen
 
@@ -91,9 +91,9 @@ def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, An
 def proposal(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return `params` in Optuna's form: choices by number, without hyperparameters that do not apply."""
     return {
-        name: each["choices"].index(params[name]) if "choices" in each else params[name]
-        for name, each in space.items()
-        if name in params and applies(each, params)
+        name: part["choices"].index(params[name]) if "choices" in part else params[name]
+        for name, part in space.items()
+        if name in params and applies(part, params)
     }
 
 
