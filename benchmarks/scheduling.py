@@ -44,7 +44,7 @@ class Counter:
         self.finished_jobs += 1
         self.first = self.first or time.perf_counter()
 
-    def found(self, job: Job, record: TuningRecord) -> None: ...
+    def search_finished(self, job: Job, record: TuningRecord) -> None: ...
 
     def ended(self, job: Job, end: Ended) -> None:
         raise RuntimeError(f"{job}: {end}")

@@ -1,4 +1,4 @@
-"""Bags with class proportions from a Dirichlet distribution, made by labels.
+"""Bags with class proportions from a Dirichlet distribution, made from labels.
 
 Papers use such bags to control how much bags differ. Only the proportions depend on the labels. Methods get the same
 information as with other bags. Features do not decide which rows share a bag, so bags are never confounded.
@@ -22,10 +22,10 @@ _LEAST = 1e-12
 
 @register_bagging("dirichlet")
 def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
-    """Draw bag proportions from Dirichlet(alpha x the share of each class), with random rows of each class.
+    """Draw bag proportions from Dirichlet(alpha x class proportions), with random rows of each class.
 
     Their standard deviation is sqrt(p (1 - p) / (alpha + 1)): a small `alpha` makes nearly pure bags, a large one
-    random bags. Every row is in a bag. Draws are therefore scaled until the bags hold all rows of each class.
+    random bags. Draws are scaled until the bags contain all rows of each class.
     """
     if not alpha > 0:
         raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, however: {alpha:g}. Choose one, such as 5.")
@@ -42,13 +42,13 @@ def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha:
 
 
 def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
-    """[number, shapes] draws of Gamma(shape, 1), up to a factor per row; 0 where the shape is 0.
+    """Return draws [number, shapes] from Gamma(shape, 1), up to a factor per row; 0 if the shape is 0.
 
     Divided by their sum, the draws of a row have a Dirichlet distribution.
     """
     from scipy.special import gammaincinv, gammaln
 
-    # inverse distribution function of raw bits, which numpy keeps the same in all releases
+    # inverse distribution function of raw bits, which are the same in all releases of numpy
     bits = rng.bit_generator.random_raw(number * len(shapes)).reshape(number, len(shapes))
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     drawn = np.where(shapes > 0, gammaincinv(np.maximum(shapes, _LEAST), uniform), 0.0)
@@ -60,7 +60,7 @@ def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
 
 
 def _scaled(drawn: FloatArray, size: int, available: IntArray) -> FloatArray:
-    """[bags, classes] counts nearest to the ratios of `drawn`: rows sum to `size`, columns to `available`.
+    """Return counts [bags, classes] near the ratios of `drawn`: rows add up to `size`, columns to `available`.
 
     Rows and columns are scaled in turn (Sinkhorn). Rows come last, so that bags are full.
     """
@@ -76,7 +76,7 @@ def _scaled(drawn: FloatArray, size: int, available: IntArray) -> FloatArray:
 
 
 def _whole(counts: FloatArray, size: int, available: IntArray) -> IntArray:
-    """[bags, classes] whole numbers near `counts` with the same sums; other bags compensate rounding."""
+    """Return whole numbers [bags, classes] near `counts` with the same sums; other bags compensate for rounding."""
     left, owed = available.astype(np.int64).copy(), np.zeros(len(available))
     found = np.empty(counts.shape, dtype=np.int64)
     for bag, exact in enumerate(counts):

@@ -32,6 +32,6 @@ def kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100)
         )
     seed = int(rng.bit_generator.random_raw() % _LARGEST_SEED)
     model = MiniBatchKMeans(clusters, batch_size=_BATCH, n_init=1, random_state=seed)
-    with threadpool_limits(limits=1):  # the number of threads must not change the bags
+    with threadpool_limits(limits=1):  # bags must not depend on the number of threads
         found = model.fit_predict(standardised(table, rows))
     return grouped(rows, np.asarray(found, dtype=np.int64))

@@ -11,7 +11,7 @@ from llpbench.core.tables import Table
 from llpbench.data.standardising import standardised
 
 _DIGITS = 9
-"""decimals of a component's values; further decimals differ between libraries"""
+"""number of decimals of a component's values; further decimals differ between libraries"""
 
 
 @register_bagging("principal-component")
@@ -24,6 +24,6 @@ def principal_component(table: Table, rows: IntArray, size: int, rng: Generator)
 
 
 def _first_component(covariance: FloatArray) -> FloatArray:
-    """[features] the first eigenvector, with a positive largest entry: the sign decides the order of bags."""
+    """Return the first eigenvector [features], with a positive largest entry: its sign decides the order of bags."""
     first = np.linalg.eigh(covariance)[1][:, -1]
     return np.asarray(first * np.sign(first[np.abs(first).argmax()]))

@@ -52,15 +52,12 @@ HASHED = {"tabllp_bdc.py": r"however: ", "bagging_dirichlet.py": r"however: "}
 """files whose published runs would become stale if their message changed, and the phrase in it"""
 
 
-@pytest.mark.parametrize("pattern", BANNED)
-def test_no_text_has_a_banned_phrase(pattern: str) -> None:
-    banned = re.compile(pattern)
+def test_no_text_has_a_banned_phrase() -> None:
+    banned = re.compile("|".join(BANNED))
     for path in TEXTS:
-        if HASHED.get(path.name) == pattern:
-            continue
         for number, line in enumerate(path.read_text(encoding="utf-8").lower().splitlines(), start=1):
-            found = banned.search(line)
-            assert found is None, f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+            found = {each[0] for each in banned.finditer(line)} - {HASHED.get(path.name)}
+            assert not found, f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
 
 
 @pytest.mark.parametrize("name", HASHED)

@@ -1,4 +1,4 @@
-"""Probabilities that add up to a bag's known counts, and labels that match them."""
+"""Class probabilities of rows that add up to the counts of bags, and labels that match these counts."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _LEAST = 1e-12
-"""smallest probability: no shift could move the logits of smaller ones"""
+"""smallest probability; the logits of smaller ones could not be shifted enough"""
 _SMALL = 500
-"""largest bag that is solved as a dense assignment, which is cubic in time and square in memory"""
+"""largest bag that is solved as a dense assignment; its time is cubic, its memory square in the rows"""
 
 
 def log_of(proba: FloatArray) -> FloatArray:
-    """Return the logits [rows, classes] of probabilities, clipped so that none is impossible."""
+    """Return the logarithms [rows, classes] of probabilities, clipped so that all are finite."""
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1.0)))
 
 
 def adding_up(logits: FloatArray, bags: BaggedRows, rounds: int = 2000) -> FloatArray:
     """Return softmax(logits + b) [rows, classes], with b chosen for each bag so that its rows add up to its counts.
 
-    All counts in `bags` must be known. `BagCounts.shifts` does most of the work. Then columns and rows are scaled in
-    turn, which keeps the form, until every sum is within a billionth of the bag's size. A class with a count of 0 gets
-    probability 0, which no shift can do.
+    All counts in `bags` must be known. `BagCounts.shifts` gives a first b. Then columns and rows are scaled in turn,
+    which preserves the form, until every sum is within a billionth of the bag's size. A class with a count of 0 gets
+    probability 0, which no finite shift achieves.
     """
     of_row, sizes = bags.bag_of_row, bags.sizes.astype(np.float64)
     counts = bags.proportions * sizes[:, None]
@@ -40,7 +40,7 @@ def adding_up(logits: FloatArray, bags: BaggedRows, rounds: int = 2000) -> Float
 
 
 def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
-    """Return the classes [rows] with the largest sum of log probabilities that match the `whole_counts` of every bag.
+    """Return the classes [rows] that match the `whole_counts` of every bag and have the largest sum of `logits`.
 
     All counts in `bags` must be known. With two classes, the rows with the largest logits get the second one.
     """
@@ -58,7 +58,7 @@ def _two(logits: FloatArray, counts: IntArray) -> IntArray:
 
 
 def _several(logits: FloatArray, counts: IntArray) -> IntArray:
-    """Solve the transportation problem: as a dense assignment for small bags, else by `_along_paths`."""
+    """Solve the transportation problem: for small bags as a dense assignment, for others by `_along_paths`."""
     if len(logits) > _SMALL:
         return _along_paths(logits, counts)
     places = np.repeat(np.arange(len(counts)), counts)
@@ -71,10 +71,9 @@ def _several(logits: FloatArray, counts: IntArray) -> IntArray:
 def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
     """Solve the same problem by successive shortest paths between classes.
 
-    Give each class a price. If each row takes its best class at these prices, the assignment is the best among all with
-    the same counts. Prices that nearly meet the counts leave a few surplus rows. Each moves at the least cost, possibly
-    by way of other classes, which keeps the assignment optimal for its counts (Ahuja, Magnanti & Orlin 1993, chapter
-    9).
+    Each class has a price. If each row takes its best class at these prices, no assignment with the same counts is
+    better. Prices that nearly match the counts leave a few surplus rows. Each of them moves at the least cost, possibly
+    through other classes, so the assignment stays optimal for its counts (Ahuja, Magnanti & Orlin 1993, chapter 9).
     """
     classes = len(counts)
     labels = np.asarray((logits + _prices(logits, counts)).argmax(axis=1))
@@ -101,7 +100,7 @@ def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
 
 
 def _prices(logits: FloatArray, counts: IntArray) -> FloatArray:
-    """Return prices [classes] that, added to logits, nearly meet the counts: a sequence of ever harder softmaxes."""
+    """Return prices [classes] for logits that nearly match the counts, from a sequence of ever harder softmaxes."""
     prices, wanted = np.zeros(len(counts)), np.log(np.maximum(counts, 1e-9))
     for softness in (1.0, 0.3, 0.1, 0.03, 0.01):
         for _ in range(50):

@@ -52,8 +52,7 @@ def norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Multi-head self-attention over the second-to-last dimension.
 
-    Softmax is written out: rows have at most 40 tokens, and LLP-VAT needs second derivatives, which a fused kernel
-    lacks.
+    Softmax is written out: rows have at most 40 tokens, and LLP-VAT needs second derivatives, which fused kernels lack.
     """
 
     def __init__(self, dim: int, heads: int, head_dim: int) -> None:
@@ -111,7 +110,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward; the skip path carries LN(x) as published, or x with `prenorm`."""
+    """Attention and feed-forward. The skip connection adds LN(x), as published, or x with `prenorm`."""
 
     def __init__(self, dim: int, heads: int, head_dim: int, dropout: float, prenorm: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A Gaussian process on bags with a sigmoid link; hyperparameters come from the process on shares.
+"""A Gaussian process on bags with a sigmoid link. Its hyperparameters come from the process on shares.
 
 Damped Gauss-Newton steps find the posterior mode. Laplace's approximation gives its uncertainty.
 """
@@ -22,18 +22,18 @@ from llpbench.core.effects import FeatureEffect
 
 @dataclass(frozen=True, eq=False)
 class LogitProcess:
-    """Logits of rows: with two classes those of the second, else those of each class against the others."""
+    """Logits of rows: with two classes the logit of the second, otherwise of each class against the others."""
 
     components: Components
     offsets: list[float]
     coefficients: list[list[FloatArray]]
     observed: Sequence[Observed | Precision]
-    """from the last linearisation of each output"""
+    """observations in the last linearisation of each output"""
     unexplained: float
-    """share of the variance of bags' proportions that features and chance do not explain, from the process on shares"""
+    """part of the variance of bags' proportions that features and chance do not explain, from the process on shares"""
 
     def __call__(self, rows: Rows | None = None) -> FloatArray:
-        """Return log probabilities [rows, classes], up to a constant for each row; None: for the training rows."""
+        """Return log probabilities [rows, classes], up to a constant for each row. None: of the training rows."""
         merged = [np.hstack(parts) for parts in zip(*self.coefficients, strict=True)]
         binned = None if rows is None else self.components.bin(rows)
         values = self.components.value(merged, binned) + np.array(self.offsets)
@@ -46,7 +46,7 @@ class LogitProcess:
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return each feature's effect on the log odds of a class, with Laplace's uncertainty at the fitted scales.
 
-        With two classes, the effect on one is minus that on the other.
+        With two classes, the effect on one class is minus the effect on the other.
         """
         binary = len(self.offsets) == 1
         place, sign = (0, -1.0 if label in (0, -2) else 1.0) if binary else (label, 1.0)
@@ -72,10 +72,10 @@ class ProcessPredictor:
 def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
     """Fit the same components on the logit scale, each class against the others, with unchanged hyperparameters.
 
-    Damped Gauss-Newton steps lead to the mode. Linearised at the current p = sigmoid(f), v = p (1 - p), a bag observes
-    the mean of v (f - f_0) plus noise. The noise variance for independent rows is the mean of v over the bag's size. A
-    scale on shares, divided by (pi (1 - pi))^2, becomes one on logits. Undamped steps diverge if a bag's rows are
-    nearly certain; a step is halved until the objective falls.
+    Linearised at the current p = sigmoid(f), v = p (1 - p), a bag observes the mean of v (f - f_0) plus noise. For
+    independent rows the variance of the noise is the mean of v divided by the bag's size. A scale on shares is divided
+    by (pi (1 - pi))^2 to give a scale on logits. Gauss-Newton steps are damped, because they diverge if a bag's rows
+    are nearly certain: a step is halved until the objective falls.
     """
     classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
     if process.sample is not None:
@@ -89,7 +89,7 @@ class _LogitFit:
     """The Gauss-Newton fit of one class."""
 
     _BIAS = 4.0
-    """prior variance of the offset from the prior's logit"""
+    """prior variance of the offset, which is added to the prior's logit"""
 
     def __init__(self, process: FittedProcess, train: BaggedRows, label: int) -> None:
         self.components, self.train = process.components, train
@@ -104,7 +104,7 @@ class _LogitFit:
         self.shares = train.proportions[:, label]
 
     def run(self, most_steps: int = 10) -> tuple[float, list[FloatArray], Observed]:
-        """Return offset, coefficients [features, 1] of each component, and observations of the last step."""
+        """Return the offset, the coefficients [features, 1] of each component, and the last step's observations."""
         bag_of_row, sizes = self.train.bag_of_row, self.train.sizes
         raw, bias = [np.zeros((width, 1)) for width in self.widths], 0.0
         values = self.values(raw, bias)
@@ -140,7 +140,7 @@ class _LogitFit:
     def run_in_groups(
         self, groups: BagGroups, offset: float, coefficients: list[FloatArray], most_steps: int = 4
     ) -> tuple[float, list[FloatArray], Precision]:
-        """Run from a nearby start: each step is one pass over the rows, and only the noise of each bag is kept."""
+        """Run from a nearby start. Each step is one pass over the rows, which stores only the noise of each bag."""
         root = np.sqrt(np.append(self._BIAS, np.repeat(self.scales, self.widths)))
         now = aim = np.concatenate([[offset - self.center], *(each[:, 0] for each in coefficients)]) / root
         noise: FloatArray = np.zeros(0)
@@ -170,7 +170,7 @@ class _LogitFit:
         return self.center + bias, weights, Precision(self.scales, precision)
 
     def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
-        """Return bags' observations of the weights, linearised at `weights`, and the misfit of each bag's share."""
+        """Return the bags' observations, linearised at `weights`, and the misfit of each bag's proportion."""
         parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
         values = self.center + weights[0] + group.values(parts)
         p = expit(values)
@@ -198,7 +198,7 @@ class _LogitFit:
 
 
 def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: range) -> LogitProcess:
-    """Return logits fitted to a sample of bags, then refined in a few steps with all bags."""
+    """Fit logits to a sample of bags, then refine them in a few steps with all bags."""
     assert process.sample is not None
     start = fit_logits(*process.sample)
     groups = BagGroups(process.components, train)
@@ -211,7 +211,7 @@ def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: rang
 
 
 def _solve(columns: FloatArray, diagonal: FloatArray, target: FloatArray) -> FloatArray:
-    """Return (columns columns' + diag(diagonal))^-1 target; solve over bags or columns, whichever are fewer."""
+    """Return (columns columns' + diag(diagonal))^-1 target, solved over bags or columns, whichever are fewer."""
     rows, width = columns.shape
     if rows <= width:
         covariance = columns @ columns.T

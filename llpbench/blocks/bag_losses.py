@@ -4,7 +4,7 @@ Let p be the probabilities of rows, n_k and m_k the counts and size of bag k, an
 
 - `count`: -log P(n_k) of independent rows, approximated by a normal of mean sum p and variance sum p (1 - p) + 1/12
   plus the variance of noise in the counts. It is exact (Poisson-binomial) in bags of at most 12 rows with whole counts.
-  For more than two classes, the sum over classes of each against the rest, a composite likelihood.
+  For more than two classes, it is a sum over classes, each against the rest (a composite likelihood).
 - `kl`: m_k KL(n_k / m_k || mean p); `square`: m_k |r_k|^2;
 - `absolute`: m_k sum_c |r_kc|; `insensitive`: m_k sum_c max(0, |r_kc| - 1 / sqrt(mean size)). Corners are rounded
   within 0.01.
@@ -45,7 +45,7 @@ class BagLoss:
         self.rows = train.padded(self.small, int(train.sizes[self.small].max(initial=0)))
 
     def __call__(self, proba: FloatArray) -> tuple[float, FloatArray]:
-        """Return the sum over bags, and its derivatives with respect to `proba` [rows, classes]."""
+        """Return the loss summed over bags, and its derivatives with respect to `proba` [rows, classes]."""
         if self.loss == "count":
             return self._count(proba)
         mean = self.sums @ proba / self.sizes[:, None]
@@ -87,7 +87,7 @@ class BagLoss:
 
 
 def count_probability(proba: FloatArray, counts: IntArray) -> FloatArray:
-    """Return P(sum of y = n) [bags], independent Bernoulli y with `proba` [bags, size]; padding has probability 0."""
+    """Return P(sum of y = n) [bags] for independent Bernoulli y with `proba` [bags, size], 0 in padding."""
     sums = np.zeros((len(proba), proba.shape[1] + 1))
     sums[:, 0] = 1.0
     for p in proba.T:
@@ -97,9 +97,9 @@ def count_probability(proba: FloatArray, counts: IntArray) -> FloatArray:
 
 
 def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: float) -> LogitWeights:
-    """Return logits [rows, outputs] that minimise a loss of bags + strength/2 |coefficients|^2.
+    """Return a linear model of logits that minimises a loss of bags + strength/2 |coefficients|^2.
 
-    `columns` [rows, columns] belong to the rows of `train`; all its counts must be known.
+    `columns` [rows, columns] are those of the rows of `train`. All its counts must be known.
     """
     bag_loss, transposed = BagLoss(loss, train), sparse.csr_array(columns.T)
 

@@ -1,4 +1,4 @@
-"""A Gaussian process on rows with observed bag means only, fitted by its evidence, on the scale of shares.
+"""A Gaussian process on rows that is observed only through bag means, on the scale of shares (class proportions).
 
 Each class is pi + sqrt(pi (1 - pi)) g(x), with g the sum of `Components`. Hyperparameters are the scale of each
 feature's effect, one factor for all pairs, the scales of the two joint components, the noise and, if bags differ in
@@ -6,10 +6,10 @@ size, a random effect of bags. With few bags their posterior is wide, so predict
 many bags the mode suffices.
 
 For confounded bags (`fit_wary`), the priors of scales depend on how much of a feature's variance lies between bags.
-Suppose bags have a common cause of variance omega^2 that rows do not have. It looks like an effect of size omega /
-sqrt(b) of a feature with a share b of its variance between bags. A fraction s / (s + omega^2 / b) of an effect of prior
-variance s is credible. For small b this fraction is proportional to b. So the prior standard deviation of an effect is
-multiplied by b.
+Suppose bags have a common cause of variance omega^2 that rows do not have. For a feature with a part b of its variance
+between bags, this looks like an effect of size omega / sqrt(b). If an effect has prior variance s, a fraction s / (s +
+omega^2 / b) of it is credible. For small b this fraction is proportional to b. So the prior standard deviation of an
+effect is multiplied by b.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
 
 _LITTLE = (np.log(0.05), 1.5)
-"""log normal prior of a scale: a component explains about a twentieth of a label's variance"""
+"""mean and standard deviation of log scale: a component explains about a twentieth of a label's variance"""
 _PAIRS = (-1.0, 1.0)
-"""prior of the factor between a pair's scale and the geometric mean of its features' scales"""
+"""prior of the log factor between a pair's scale and the geometric mean of its features' scales"""
 _NOISE = (-0.3, 0.5)
-"""prior of sigma^2, which is one if rows of a bag are independent, and less if features explain them"""
+"""prior of log sigma^2; sigma^2 is one if rows of a bag are independent, and less if features explain them"""
 _BAG_EFFECT = (np.log(0.01), 3.0)
-"""prior of omega^2"""
+"""prior of log omega^2"""
 _CONFOUNDED = 0.2
-"""share of the variance of bags' proportions unexplained by features and chance, above which bags are confounded"""
+"""bags are confounded if features and chance leave more than this part of their proportions' variance unexplained"""
 
 _LEAST_SHARE = 1e-6
-"""lower limit of the share of a feature's variance between bags; constant features have none"""
+"""lower limit of the part of a feature's variance that lies between bags; needed for constant features"""
 _MANY_BAGS = 1000
-"""with more bags, only a quarter of the pairs are kept, to limit the algebra in features"""
+"""with more bags, only a quarter as many pairs are used, to limit the linear algebra"""
 _SMALL_BAG = 64
-"""mean rows of a bag; if many bags have fewer, or rows are too many, hyperparameters are searched for only briefly"""
+"""mean rows of a bag; the search for hyperparameters is brief if many bags have fewer, or if rows are too many"""
 _MANY_ROWS = 600_000
 """with more rows, everything except the weights is estimated from a sample of bags"""
 _SAMPLE_ROWS = 500_000
-"""approximate rows in the sample, which has `_FEWEST_BAGS` to `_MANY_BAGS` bags"""
+"""approximate number of rows in the sample, which has `_FEWEST_BAGS` to `_MANY_BAGS` bags"""
 _FEWEST_BAGS = 300
 _BRIEF = 12
-"""steps of a search that starts nearby"""
+"""steps of a brief search"""
 _LARGEST_BAG = 65_536
-"""rows; with a larger bag nothing is sampled, since the features of its rows would not fit into memory"""
+"""rows; with a larger bag nothing is sampled, since the pass over all bags could not hold its features in memory"""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class ProcessSettings:
     waves: int = 500
     """random Fourier features of the joint component"""
     most_pairs: int = 200
-    """largest number of feature pairs; those that raise the evidence most are kept"""
+    """largest number of feature pairs; those that raise the evidence most are used"""
     averaged_up_to: int = 256
-    """largest number of bags for averaging hyperparameters over their posterior; with more, the mode is used"""
+    """largest number of bags for which predictions are averaged over hyperparameters; with more, the mode is used"""
     draws: int = 80
     """draws of hyperparameters; 0: always use the mode"""
     wary: bool = False
@@ -87,23 +87,23 @@ class FittedProcess:
     coefficients: list[FloatArray]
     """[features, classes] of each component, on the scale of standardised shares"""
     hyperparameters: FloatArray
-    """their posterior mean"""
+    """posterior mean of the hyperparameters"""
     evidence: Evidence
     unexplained: float
-    """share of the variance of bags' proportions that neither features nor chance explain, before wary priors"""
+    """part of the variance of bags' proportions that neither features nor chance explain, before wary priors"""
     sample: tuple[FittedProcess, BaggedRows] | None = None
-    """with too many rows: the process fitted to some bags, and these bags. Bins, kernel scales, pairs, waves and
-    hyperparameters come from it, the evidence too; the coefficients come from all bags"""
+    """if there are too many rows: the process fitted to a sample of bags, and these bags. All estimates except the
+    coefficients come from it"""
     precision: Precision | None = None
     """precision of the coefficients from all bags, if there is a sample"""
 
     @property
     def confounded(self) -> bool:
-        """Whether bags have causes of their own, so that relations between bags may not hold between rows."""
+        """Whether the proportions of bags have other causes, so that relations between bags may not hold for rows."""
         return self.unexplained > _CONFOUNDED
 
     def shares(self, binned: Binned | None = None) -> FloatArray:
-        """Return the posterior mean of shares [rows, classes], possibly outside [0, 1]; None: of the training rows."""
+        """Return the posterior mean of shares [rows, classes], possibly outside [0, 1]. None: of the training rows."""
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)
 
     def proba(self, rows: Rows) -> FloatArray:
@@ -149,7 +149,7 @@ def fit_wary(train: BaggedRows, settings: ProcessSettings, rng: np.random.Genera
 
 
 def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:
-    """Fit a process; a `brief` search for hyperparameters starts from those of the process without pairs."""
+    """Fit a process. A `brief` search starts from the hyperparameters of the process without pairs."""
     components = Components(
         train.rows,
         rng,
@@ -212,7 +212,7 @@ def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) ->
 
 
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:
-    """Return the unexplained share: noise beyond that of independent rows, and bag effects, weighted by rows."""
+    """Return the unexplained part of the variance: bag effects, and noise beyond that of independent rows."""
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
     excess = max(float(np.exp(t[evidence.scale_names])) - 1.0, 0.0) * float(weights @ evidence.unit)
     effects = float(np.exp(t[-1])) if evidence.has_bag_effects else 0.0
@@ -227,7 +227,7 @@ def _mode(
     wary: bool,
     start: FloatArray | None = None,
 ) -> tuple[Evidence, FloatArray]:
-    """Return the evidence of some components, and the hyperparameters that maximise it; `start` may be near them."""
+    """Return the evidence of some components, and the hyperparameters that maximise it, searched from `start`."""
     prior = train.prior.clip(1e-9, 1 - 1e-9)
     spread = np.sqrt(prior * (1 - prior))
     targets = (train.proportions - train.prior) / spread
@@ -245,9 +245,7 @@ def _mode(
 def _screened(
     train: BaggedRows, components: Components, pairs: list[tuple[int, int]], wary: bool
 ) -> tuple[list[tuple[int, int]], FloatArray]:
-    """Return pairs of features, in the order in which they would raise the evidence of a process without pairs.
-
-    The second value is the hyperparameters of the process without pairs.
+    """Return pairs of features, the most promising first, and the hyperparameters of the process without pairs.
 
     A pair's score is the derivative of the evidence with respect to the pair's scale, per unit of added covariance.
     With G the pair's bag means, it is (|G' alpha|^2 - tr G' C^-1 G) / tr G G'.
@@ -266,8 +264,8 @@ def _screened(
 def _hyperparameters(components: Components, train: BaggedRows) -> tuple[FloatArray, Prior]:
     """Return exponents [components, hyperparameters of scale] and the priors of all hyperparameters.
 
-    These are each feature's scale, the factor of pairs, the two joint scales, the noise and, if sizes differ, the bag
-    effect.
+    Hyperparameters are each feature's scale, the factor of pairs, the two joint scales, the noise and, if sizes differ,
+    the bag effect.
     """
     singles = sum(len(effect.features) == 1 for effect in components.effects)
     exponents = np.zeros((len(components.effects) + 2, singles + 3))
@@ -283,10 +281,9 @@ def _hyperparameters(components: Components, train: BaggedRows) -> tuple[FloatAr
 
 
 def _expecting_little(prior: Prior, components: Components, means: list[FloatArray], train: BaggedRows) -> Prior:
-    """Return the prior for confounded bags, which lowers the scales of features and joint components.
+    """Return the prior for confounded bags, with smaller scales of single features and joint components.
 
-    The factor is the square of the share of a component's variance that lies between bags, relative to the largest
-    share.
+    The factor is the squared part of a component's variance that lies between bags, relative to the largest part.
     """
     weights = train.sizes / train.sizes.sum()
     alone = [c for c, effect in enumerate(components.effects) if len(effect.features) == 1]

@@ -1,14 +1,14 @@
-"""Trees whose splits and leaves are fitted to bags.
+"""Trees whose splits and leaf values are fitted to bags.
 
-A tree is a partition of the rows. H_kl is the share of bag k in leaf l, and a bag's proportion is sum_l H_kl theta_l
-plus noise of variance v / m_k, v = prior (1 - prior), with theta_l ~ N(prior, v / rho). So leaves get their values by
-ridge regression on bags, not by averaging rows. A split adds a column h, the shares of bags in its left side. The
-chosen split maximises
+A tree is a partition of the rows. H_kl is the fraction of bag k's rows in leaf l. A bag's proportion is sum_l H_kl
+theta_l plus noise of variance v / m_k, with v = prior (1 - prior) and theta_l ~ N(prior, v / rho). So leaf values come
+from ridge regression on bags, not from averages of rows. A split adds a column h to H: the fraction of each bag's rows
+that go to its left side. The chosen split maximises
 
     gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
 
-summed over classes, where e is the residual of the current fit. Everything is multiplied by sqrt(m_k), and targets are
-divided by sqrt(v).
+summed over classes, where e is the residual of the current fit. Columns and targets are multiplied by sqrt(m_k), and
+targets are divided by sqrt(v).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TreeSplit(NamedTuple):
     leaf: int
     feature: int
     left: BoolArray
-    """[bins] that stay in the leaf; the others go to a new one"""
+    """[bins] whether a bin stays in the leaf; the other bins go to a new leaf"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class BagTree:
     """A partition of rows, with a prediction for each leaf."""
 
     leaves: IntArray
-    """[splits] the leaf that each split divides; the right side becomes a new leaf with the next number"""
+    """[splits] leaf that each split divides; the right side becomes a new leaf with the next number"""
     features: IntArray
     """[splits]"""
     left: list[BoolArray]
@@ -71,25 +71,25 @@ class Growth:
     rho: float = 1.0
     """prior precision of leaf values in units of 1 / v"""
     least: int = 20
-    """fewest rows of a leaf"""
+    """smallest number of rows in a leaf"""
     features: float = 0.5
-    """share of the features considered in each leaf"""
+    """fraction of the features that are considered in each leaf"""
 
 
 class _Candidates(NamedTuple):
     """Possible splits of one leaf."""
 
     columns: FloatArray
-    """[bags, candidates] shares of bags in the left side, times `root`"""
+    """[bags, candidates] fraction of each bag's rows on the left side, times `root`"""
     feature: IntArray
     bin: IntArray
-    """[candidates] the last bin on the left side; for a categorical feature, its only bin"""
+    """[candidates] last bin on the left side; for a categorical feature, the only one"""
 
 
 def grow_tree(
     codes: IntArray, features: list[FeatureBins], bags: BagTargets, growth: Growth, rng: np.random.Generator
 ) -> BagTree:
-    """Grow a tree best split first, until it has enough leaves or no split has a gain."""
+    """Grow a tree, always by the best split, until it has enough leaves or no split has a gain."""
     leaf = np.zeros(codes.shape[1], dtype=np.int64)
     columns = _share(leaf, bags, 1)
     targets = bags.targets * bags.root[:, None]
@@ -124,14 +124,14 @@ def grow_tree(
 def split_gains(
     added: FloatArray, columns: FloatArray, inverse: FloatArray, residual: FloatArray, rho: float
 ) -> FloatArray:
-    """Return the gain [candidates] of each column of `added` beside `columns`, whose ridge system has `inverse`."""
+    """Return the gain [candidates] from adding each column of `added` to `columns`, given the ridge `inverse`."""
     crossed = columns.T @ added
     apart = (added**2).sum(axis=0) - (crossed * (inverse @ crossed)).sum(axis=0)
     return np.asarray(((added.T @ residual) ** 2).sum(axis=1) / (np.maximum(apart, 0.0) + rho))
 
 
 def _share(leaf: IntArray, bags: BagTargets, leaves: int) -> FloatArray:
-    """Return shares of bags in leaves, times `root`: [bags, leaves]."""
+    """Return the fraction of each bag's rows in each leaf, times `root` [bags, leaves]."""
     counts = np.bincount(bags.bag_of_row * leaves + leaf, minlength=len(bags.sizes) * leaves)
     return np.asarray(counts.reshape(-1, leaves) * (bags.root / bags.sizes)[:, None])
 

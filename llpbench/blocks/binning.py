@@ -16,10 +16,10 @@ class FeatureBins:
     table: FloatArray | IntArray
     """inner edges of a numeric feature, ascending; bin of each code of a categorical one"""
     weights: FloatArray
-    """[bins] share of the training rows in each bin"""
+    """[bins] fraction of the training rows in each bin"""
     positions: FloatArray | None
-    """[bins] for a numeric feature, the quantile in the middle of each bin; NaN for the last bin, of missing values.
-    None for a categorical feature, whose bins have no order"""
+    """[bins] quantile in the middle of each bin of a numeric feature; NaN for the last bin, of missing values. None for
+    a categorical feature, whose bins have no order"""
 
     @property
     def size(self) -> int:
@@ -31,9 +31,9 @@ class RowBins:
     """The bins of all features, numeric ones first."""
 
     def __init__(self, rows: Rows, bins: int, categories: int) -> None:
-        """`rows` are the training rows; `bins` is the most quantile bins of a number.
+        """`rows` are the training rows. `bins` is the largest number of quantile bins of a numeric feature.
 
-        `categories` is the most frequent levels of a category that are kept. Both must be below 255.
+        `categories` is the largest number of categories with a bin of their own. Both must be below 255.
         """
         numeric = (_numeric_bins(x, gone, bins) for x, gone in zip(rows.numeric.T, rows.missing.T, strict=True))
         categorical = (_category_bins(codes, categories) for codes in rows.categorical.T)
@@ -64,7 +64,7 @@ def _numeric_bins(values: FloatArray, missing: BoolArray, bins: int) -> FeatureB
 
 
 def _category_bins(codes: IntArray, categories: int) -> FeatureBins:
-    """Bin the most frequent categories (and missing values) one by one; all others share the last bin."""
+    """Return one bin for each of the most frequent categories and for missing values, and a last bin for all others."""
     counts = np.bincount(codes)
     order = np.argsort(-counts, kind="stable")[:categories]
     kept = order[counts[order] > 0]

@@ -14,8 +14,8 @@ class BoostingRows:
     """Rows as an array [rows, numeric + categorical features]; `categorical` marks columns of codes."""
 
     def __init__(self, rows: Rows) -> None:
-        """`rows` are the training rows, whose most frequent categories are kept."""
-        # scikit-learn cannot bin a column without any number: such a column becomes constant
+        """`rows` are the training rows; their most frequent categories are used."""
+        # scikit-learn cannot bin a column that has only missing values: such a column becomes constant
         self.absent: BoolArray = rows.missing.all(axis=0)
         self.tables = [_frequent(codes) for codes in rows.categorical.T]
         self.categorical: BoolArray = np.arange(rows.numeric.shape[1] + len(self.tables)) >= rows.numeric.shape[1]
@@ -33,7 +33,7 @@ def _columns(rows: Rows, tables: list[FloatArray]) -> list[np.ndarray[tuple[int]
 
 
 def _frequent(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
-    """Return the new code of each old code: of the most frequent categories, NaN for the others and for code 0."""
+    """Return the new code of each old code; NaN for code 0 and for all but the most frequent categories."""
     counts = np.bincount(codes)
     counts[0] = 0
     order = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]

@@ -25,9 +25,9 @@ from llpbench.core.distinct import distinct
 _CHUNK = 65_536
 """rows processed at once"""
 _MOST_KEPT = 2.5e8
-"""largest number of joint features kept in memory; beyond, they are computed again in each pass"""
+"""largest number of joint features that are stored; if there are more, each pass computes them again"""
 _NEGLIGIBLE = 1e-4
-"""share of a kernel's largest eigenvalue: smaller directions are dropped"""
+"""fraction of a kernel's largest eigenvalue; directions with smaller eigenvalues are dropped"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,11 @@ class Effect:
     """The effect of one feature or a pair: a value for each bin or pair of bins."""
 
     features: tuple[int, ...]
-    """one feature, in fine bins, or two, in coarse bins"""
+    """one feature in fine bins, or two features in coarse bins"""
     factor: FloatArray
-    """[bins, rank] phi of each bin; for a pair, in order of the first feature's bins, then the second's"""
+    """[bins, rank] phi of each bin; for a pair, sorted by the first feature's bin, then the second's"""
     width: int = 1
-    """bins of the second feature of a pair"""
+    """number of bins of the second feature of a pair"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Components:
     """The components of an additive process on some training rows."""
 
     effects: list[Effect]
-    """those of single features first, in their order, then those of pairs"""
+    """effects of single features in their order, then effects of pairs"""
     joint: list[Joint]
 
     def __init__(
@@ -112,9 +112,9 @@ class Components:
         Parameters
         ----------
         rows : the training rows
-        lengthscale : of numeric features, in quantiles; that of pairs is one and a half times as large
+        lengthscale : lengthscale of numeric features, in quantiles; in pairs it is one and a half times as large
         waves : number of random Fourier features of the joint component
-        joint_lengthscale : of the joint component, times the root of the number of features
+        joint_lengthscale : lengthscale of the joint component, divided by the root of the number of features
         """
         self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
         fine, coarse = self.fine_bins, self.coarse_bins
@@ -133,7 +133,7 @@ class Components:
             self._kept = [self.joint_values(chunk) for _, chunk in self._training.chunks()]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop the training rows, which may be gigabytes; saved components only predict other rows."""
+        """Drop the training rows, which may be gigabytes. Saved components only predict other rows."""
         rows = {"binned": self.binned[:0], "_training": self.binned[:0], "_same": None}
         return {**self.__dict__, "overlaps": self.overlaps, **rows, "_kept": None}
 
@@ -149,7 +149,7 @@ class Components:
 
     @cached_property
     def overlaps(self) -> list[FloatArray]:
-        """Share of the training rows in each fine and coarse bin of each feature, [fine bins, coarse bins]."""
+        """Fraction of training rows in each fine and coarse bin [fine bins, coarse bins], for each feature."""
         found: list[FloatArray] = []
         for fine, coarse, place, wide in zip(
             self.fine_bins, self.coarse_bins, self.binned.fine, self.binned.coarse, strict=True
@@ -159,14 +159,14 @@ class Components:
         return found
 
     def pair(self, i: int, j: int) -> Effect:
-        """Return the effect of two features together, including the effects of each alone."""
+        """Return the joint effect of two features, including their single effects."""
         width = self._coarse.features[j].size
         bins = self._coarse.features[i].size * width
         weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
         return Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
 
     def on(self, rows: Rows) -> Components:
-        """Return the same components with `rows` as training rows; all estimates stay."""
+        """Return the same components with `rows` as training rows; all estimates stay the same."""
         other = copy(self)
         other.overlaps = self.overlaps
         other.binned = other._training = self.bin(rows)
@@ -220,7 +220,10 @@ class Components:
     def _cells(
         self, bag_of_row: IntArray, share: FloatArray, bags: int
     ) -> tuple[IntArray, IntArray | None, FloatArray]:
-        """Return the bag, the distinct row and the sum of `share` of each cell; None: each row is a cell."""
+        """Return the bag, the distinct row and the sum of `share` of each group of equal rows in a bag (a cell).
+
+        Without distinct rows (None), each row is a cell.
+        """
         if self._same is None:
             return bag_of_row, None, share
         rows = (bag_of_row, self._same.place)
@@ -257,9 +260,9 @@ class Components:
         return _pair(binned, first, second[0], effect.width) if second else np.asarray(binned.fine[first])
 
     def value(self, coefficients: Sequence[FloatArray], binned: Binned | None = None) -> FloatArray:
-        """Return the sum of all components [rows, outputs], given each one's coefficients [features, outputs].
+        """Return the sum of all components [rows, outputs], given the coefficients [features, outputs] of each.
 
-        `binned`: the rows; None: the training rows.
+        `binned` are the rows. None: the training rows.
         """
         tables = [effect.factor @ w for effect, w in zip(self.effects, coefficients, strict=False)]
         chunks = self._training_chunks() if binned is None else self._chunks(binned)
@@ -291,8 +294,8 @@ def _pair(binned: Binned, i: int, j: int, width: int) -> IntArray:
 def _root(feature: FeatureBins, lengthscale: float) -> FloatArray:
     """Return R [bins, rank], with R R' the covariance of a feature's bins before centring.
 
-    Numbers: exp(-(u - u')^2 / (2 lengthscale^2)) of quantiles u; missing values are independent. Categories:
-    independent of each other.
+    Numbers have the covariance exp(-(u - u')^2 / (2 lengthscale^2)) of quantiles u. Missing values and categories are
+    independent of all others.
     """
     if feature.positions is None:
         return np.eye(feature.size)

@@ -1,8 +1,8 @@
-"""Boosted trees fitted to the counts of bags, in two ways that share their posterior.
+"""Boosted trees fitted to the counts of bags, in two ways with the same posterior.
 
-Let z be the logits of rows, and q the posterior of their classes given predictions and bag counts (`BagCounts`). The
-gradient of the likelihood of the counts with respect to z is p - q. EM's surrogate of its second derivative is p (1 -
-p). `boost_counts` grows one tree for each such step; `boost_posteriors` refits trees to q a few times.
+Let z be logits of rows, p their probabilities, and q the posterior given p and the counts of bags (`BagCounts`). The
+gradient of the negative log likelihood with respect to z is p - q. EM replaces its second derivative by p (1 - p).
+`boost_counts` grows one tree for each such step; `boost_posteriors` refits all trees to q a few times.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def boost_counts(
 
 
 def _likelihood(counts: BagCounts, offset: FloatArray) -> Gradients:
-    """Return the gradients of the likelihood of some counts."""
+    """Return a function for the gradients of the negative log likelihood of some counts."""
 
     def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = expit(scores[:, 0] + offset)
@@ -79,10 +79,10 @@ def _likelihood(counts: BagCounts, offset: FloatArray) -> Gradients:
 def boost_posteriors(
     data: TreeRows, counts: BagCounts, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
 ) -> TreeLogits:
-    """Run EM with full refits from logits `start` [rows, classes] of the training rows.
+    """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
 
-    In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b), with b the shift of each bag that
-    makes its mean equal its proportions.
+    In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each bag makes the mean
+    of q equal the bag's proportions.
     """
     outputs = 1 if start.shape[1] == 2 else start.shape[1]
     counts, rows = data.cells(counts)

@@ -33,10 +33,9 @@ class BagCounts:
         self.weights: FloatArray | None = None
 
     def folded(self, same: Distinct) -> tuple[BagCounts, IntArray]:
-        """Return the counts of cells, and a row of each cell [cells].
+        """Return the counts of cells, and the first row of each cell [cells].
 
-        A cell stands for all rows of a bag that are the same row of `same`. Rows of small bags, whose posterior is
-        exact, stay cells of their own.
+        A cell stands for all equal rows of a bag. Each row of a small bag, whose posterior is exact, is its own cell.
         """
         key = self.bag_of_row * len(same.first) + same.place
         alone = np.flatnonzero(np.isin(self.bag_of_row, self._small))
@@ -69,8 +68,8 @@ class BagCounts:
     def posterior(self, proba: FloatArray) -> FloatArray:
         """Return the posterior [rows, classes] of each row's class, given `proba` [rows, classes] and its bag's counts.
 
-        The normal approximation: with V_i the covariance of a row's indicators, q_i = p_i + V_i (sum V)^-1 (n - sum p).
-        Noise of the counts adds its variance to sum V. With two classes, small bags are exact (Poisson-binomial).
+        With V_i the covariance of a row's indicators, it is approximately q_i = p_i + V_i (sum V)^-1 (n - sum p). Noise
+        in the counts adds its variance to sum V. For two classes, small bags are exact (Poisson-binomial).
         """
         classes = proba.shape[1]
         if classes == 2:
@@ -84,7 +83,7 @@ class BagCounts:
         sums = np.stack([self.sums(proba[:, c]) for c in range(classes)], axis=1)
         each = np.arange(classes)
         total[:, each, each] += sums + self.noise + 1e-9
-        # the indicators of a row sum to one: the last class follows from the others
+        # the indicators of a row add up to one, so the last class follows from the others
         solved = np.linalg.solve(total[:, :-1, :-1], (self.counts - sums)[:, :-1, None])[:, :, 0]
         pull = np.column_stack([solved, np.zeros(bags)])[of_row]
         q = (proba * (1 + pull - (proba * pull).sum(axis=1, keepdims=True))).clip(1e-12, 1)
@@ -114,8 +113,8 @@ class BagCounts:
     def shifts(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
         """Return b [bags, classes] for which the mean of softmax(logits + b) over each bag equals its proportions.
 
-        For two classes, Newton's method bounded by bisection; for more, columns and rows are scaled in turn (Sinkhorn).
-        Proportions of 0 and 1 are moved by half a row, and by at most a hundredth, since no finite shift reaches them.
+        Two classes: Newton's method with bisection. More: columns and rows are scaled in turn (Sinkhorn). Proportions
+        of 0 and 1 are moved by half a row, and at most by a hundredth, since no finite shift reaches them.
         """
         bags, classes = self.counts.shape
         half = np.minimum(0.5 / self.sizes, 0.01)[:, None]
@@ -151,11 +150,11 @@ class BagCounts:
         """Return random effects b [bags, classes] of bags on logits: the posterior mode given counts, b ~ N(0, tau^2).
 
         Given its rows' logits z, a bag's log P(n | b) is n b - sum_i log sum_c exp(z_ic + b_c) plus a constant. This is
-        an exponential family, whose gradient is n minus the sum of predictions. A large bag gets nearly the shift that
-        meets its proportions (`shifts`). A bag of a few rows, whose proportions are mostly chance, gets hardly any. tau
-        is the one of `_SPREADS` with the largest Laplace evidence. If features explain how bags differ, that is the
-        smallest, which is close to none. With noise of variance s^2, counts are normal with covariance V + s^2 I, V
-        that of independent rows.
+        an exponential family, whose gradient is n minus the sum of predictions. The effect of a large bag is nearly
+        the shift that matches its proportions (`shifts`). A small bag, whose proportions are mostly chance, has nearly
+        none. tau is the element of `_SPREADS` with the largest Laplace evidence. It is the smallest if features explain
+        how bags differ. With noise of variance s^2, counts are normal with covariance V + s^2 I, where V is the
+        covariance for independent rows.
         """
         best = -np.inf
         chosen: FloatArray = np.zeros(self.counts.shape)
@@ -169,10 +168,10 @@ class BagCounts:
     def effects_of_spread(
         self, logits: FloatArray, spread: float, start: FloatArray | None = None
     ) -> tuple[FloatArray, float]:
-        """Return `bag_effects` of a given tau, and its Laplace evidence.
+        """Return `bag_effects` for a given tau, and the Laplace evidence.
 
-        Without noise in the counts it omits a term that depends on the logits alone, so it compares only values of tau.
-        With noise it compares logits, too.
+        Without noise in the counts, the evidence omits a term that depends on the logits alone. It can then compare
+        values of tau, but not logits.
         """
         classes = self.counts.shape[1]
         effects: FloatArray = np.zeros(self.counts.shape) if start is None else start
@@ -201,7 +200,7 @@ class BagCounts:
         return float(values.sum() if self.weights is None else self.weights @ values)
 
     def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return gradient and information of counts: V (V + s^2 I)^-1 times `lacking` [bags, classes], and times V."""
+        """Return the gradient V (V + s^2 I)^-1 `lacking` [bags, classes], and the information V (V + s^2 I)^-1 V."""
         if not self.noise:
             return lacking, covariance
         weight = np.linalg.solve(covariance + self.noise * np.eye(covariance.shape[-1]), covariance)
@@ -227,9 +226,8 @@ _SPREADS = tuple(0.01 * 2.0**power for power in range(9))
 def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntArray) -> FloatArray:
     """Return P(y_i = 1 | sum of y = n) [bags, size] for independent y_i with `proba` [bags, size], n = `counts` [bags].
 
-    In a bag with fewer rows than the width, by `sizes` [bags], the others have probability 0. Sums are built from left
-    and right; time and memory grow with the square of the width. If a count is impossible (with certain rows), the
-    result is the count's share.
+    Padding, beyond the `sizes` [bags], must have probability 0. Sums are built from left and right; time and memory
+    grow with the square of the width. If rows are certain and the count is impossible, the result is n / size.
     """
     bags, size = proba.shape
     p = np.ascontiguousarray(proba.T)

@@ -2,12 +2,12 @@
 
 Three classes do the same algebra; `covariance` picks the one with the least work in each evaluation.
 
-- `Grams` keeps the matrix G_c G_c' of each component. This is best for up to a few hundred bags.
-- `BagSpace` builds C from the features, and keeps the matrices G_c G_c' of wide components alone. This is best for more
-  bags, if features are more still.
-- `Features` uses Woodbury's identity with F = D^-1/2 [sqrt(s_c) G_c, ...]. This is best for more bags than features. If
-  bags have only a few different sizes, the sums of G'G over bags of each size are kept, and the work does not grow with
-  the number of bags.
+- `Grams` stores the matrix G_c G_c' of each component. It is best for up to a few hundred bags.
+- `BagSpace` computes C from the features, and stores G_c G_c' only for wide components. It is best for more bags, if
+  there are even more features.
+- `Features` uses Woodbury's identity with F = D^-1/2 [sqrt(s_c) G_c, ...]. It is best for more bags than features. If
+  bags have only a few different sizes, it stores the sum of G'G over the bags of each size. The work then does not grow
+  with the number of bags.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from llpbench.core.bags import FloatArray, IntArray
 _MOST_GRAMS = 1.5e8
 """largest size of all Gram matrices together"""
 _MOST_SUMS = 5e7
-"""the same for the sums of G'G"""
+"""largest size of all sums of G'G together"""
 _REPEATED = 20
-"""mean number of bags of a kind from which sums save work, since they are read in each evaluation"""
+"""smallest mean number of bags of a kind for which sums save work, since each evaluation reads them"""
 _READING = 60
 """products that take as long as reading two numbers of Gram matrices from memory"""
 _WIDE = 24
-"""features of a component whose Gram matrix is faster to read than to compute again"""
+"""number of features above which a component's Gram matrix is faster to read than to compute again"""
 _TRACED = 512
 """columns of traces that are multiplied at once"""
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Solutions with C; M = C^-1 - alpha alpha' / classes is the derivative of C's part of the evidence."""
+    """Solutions with C. M = C^-1 - alpha alpha' / classes is the derivative of the evidence's terms in C."""
 
     alpha: FloatArray
     """[bags, classes] C^-1 R"""
@@ -80,7 +80,7 @@ def _few_kinds(kinds: IntArray, width: int) -> bool:
 
 
 class Grams:
-    """The algebra in matrices of bags, with the Gram matrix of each component."""
+    """The algebra in matrices [bags, bags], with the Gram matrix of each component."""
 
     def __init__(self, means: Sequence[FloatArray]) -> None:
         self.bags = len(means[0])
@@ -138,7 +138,7 @@ class _Joined:
 
 
 class BagSpace(_Joined):
-    """The algebra in matrices of bags, which are built from the features and the Gram matrices of wide components."""
+    """The algebra in matrices [bags, bags], computed from features and the Gram matrices of wide components."""
 
     def __init__(self, means: Sequence[FloatArray]) -> None:
         super().__init__(means)
@@ -151,13 +151,13 @@ class BagSpace(_Joined):
         """features of the other components"""
         row, column = np.tril_indices(bags)
         self.lower = row + bags * column
-        """places of the lower triangle in a matrix that is stored column by column"""
+        """indices of the lower triangle in a matrix that is stored column by column"""
         self.grams = np.stack(
             [(part @ part.T).ravel()[self.lower] for part in (self.parts[c] for c in self.wide.tolist())] or [[]]
         )
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return sqrt(s_c) G_c of the narrow components and the Cholesky factor of C; None unless it is definite."""
+        """Return sqrt(s_c) G_c of the narrow components and the Cholesky factor of C; None if C has none."""
         scaled = self.means[:, self.narrow] * self.roots(scales)[self.narrow]
         covariance = scaled @ scaled.T
         if len(self.wide):
@@ -193,21 +193,21 @@ class BagSpace(_Joined):
 
 
 class Features(_Joined):
-    """The algebra in matrices of features."""
+    """The algebra in matrices [features, features]."""
 
     def __init__(self, means: Sequence[FloatArray], kinds: IntArray) -> None:
         super().__init__(means)
         self.kinds = kinds
         self.counts = np.bincount(kinds)
         self.first = np.unique(kinds, return_index=True)[1]
-        """a bag of each kind"""
+        """[kinds] one bag of each kind"""
         self.sums: FloatArray | None = None
         """[kinds, features, features] G'G of the bags of each kind"""
         if _few_kinds(kinds, self.means.shape[1]):
             self.sums = np.stack([part.T @ part for part in (self.means[kinds == k] for k in range(len(self.counts)))])
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> FloatArray | None:
-        """Return the Cholesky factor of I + F'F; None if there is none."""
+        """Return the Cholesky factor of I + F'F; None if it has none."""
         roots = self.roots(scales)
         if self.sums is None:
             scaled = self._whitened(roots, diagonal)
@@ -296,7 +296,7 @@ def _batches(many: Iterable[FloatArray]) -> Iterator[list[FloatArray]]:
 
 
 def _ends(matrices: list[FloatArray]) -> IntArray:
-    """Return the columns at which the second matrix and later ones begin, side by side."""
+    """Return the columns at which all but the first matrix begin if the matrices stand side by side."""
     return np.cumsum([each.shape[1] for each in matrices])[:-1]
 
 

@@ -1,4 +1,4 @@
-"""Shared parts of the direct methods: rows as matrices, and regressions as probabilities."""
+"""Shared parts of the direct methods: matrices of rows, and regressions that predict probabilities."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 class OneHot:
     """Numbers, one-hot categories and missing-value indicators, each divided by its standard deviation in training.
 
-    The matrix is sparse, to allow columns with ten thousand categories, and so not centred. Every model here has an
-    intercept, which makes up for that.
+    The matrix is sparse, because a column may have ten thousand categories, and therefore not centred. Every model here
+    has an intercept instead.
     """
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
@@ -54,9 +54,9 @@ def soft_labels(train: BaggedRows) -> FloatArray:
 
 
 def as_proba(scores: FloatArray, edge: float = 0.05) -> FloatArray:
-    """Turn regression outputs [rows, classes] into probabilities that keep their order.
+    """Convert regression outputs [rows, classes] into probabilities of the same order.
 
-    Clipping to [0, 1] would create ties. Instead, scores within `edge` of 0 or 1 and beyond approach them
+    Clipping to [0, 1] would create ties. Instead, scores below `edge` or above 1 - `edge` approach 0 or 1
     exponentially.
     """
     near_zero = np.minimum(scores, edge)
@@ -92,7 +92,7 @@ class LogisticShares:
     intercept: FloatArray
     """[outputs]"""
     present: IntArray
-    """classes with any share"""
+    """classes with a proportion above 0"""
     classes: int
 
     def __call__(self, features: sparse.csr_array) -> FloatArray:
@@ -124,7 +124,7 @@ class LinearPredictor:
 def linear_fit(
     model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
 ) -> RidgeShares | LogisticShares:
-    """Fit ridge or logistic regression of class proportions; return a map from features to [rows, classes]."""
+    """Fit ridge or logistic regression of class proportions; return a function from features to [rows, classes]."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     classes = targets.shape[1]

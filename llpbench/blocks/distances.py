@@ -1,4 +1,4 @@
-"""Rows as points whose Euclidean distance treats numbers and categories alike."""
+"""Rows as points with a Euclidean distance that treats numbers and categories alike."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""The evidence and posterior of a Gaussian process with observed bag means only.
+"""The evidence and posterior of a Gaussian process that is observed only through bag means.
 
 Targets R [bags, classes] are bag proportions minus the prior. Each class is divided by its standard deviation sqrt(pi
 (1 - pi)), so that one covariance serves all classes:
 
     C = sum_c s_c G_c G_c' + diag(sigma^2 / m_k + noise_k) + omega^2 I
 
-Here G_c are the bag means of component c's features, m_k is the bag's size, `noise_k` the known variance of noise added
-to published counts, and omega a random effect of bags, which is separable from sigma only if bags differ in size. Each
-class is a separate process. Since their targets sum to zero, C classes count as C - 1 (two as one).
+Here G_c are the bag means of component c's features, m_k is the bag's size, and `noise_k` is the known variance of
+noise added to published counts. omega is a random effect of bags; it can be separated from sigma only if bags differ in
+size. Each class is a separate process. Targets sum to zero over classes, so K classes count as K - 1 (two as one).
 
-Hyperparameters t: the numbers that determine the logarithms of the scales s (linearly, by `exponents`), then log
-sigma^2, then log omega^2 if present; each has a normal prior. Aggregated Gaussian processes: Law et al. 2018, equation
-2; gradients of the evidence: Rasmussen & Williams 2006, equation 5.9. The algebra is in `covariance`.
+Hyperparameters t are the numbers that determine the log scales log s (linearly, by `exponents`), then log sigma^2, then
+log omega^2 if present. Each has a normal prior. `covariance` does the algebra. Aggregated Gaussian processes: Law et
+al. 2018, equation 2; gradients of the evidence: Rasmussen & Williams 2006, equation 5.9.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Evidence:
         """
         Parameters
         ----------
-        means : [bags, features] of each component
+        means : [bags, features] bag means of each component's features
         exponents : [components, hyperparameters of scale], log s = exponents @ t
-        prior : of these, of log sigma^2 and, with bag effects, of log omega^2
+        prior : prior of t, of log sigma^2 and, with bag effects, of log omega^2
         targets : [bags, classes]
-        sizes : [bags] rows in each
+        sizes : [bags] number of rows
         noise : [bags] known variance of the targets
         """
         self.exponents, self.prior, self.targets = exponents, prior, targets
@@ -88,17 +88,17 @@ class Evidence:
         return np.asarray(np.exp(self.exponents @ t[: self.scale_names]))
 
     def diagonal(self, t: FloatArray) -> FloatArray:
-        """Return the part of C's diagonal that is added to the components, [bags]."""
+        """Return D [bags], the diagonal matrix in C."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
         return np.asarray(np.exp(t[self.scale_names]) * self.unit + self.noise + effects)
 
     def variances(self, t: FloatArray, sizes: IntArray, noise: FloatArray) -> FloatArray:
-        """Return the same diagonal for other bags."""
+        """Return D for other bags."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
         return np.asarray(np.exp(t[self.scale_names]) / sizes + noise + _JITTER + effects)
 
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
-        """Return value and gradient; infinite if C is infinite or not positive definite in floating point."""
+        """Return value and gradient. The value is infinite if C is, or if C is not positive definite numerically."""
         classes = self.targets.shape[1]
         share = (classes - 1) / classes
         with np.errstate(over="ignore"):  # a search may take too long a step

@@ -1,8 +1,7 @@
 """The networks of `llp-gan`: generator and discriminator for tables, after cWGAN (Engelmann & Lessmann 2021).
 
-Both represent a row as one vector: numbers, then one-hot columns. Those of real rows are one-hot; those of fake rows
-are soft, so that gradients pass. Neighbouring categorical columns of equal width form a block, and so do the flags of
-missing numbers.
+Both represent a row as one vector: numbers, then one-hot columns. In fake rows the one-hot columns are soft, so that
+gradients pass. Neighbouring categorical columns of equal width form a block. So do the flags of missing numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Columns:
         self.numeric = schema.numeric
         widths = [*schema.cardinalities, *[2] * schema.numeric]
         self.blocks = [(len(list(same)), width) for width, same in groupby(widths)]
-        """(columns, width of each) of neighbouring columns of equal width"""
+        """(number of columns, width of a column) of each block"""
         self.one_hot = sum(widths)
 
     def vectors(self, rows: Rows) -> Tensor:
@@ -56,15 +55,15 @@ class Columns:
         return vectors[..., : self.numeric], vectors[..., self.numeric :]
 
     def by_block(self, one_hot: Tensor) -> list[Tensor]:
-        """Return one-hot columns [..., one-hot] as one [..., columns, width] for each block."""
+        """Return one-hot columns [..., one-hot] as one tensor [..., columns, width] for each block."""
         parts = torch.split(one_hot, [columns * width for columns, width in self.blocks], dim=-1)
         return [torch.unflatten(part, -1, block) for part, block in zip(parts, self.blocks, strict=True)]
 
 
 class Ranks(nn.Module):
-    """Numbers as their rank among the training rows, in [-1, 1].
+    """Numbers as their ranks among the training rows, in [-1, 1].
 
-    With outliers, a column's z-scores are closer together than the discriminator's noise.
+    In a column with outliers, z-scores of most rows would differ by less than the discriminator's noise.
     """
 
     def __init__(self, columns: int) -> None:
@@ -88,7 +87,7 @@ class Ranks(nn.Module):
 
 
 class ColumnEmbeddings(nn.Module):
-    """A linear map without bias for each one-hot column, to a third of its width, at most 20."""
+    """A linear map without bias for each one-hot column, to a third of its width, but at most to 20."""
 
     def __init__(self, columns: Columns) -> None:
         super().__init__()
@@ -123,11 +122,11 @@ class Judgement(NamedTuple):
     """The discriminator's output for rows."""
 
     features: Tensor
-    """[..., dim] last hidden layer and cross layers: the row vector, whose mean the generator matches"""
+    """[..., dim] last hidden layer and cross layers: the row vector; the generator matches its mean"""
     logits: Tensor
     """[..., classes] float32"""
     score: Tensor
-    """[...] float32, larger for rows that look real"""
+    """[...] float32, larger for rows that seem real"""
 
 
 class Discriminator(nn.Module):

@@ -25,8 +25,8 @@ _BINS = 10
 class LinearColumns:
     """Rows as a sparse matrix: numbers, missing-value indicators and one-hot categories of unit variance, then bins.
 
-    Bins are 0 and 1. With a variance below 0.1 they bend the effect of a score but do not replace it. Columns are not
-    centred, which would make them dense; models here have an intercept without penalty.
+    Bins are columns of 0 and 1. Their variance is below 0.1, so they bend the effect of a score but do not replace it.
+    Columns are not centred, because they would become dense. Models here have an intercept without penalty instead.
     """
 
     def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
@@ -47,7 +47,7 @@ class LinearColumns:
 
 
 def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
-    """Yield one-hot bins of each number, except the bin of missing values, which has its indicator."""
+    """Yield the one-hot bins of each number, without the bin of missing values, which have an indicator."""
     for codes, feature in zip(bins(rows), bins.features, strict=True):
         if feature.positions is not None:
             ones, starts = np.ones(len(codes)), np.arange(len(codes) + 1)
@@ -102,7 +102,7 @@ def bag_sums(train: BaggedRows) -> sparse.csr_array:
 def minimise(
     objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
 ) -> tuple[float, LogitWeights]:
-    """Minimise by L-BFGS from `start`; return the least value and its weights. `objective` gives value and gradient."""
+    """Minimise by L-BFGS; return the smallest value and its weights. `objective` returns a value and its gradient."""
     shape = start.coefficients.shape
 
     def unpack(flat: FloatArray) -> LogitWeights:

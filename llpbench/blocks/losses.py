@@ -20,11 +20,11 @@ def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
 
 
 def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Return the mean over known bags of KL(p || mean prediction of the bag), each weighted equally; 0 if they agree.
+    """Return KL(p || mean prediction of the bag), averaged over bags with known counts with equal weights.
 
-    DLLP, Ardehaly & Culotta 2017. It uses the log of the mean, not the mean of the logs: published code that confuses
-    the two makes every row match its bag's proportions. On bags of one row it is cross-entropy (minus the target's
-    entropy).
+    DLLP, Ardehaly & Culotta 2017. It uses the log of the mean, not the mean of the logs. Some published code confuses
+    the two, so every row must match its bag's proportions. In bags of one row it is cross-entropy minus the entropy of
+    the target.
     """
     target = bags.proportions
     divergence: Tensor = (torch.xlogy(target, target) - target * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
@@ -32,9 +32,9 @@ def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
 
 
 def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Return the mean over known bags of mean_i KL(p || prediction of row i), with bag proportions as labels of rows.
+    """Return mean_i KL(p || prediction of row i), averaged over bags with known counts.
 
-    The mean of the logs, where `proportion_loss` uses the log of the mean: bag soft labels, in steps of whole bags.
+    It is the mean of the logs; `proportion_loss` is the log of the mean. Proportions are soft labels of rows.
     """
     target = bags.proportions.unsqueeze(-2)
     each = (torch.xlogy(target, target) - target * log_proba).sum(dim=-1).masked_fill(~bags.mask, 0.0)
@@ -42,12 +42,12 @@ def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
 
 
 def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
-    """Return the mean over known bags of -log P(counts), for rows independent given their predictions.
+    """Return -log P(counts), averaged over bags with known counts. Rows are independent given their predictions.
 
-    Its gradient with respect to a row's logits is its prediction minus its posterior given the count (Zhang et al.
-    2020; count loss: Shukla et al. 2023). It is exact (Poisson-binomial) if no bag of the step has more than `exact`
-    rows. Otherwise it is a normal approximation, with 1/12 added to the variance for rounding to whole counts. For more
-    than two classes it sums over classes each against the rest, a composite likelihood.
+    The gradient with respect to a row's logits is its prediction minus its posterior given the count (Zhang et al.
+    2020; count loss: Shukla et al. 2023). The loss is exact (Poisson-binomial) if no bag of the step has more than
+    `exact` rows. Otherwise it is a normal approximation, with 1/12 added to the variance for rounding to whole counts.
+    For more than two classes it is a sum over classes, each against the rest (a composite likelihood).
     """
     likelihood = _poisson_binomial if log_proba.shape[-2] <= exact else _normal
     chosen = [1] if log_proba.shape[-1] == 2 else list(range(log_proba.shape[-1]))
@@ -62,11 +62,11 @@ def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
 def _poisson_binomial(log_proba: Tensor, label: int, mask: Tensor, count: Tensor) -> Tensor:
     """Return log P(`count` rows of each bag are of class `label`) [bags]; `count` [bags] is nearly whole.
 
-    Computed in logarithms, to keep loss and gradient of confident wrong predictions: from a logit of 17 on, 1 - p is 0
-    in float32.
+    It is computed in logarithms. Otherwise confident wrong predictions would have no loss or gradient: from a logit of
+    17 on, 1 - p is 0 in float32.
     """
     others = [c for c in range(log_proba.shape[-1]) if c != label]
-    # padding certainly belongs to another class; finite, since logaddexp of two infinities has no gradient
+    # padding belongs to another class; the value is finite, since logaddexp of two infinities has no gradient
     yes = log_proba[..., label].masked_fill(~mask, _NEVER)
     no = log_proba[..., others].logsumexp(dim=-1).masked_fill(~mask, 0.0)
     known = torch.full_like(yes[..., :1], _NEVER).expand(*yes.shape[:-1], yes.shape[-1])
@@ -89,9 +89,9 @@ def _normal(log_proba: Tensor, label: int, mask: Tensor, count: Tensor) -> Tenso
 
 
 def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) -> Tensor:
-    """Return cross-entropy of each row's match among the other view's rows, averaged over both directions.
+    """Return the cross-entropy of finding each row among the rows of the other view, averaged over both directions.
 
-    `a`, `b` [rows, dim] of unit length, `mask` [rows]. SAINT, Somepalli et al. 2021, with a mean over rows.
+    `a`, `b` [rows, dim] are of unit length; `mask` [rows]. SAINT, Somepalli et al. 2021, with a mean over rows.
     """
     similarity = _among((a / temperature) @ b.T, mask, mask)
     forward, backward = (similarity.log_softmax(dim=dim).diagonal() for dim in (1, 0))
@@ -101,18 +101,18 @@ def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) ->
 def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
     """Return mean_i -log softmax_j(similarity_ij)_i: each row is its own positive, all others are negatives.
 
-    `similarity` [..., rows, rows], `mask` [..., rows]. SelfCLR-LLP, Nandy et al. 2022. It spreads the rows, whatever
-    their class.
+    `similarity` [..., rows, rows], `mask` [..., rows]. SelfCLR-LLP, Nandy et al. 2022. It moves rows apart, even rows
+    of one class.
     """
     chosen = _among(similarity, mask, mask).log_softmax(dim=-1).diagonal(dim1=-2, dim2=-1)
     return masked_mean(-chosen, mask)
 
 
 def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns: Tensor, both: bool = True) -> Tensor:
-    """Return supervised InfoNCE of pseudo-positive pairs: each row must find its partner among the other bag's rows.
+    """Return the supervised InfoNCE of pseudo-positive pairs: each row must find its partner in the other bag.
 
-    `similarity` [n, m] (already divided by the temperature); `rows` [n] and `columns` [m] bool mark real rows. Mean
-    over positive pairs, 0 without any; of both directions, or only the first (TabLLP-BDC, L_Diff).
+    `similarity` [n, m] is already divided by the temperature; `rows` [n] and `columns` [m] bool mark real rows. The
+    loss is a mean over positive pairs (0 without any) and over both directions, or only the first (TabLLP-BDC, L_Diff).
     """
     partner = pairs.partner.clamp(min=0)[:, None]
     similarity = _among(similarity, rows, columns)
@@ -125,7 +125,7 @@ def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns:
 def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
     """Return a loss that attracts positive pairs and repels other assigned pairs (torch's CosineEmbeddingLoss).
 
-    `cosine` [n, m]; mean over all assigned pairs of 1 - cos, or max(0, cos - margin).
+    With `cosine` [n, m], it is the mean over all assigned pairs of 1 - cos or max(0, cos - margin).
     """
     paired = cosine.gather(1, pairs.partner.clamp(min=0)[:, None]).squeeze(1)
     each = torch.where(pairs.positive, 1 - paired, (paired - margin).relu())
@@ -135,13 +135,14 @@ def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
 def bag_contrast(cosine: Tensor, similarity: Tensor, margin: float) -> Tensor:
     """Return a loss that attracts bags with similar proportions and repels others (TabLLP-BDC, L_Bag).
 
-    (1 - M) max(0, cos - margin) + M (1 - cos); `cosine` of two bag vectors, `similarity` M of their proportions.
+    It is (1 - M) max(0, cos - margin) + M (1 - cos), with the `cosine` of two bag vectors and the `similarity` M of
+    their proportions.
     """
     return (1 - similarity) * (cosine - margin).relu() + similarity * (1 - cosine)
 
 
 def ramp_up(progress: Tensor, length: Tensor | float) -> Tensor:
-    """Return exp(-5 (1 - t/T)^2), 1 from T on: the ramp of Laine & Aila 2017, as in LLP-VAT and TabLLP-BDC."""
+    """Return exp(-5 (1 - t/T)^2), and 1 from T on: the ramp of Laine & Aila 2017, as in LLP-VAT and TabLLP-BDC."""
     return torch.exp(-5.0 * (1.0 - (progress / length).clamp(max=1.0)).square())
 
 

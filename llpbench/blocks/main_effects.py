@@ -1,16 +1,15 @@
 """Main effects of features in an additive process, with their posterior variance.
 
 All components are linear in normal weights w, so a main effect is A w. A [bins, features of all components] is the
-components' phi averaged over all other features of a row, minus their mean. Features of a row are assumed independent,
-each with its marginal in training. Then averages are exact and cheap for every component:
+components' phi, averaged over all other features of a row, minus its mean. Features of a row are assumed independent,
+with their distributions in training. Averages are then exact and cheap for every component:
 
 - the effect of the feature itself is unchanged;
 - a pair is averaged over the bins of its other feature;
 - the linear component is a sum of terms of single features;
 - for waves, E cos(z . omega + b) = Re(e^(ib) prod_k E e^(i z_k . omega_k)), a product over features.
 
-So every pair keeps margins of zero, and predictions do not change. Functional analysis of variance: Hooker 2007;
-purification of pairs: Lengerich et al. 2020.
+Functional analysis of variance: Hooker 2007; purification of pairs: Lengerich et al. 2020.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ class Precision:
     """[components] prior variance of each component's weights"""
     inner: FloatArray
     """[others + features, others + features] precision of the weights divided by the roots of the scales; the first
-    `others` belong to no component"""
+    `others` weights belong to no component"""
 
     def variance(self) -> Variance:
-        """Return posterior variances [values] as a function of [values, features], phi times the root of the scales."""
+        """Return a function from [values, features] (phi times the root of the scales) to posterior variances."""
         factor = np.tril(cho_factor(self.inner, lower=True)[0])
         return lambda design: (solve_triangular(factor, _others(design, len(factor)).T, lower=True) ** 2).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Observations by bags, means of G w plus noise, that determine the posterior of the weights."""
+    """Observations of bags (G w plus noise) that determine the posterior of the weights."""
 
     scales: FloatArray
     """[components] prior variance of each component's weights"""
@@ -57,7 +56,7 @@ class Observed:
     """[bags] variance of the noise"""
 
     def variance(self) -> Variance:
-        """Return the same function as `Precision.variance`; the algebra is in bags or features, whichever are fewer."""
+        """Return the same function as `Precision.variance`, computed over bags or features, whichever are fewer."""
         white = self.columns / np.sqrt(self.noise)[:, None]
         bags, width = white.shape
         inner = white @ white.T if bags <= width else white.T @ white
@@ -67,7 +66,7 @@ class Observed:
         factor = np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
 
         def variance(design: FloatArray) -> FloatArray:
-            of_feature = np.flatnonzero(design.any(axis=0))  # a feature's effect has a part in few components
+            of_feature = np.flatnonzero(design.any(axis=0))  # a feature is part of few components
             crossed = white[:, width - design.shape[1] + of_feature] @ design[:, of_feature].T
             half = solve_triangular(factor, crossed, lower=True)
             return np.asarray(np.maximum((design**2).sum(axis=1) - (half**2).sum(axis=0), 0.0))
@@ -76,15 +75,15 @@ class Observed:
 
 
 def _others(design: FloatArray, width: int) -> FloatArray:
-    """Pad with zeros in front, for the weights of no component."""
+    """Return `design` with leading zeros for the weights that belong to no component."""
     return np.hstack([np.zeros((len(design), width - design.shape[1])), design])
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Regions in which a feature's fine and coarse bins are constant, without those that have no training row.
+    """Cells: intervals in which a feature's fine and coarse bins are constant, only those with training rows.
 
-    For a number, the cell to the left of a dropped one extends over it.
+    For a number, the cell to the left of a dropped cell extends over it.
     """
 
     edges: FloatArray | None
@@ -94,7 +93,7 @@ class _Cells:
     coarse: IntArray
     """[cells]"""
     weights: FloatArray
-    """[cells] share of the training rows"""
+    """[cells] fraction of the training rows"""
 
 
 def main_effects(
@@ -104,11 +103,11 @@ def main_effects(
 
     Parameters
     ----------
-    components : of the process
+    components : components of the process
     coefficients : [features of all components] posterior mean of w
     observed : observations or precision for the posterior variance
     scale : scale of the effects
-    factor : one unit of the process on that scale
+    factor : size of one unit of the process on that scale
     """
     variance = observed.variance()
     waves = [_expected_waves(components, joint) for joint in components.joint]

@@ -1,8 +1,8 @@
-"""Normal equations in one pass over a few bags at a time, for processes with too many rows for repeated passes.
+"""Normal equations from one pass over groups of bags, for processes with too many rows for repeated passes.
 
 Let u be the weights of all components divided by the roots of their scales. Bag k observes y_k = x_k . u plus noise of
 variance d_k, with x_k its mean features times these roots. The posterior mean of u is (I + X'D^-1 X)^-1 X'D^-1 y. Only
-these sums are kept. So memory does not grow with the number of bags, and a step reads each row once.
+these sums are stored, so memory does not grow with the number of bags. A step reads each row once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BagGroup:
     """The features of all rows of some bags."""
 
     def __init__(self, components: Components, rows: IntArray, bags: slice, sizes: IntArray) -> None:
-        """`rows` are indices of training rows, ordered by their `bags`, which have these `sizes`."""
+        """`rows` are indices of training rows, ordered by bag; `sizes` are the sizes of `bags`."""
         binned = components.binned.rows(rows)
         self.bags, self.sizes = bags, sizes
         self.bag_of_row = np.repeat(np.arange(len(sizes)), sizes)
@@ -40,7 +40,7 @@ class BagGroup:
         self._joint = components.joint_values(binned)
 
     def values(self, coefficients: list[FloatArray]) -> FloatArray:
-        """Return the sum of all components [rows], given each one's coefficients [features]."""
+        """Return the sum of all components [rows], given the coefficients [features] of each."""
         value = np.zeros(len(self.bag_of_row))
         for (effect, codes), w in zip(self._effects, coefficients, strict=False):
             value += (effect.factor @ w)[codes]
@@ -69,7 +69,7 @@ class BagGroups:
     """All bags in groups, processed in as many threads as torch uses."""
 
     def __init__(self, components: Components, train: BaggedRows) -> None:
-        """`components` must be of the rows of `train`."""
+        """The training rows of `components` must be the rows of `train`."""
         self._components, self._sizes = components, train.sizes
         self._order = np.argsort(train.bag_of_row, kind="stable")
         self._starts = np.append(0, np.cumsum(train.sizes))
@@ -79,7 +79,7 @@ class BagGroups:
         threads = torch.get_num_threads()
         with ThreadPoolExecutor(threads) as pool:
             waiting = []
-            for bags in self._slices():  # limited look-ahead, since each group's features are megabytes
+            for bags in self._slices():  # few groups are ahead, since the features of a group need megabytes
                 waiting.append(pool.submit(lambda part: look(self._group(part)), bags))
                 if len(waiting) > 2 * threads:
                     yield waiting.pop(0).result()
@@ -101,7 +101,7 @@ class BagGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Observations by a group of bags that determine the weights."""
+    """The observations of a group of bags that determine the weights."""
 
     columns: FloatArray
     """[bags, weights] x"""
@@ -117,7 +117,7 @@ class NormalEquations:
     def __init__(self) -> None:
         self._waiting: list[tuple[FloatArray, FloatArray]] = []
         self._inner: FloatArray | None = None
-        """its lower triangle, stored column by column"""
+        """lower triangle of X'D^-1 X, stored column by column"""
         self._right: FloatArray | None = None
 
     def add(self, seen: Seen) -> None:

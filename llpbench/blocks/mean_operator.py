@@ -1,7 +1,7 @@
-"""Mean maps: class means of columns from bag means, and the logistic regression that they determine.
+"""Mean maps: class means of columns, computed from bag means, and the logistic regression that they determine.
 
-For an exponential family, labels enter the likelihood only through sum_i y_ic x_i = N pi_c M_c, with M_c the mean of
-class c. Bag means are mixtures of class means (Quadrianto et al. 2009; Patrini et al. 2014).
+In an exponential family, the likelihood depends on labels only through sum_i y_ic x_i = N pi_c M_c, with M_c the mean
+of class c. Bag means are mixtures of class means (Quadrianto et al. 2009; Patrini et al. 2014).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from llpbench.blocks.linear import LogitWeights, minimise, outputs, probabilitie
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _DENSE = 4_000
-"""most unknowns for which class means of bags are solved as one dense system over the graph of all bags"""
+"""largest number of unknowns for which the class means of bags are the solution of one dense system"""
 _NEAREST = 10
-"""neighbours of each bag in the graph for larger systems"""
+"""number of neighbours of each bag in larger systems"""
 _RIDGE = 1e-8
-"""pulls directions that proportions leave undetermined towards the mean of all rows"""
+"""ridge that pulls directions that proportions leave undetermined towards the mean of all rows"""
 
 
 @dataclass(frozen=True, eq=False)
 class MeanOperator:
-    """The statistics of labels that a logistic regression needs."""
+    """Statistics of the labels that are sufficient for logistic regression."""
 
     means: FloatArray
     """[classes, columns] mean over all rows of y_ic x_i"""
@@ -40,10 +40,9 @@ def prior_of(train: BaggedRows) -> FloatArray:
 
 
 def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, shrinkage: float) -> FloatArray:
-    """Return class means [classes, columns]: least squares of bag means [bags, columns] on proportions.
+    """Return class means [classes, columns], by least squares of bag means [bags, columns] on proportions.
 
-    Bags are weighted by size. `shrinkage` pulls class means towards the mean of all rows, their value
-    if bags do not differ.
+    Bags are weighted by size. `shrinkage` pulls class means towards the mean of all rows.
     """
     weighted = proportions * sizes[:, None]
     total = weighted.sum(axis=0)
@@ -58,9 +57,9 @@ class SmoothMeans:
     """Class means of each bag, smooth over a graph of bags (the Laplacian mean map).
 
     They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), with L the Laplacian
-    of the similarities exp(-|M_k - M_l| / median distance). Where proportions do not determine them, they are the mean
-    of all rows. With more than `_DENSE` unknowns only the nearest bags are similar, and conjugate gradients solve the
-    system.
+    of the similarities exp(-|M_k - M_l| / median distance). Directions that proportions leave undetermined have the
+    value of the mean of all rows. With more than `_DENSE` unknowns only the nearest bags are similar, and conjugate
+    gradients solve the system.
     """
 
     def __init__(self, proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, gamma: float) -> None:
@@ -76,7 +75,7 @@ class SmoothMeans:
         self.system = sparse.csr_array(fit + gamma * smooth + ridge)
 
     def combined(self, parts: FloatArray) -> FloatArray:
-        """Return sum_kc a_kc B_kc [combinations, columns] of `parts` a [combinations, bags, classes]."""
+        """Return sum_kc a_kc B_kc [combinations, columns], with a given by `parts` [combinations, bags, classes]."""
         bags, classes = self.proportions.shape
         right = parts.transpose(0, 2, 1).reshape(len(parts), -1).T
         if bags * classes <= _DENSE:
@@ -97,7 +96,7 @@ class SmoothMeans:
 
 
 def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
-    """Return the Laplacian [bags, bags] of similarities without a diagonal."""
+    """Return the Laplacian [bags, bags] of the similarities, which have no diagonal."""
     from sklearn.metrics import pairwise_distances
     from sklearn.neighbors import kneighbors_graph
 
@@ -117,14 +116,14 @@ def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
 
 
 def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> MeanOperator:
-    """Return the operator from one mean per class (mean map); `columns` are of the rows of `train`."""
+    """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
     prior, sizes = prior_of(train), train.sizes.astype(np.float64)
     means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
     return MeanOperator(means * prior[:, None], prior)
 
 
 def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> MeanOperator:
-    """Return the operator from class means of each bag, smooth over bags (Laplacian mean map)."""
+    """Return the operator of the Laplacian mean map, with class means of each bag that are smooth over bags."""
     sizes, means = train.sizes.astype(np.float64), sparse.csr_array(bag_average(train) @ columns)
     return MeanOperator(SmoothMeans(train.proportions, sizes, means, gamma).operator(sizes), prior_of(train))
 

@@ -1,7 +1,7 @@
 """Hamiltonian Monte Carlo for posteriors of a handful of numbers (Duane et al. 1987; Neal 2011).
 
-Written here because maintained samplers bring a compiler or framework (Stan, PyMC, BlackJAX), or use no gradients
-(emcee), which takes thousands of evaluations instead of a hundred trajectories.
+It is implemented here because maintained samplers need a compiler or a framework (Stan, PyMC, BlackJAX), or do not use
+gradients (emcee) and take thousands of evaluations instead of a hundred trajectories.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def hmc(
     size: float = 0.25,
     acceptance: float = 0.75,
 ) -> FloatArray:
-    """Return draws [draws, numbers] from exp(-minus_log); `minus_log` gives value and gradient.
+    """Return draws [draws, numbers] from exp(-minus_log); `minus_log` returns value and gradient.
 
     The scale of every number should be about one. During burn-in the leapfrog step adapts to the target `acceptance`.
-    It varies randomly between trajectories, so that none is periodic.
+    It varies randomly between trajectories, which prevents periodic ones.
     """
     place = start
     value, slope = minus_log(place)

@@ -1,7 +1,7 @@
-"""Pseudo-pairs: the assignment of one bag's rows to another's (TabLLP-BDC's pair generator).
+"""Pseudo-pairs: an assignment of the rows of one bag to the rows of another (TabLLP-BDC's pair generator).
 
-Assignment problems cannot be mapped by `vmap`, so they are one custom operator. A method calls `assign_rows` like any
-function. For a population all problems are solved in parallel threads (scipy's solver releases the GIL).
+`vmap` cannot map assignment problems, so they are one custom operator. A method calls `assign_rows` like any function.
+For a population, parallel threads solve all problems (scipy's solver releases the GIL).
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.method import Pairs
 
 _LARGE = 128
-"""fewest rows and columns for which prices save time"""
+"""smallest number of rows and columns for which prices save time"""
 _ENTROPY, _ROUNDS = 0.1, 50
-"""transport problem whose prices start an assignment: its regularisation in standard deviations of the similarities,
-and rounds of scaling. For bags of 1,024 rows after training, solving takes a quarter of the time. Less regularisation
-is more exact, until more rounds take longer than they save"""
+"""regularisation (in standard deviations of the similarities) and rounds of scaling of the transport problem whose
+prices start an assignment. With trained networks and bags of 1,024 rows, it is then solved in a quarter of the time"""
 _LEAST_KERNEL = 40.0
 """lower limit of kernel exponents, negated: products of two such factors still fit into float32"""
 
 
 def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tensor, generator: str) -> Pairs:
-    """Assign the rows of two bags to one another; as many of the most similar pairs are positive as must exist.
+    """Assign the rows of two bags to each other, and mark the most similar pairs as positive.
 
-    `similarity` [n, m]; `rows` [n], `columns` [m] bool mark real rows; `counts` [2, classes] of the two bags. For any
-    labels, sum_c min(n_1c, n_2c) pairs of equal class exist (TabLLP-BDC, pseudo-pairs generator). Noisy counts are
-    rounded down; suppressed counts give no pairs. `generator`: `linear` (the largest total similarity) or `greedy` (the
-    most similar pair first, and so on).
+    `similarity` [n, m]; `rows` [n], `columns` [m] bool mark real rows; `counts` [2, classes] of the two bags. There are
+    sum_c min(n_1c, n_2c) positive pairs: as many pairs of equal class are possible, whatever the labels (TabLLP-BDC).
+    Noisy counts are rounded down; suppressed counts give no pairs. `generator` is `linear` (the largest total
+    similarity) or `greedy` (the most similar pair first, and so on).
     """
     partner = assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
     chosen = similarity.detach().gather(1, partner.clamp(min=0)[:, None]).squeeze(1)
@@ -48,12 +47,12 @@ def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tens
 def assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:
     """Return the column assigned to each row, -1 for none: a one-to-one assignment of rows to columns.
 
-    `similarity` [..., n, m] float32; `rows` [..., n], `columns` [..., m] bool mark those that take part. -> [..., n]
-    int64. Raises `ValueError` if a similarity is not finite, for example after a network diverged.
+    `similarity` [..., n, m] float32; `rows` [..., n], `columns` [..., m] bool mark real rows. Returns [..., n] int64.
+    Raises `ValueError` if a similarity is not finite, for example because a network diverged.
     """
     problems = similarity.reshape(-1, *similarity.shape[-2:]).cpu().numpy()
     inside = rows.reshape(-1, rows.shape[-1]).cpu().numpy(), columns.reshape(-1, columns.shape[-1]).cpu().numpy()
-    linear = _priced if similarity.is_cuda else _linear  # breaks ties differently: CPUs keep the published results
+    linear = _priced if similarity.is_cuda else _linear  # ties differ, so CPUs use the solver of the published results
     solve = _greedy if greedy else linear
     tasks = [(solve, *problem) for problem in zip(problems, *inside, strict=True)]
     workers = min(len(tasks), _threads(similarity.is_cuda))
@@ -76,7 +75,7 @@ def _(info: Any, in_dims: Any, similarity: Tensor, rows: Tensor, columns: Tensor
 
 
 def _threads(gpu: bool) -> int:
-    """Return the threads of the cell, or all CPUs of the process if a GPU does the rest."""
+    """Return the threads of the cell, or all CPUs of the process if the network is on a GPU."""
     return len(os.sched_getaffinity(0)) if gpu and hasattr(os, "sched_getaffinity") else torch.get_num_threads()
 
 
@@ -106,10 +105,10 @@ def _linear(similarity: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _priced(similarity: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the same assignment in a quarter of the time, for bags of 1,024 rows, while a GPU waits.
+    """Return the same assignment, for bags of 1,024 rows in a quarter of the time.
 
-    If as many rows as columns are assigned, subtracting a price from a whole row or column changes all assignments
-    equally, so the best one stays the best. With good prices most rows get their column at the first try.
+    If as many rows as columns are assigned, subtracting a price from a whole row or column changes the total of every
+    assignment equally, so the best one stays the best. With good prices most rows get their column at the first try.
     """
     if not similarity.shape[0] == similarity.shape[1] >= _LARGE:
         return _linear(similarity)
@@ -121,9 +120,9 @@ def _priced(similarity: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _prices(similarity: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return prices of rows [n] and of columns [n], nearly the dual solution of an assignment.
+    """Return prices of rows [n] and of columns [n] that are nearly the dual solution of an assignment.
 
-    They come from entropic transport, by Sinkhorn scaling (Cuturi 2013).
+    They are computed by entropic transport, with Sinkhorn scaling (Cuturi 2013).
     """
     of_columns = similarity.mean(axis=0)
     of_rows = (similarity - of_columns).mean(axis=1)
@@ -146,10 +145,10 @@ def _prices(similarity: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _greedy(similarity: FloatArray) -> tuple[IntArray, IntArray]:
-    """Assign the most similar pair, then the most similar of the rest, and so on.
+    """Assign the most similar pair, then the most similar pair of the remaining rows, and so on.
 
-    Each round takes every pair whose members prefer each other. A scan of the sorted similarities would take these
-    pairs, too, and most rounds take many.
+    Each round assigns every pair in which both rows are most similar to each other. A scan of the sorted similarities
+    would give the same pairs, but one at a time.
     """
     rows, columns = np.arange(similarity.shape[0]), np.arange(similarity.shape[1])
     first, second = [], []

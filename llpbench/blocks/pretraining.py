@@ -1,9 +1,9 @@
-"""Pretraining: a start for any method with an encoder, and a separate factor in every comparison.
+"""Pretraining: first weights for any method with an encoder, and a separate factor in every comparison.
 
 `self`: two views of a row recognise each other (SAINT, Somepalli et al. 2021). `bag`: bags with similar proportions get
-similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always included: of mixed rows, or of unchanged
-rows with separated views, which mix nothing. Only the encoder's weights are kept. It sees what every method sees:
-training rows, bags and class counts.
+similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Features are always reconstructed as well: those of mixed rows,
+or with separated views those of unchanged rows. Only the encoder's weights are used later. Pretraining has the data of
+every method: training rows, bags and class counts.
 
 Choices that the paper does not specify:
 
@@ -38,7 +38,7 @@ Tasks = Literal["self", "bag", "self+bag"]
 
 @dataclass(frozen=True)
 class PretrainingParams(MethodParams):
-    """The components of the paper's table, and their hyperparameters. `hidden` is the width of projectors."""
+    """Components in the paper's table, and their hyperparameters. `hidden` is the width of projectors."""
 
     epochs: int = 50
     view: Annotated[str, Choice("mixup", "separated")] = "mixup"
@@ -50,7 +50,7 @@ class PretrainingParams(MethodParams):
     similarity: Annotated[str, Choice("mpiou", "l1")] = "mpiou"
     """similarity of the proportions of two bags: mPIoU, or 1 - L1/2"""
     margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5)] = 0.0
-    """cosine below which bags with nothing in common are not pushed apart"""
+    """cosine below which bags with different proportions are not pushed apart"""
     bag_weight: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
     """alpha, the weight of the bag-contrastive task"""
     self_weight: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
@@ -60,9 +60,9 @@ class PretrainingParams(MethodParams):
     temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
     """temperature of the self-contrastive task"""
     cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
-    """probability that a cell is replaced by another row's"""
+    """probability that a value is replaced by that of another row"""
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
-    """weight of the row's own embeddings in a mix"""
+    """weight of the row's own embeddings in a mixture"""
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -81,7 +81,7 @@ class Pretraining(Method):
         self.stages = (Stage("pretraining", epochs=self.params.epochs, judged=False),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """Return the encoder, a decoder of features, projectors and an aggregator of bags; there is no head."""
+        """Return a network of the encoder, a decoder of features, projectors and an aggregator of bags."""
         network = Network(encoder, nn.Identity()).add(decoder=Decoder(encoder, schema))
         if "self" in self.tasks:
             view: Any = self.params.view
@@ -108,7 +108,7 @@ class Pretraining(Method):
         return loss
 
     def bag_loss(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
-        """Return L_Bag, the mean over the pairs of known bags of a step."""
+        """Return L_Bag, averaged over the pairs of bags with known counts."""
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags a step, got {len(bags.mask)}")
         chosen = some_rows(bags.mask, model.random)
@@ -120,13 +120,13 @@ class Pretraining(Method):
         return masked_mean(bag_contrast(cosine, likeness, self.params.margin), known)
 
     def likeness(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return similarities in [0, 1] [pairs] of proportions [pairs, classes]."""
+        """Return the similarities [pairs], between 0 and 1, of proportions [pairs, classes]."""
         one, other = first.unsqueeze(-2), second.unsqueeze(-2)
         return mpiou(one, other) if self.params.similarity == "mpiou" else 1 - l1(one, other) / 2
 
 
 class WeightedSum(nn.Module):
-    """A bag's vector mean_i sum_j softmax_j(s u_i W u_j) z_j, with u the rows of unit length (TabLLP-BDC, WS)."""
+    """Bag vector mean_i sum_j softmax_j(s u_i W u_j) z_j, with u the rows z scaled to length 1 (TabLLP-BDC, WS)."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class WeightedSum(nn.Module):
 
 
 class IntersampleAttention(nn.Module):
-    """A bag's vector as the mean of multi-head attention between its rows (TabLLP-BDC, IA; SAINT's row attention)."""
+    """Bag vector: the mean of multi-head attention between its rows (TabLLP-BDC, IA; SAINT's row attention)."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -156,9 +156,9 @@ class IntersampleAttention(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Reconstruction of every feature from its token by a small MLP, 5 times the width of a token (SAINT).
+    """Reconstruction of every feature from its token, by an MLP 5 times as wide as a token (SAINT).
 
-    If tokens are not contextual, features are reconstructed from the row vector instead.
+    If tokens are not contextual, features are reconstructed from the row vector.
     """
 
     def __init__(self, encoder: Encoder, schema: Schema) -> None:
@@ -174,9 +174,10 @@ class Decoder(nn.Module):
         self.number_bias = nn.Parameter(torch.zeros(schema.numeric))
 
     def forward(self, encoding: Encoding, rows: Rows, mask: Tensor, number_weight: float) -> Tensor:
-        """Return summed cross-entropies of categories + the weighted mean squared error of numbers, averaged over rows.
+        """Return the cross-entropy of categories + the weighted squared error of numbers, averaged over rows.
 
-        Missing numbers are left out; a missing category is a category.
+        Cross-entropies are summed over features, squared errors averaged. Missing numbers are ignored; a missing
+        category is a category.
         """
         if self.contextual:
             hidden = torch.einsum("...fd,fdh->...fh", encoding.tokens, self.weight)
@@ -189,7 +190,7 @@ class Decoder(nn.Module):
             code = rows.categorical[..., column, None]
             loss = loss - masked_mean(log_proba.gather(-1, code).squeeze(-1), mask)
         if self.numbers:
-            numbers = hidden[..., len(self.categories) :, :]  # tokens are in SAINT's order: categories first
+            numbers = hidden[..., len(self.categories) :, :]  # in SAINT's order, tokens of categories come first
             predicted = (numbers * self.number_weight).sum(dim=-1) + self.number_bias
             known = mask.unsqueeze(-1) & ~rows.missing
             loss = loss + number_weight * masked_mean((predicted.float() - rows.numeric).square(), known)

@@ -1,8 +1,8 @@
 """Support vectors with unknown labels: alternating proportion-SVM (Yu et al. 2013), linear, two classes.
 
 Over w, b and labels y it minimises |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|.
-Given f, a bag's labels are found exactly: rows with the largest gain hinge(-f) - hinge(f) are positive, as many as
-minimise the sum.
+Given f, the best labels of a bag are exact: rows with the largest hinge(-f) - hinge(f) are positive, and their number
+is the one that minimises the sum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from llpbench.core.bags import BaggedRows, BoolArray, FloatArray
 _CORNER = 0.05
 """width of the rounded corner of hinges"""
 _FIRST, _FACTOR, _ROUNDS, _STILL = 1e-4, 1.5, 100, 0.01
-"""smallest factor of C, its growth per round, most rounds, and the change of the objective that stops them"""
+"""first factor of C, its growth per round, largest number of rounds, and change of the objective at which they stop"""
 
 
 def best_labels(scores: FloatArray, train: BaggedRows, shares: FloatArray, weight: float) -> BoolArray:
@@ -72,7 +72,7 @@ def proportion_svm(
 ) -> tuple[float, LogitWeights]:
     """Return objective and weights, starting from labels [rows]; C_p is `weight` times C.
 
-    `anneal`: C starts at a ten-thousandth and grows by half each round, so that bad initial labels can change.
+    `anneal`: C starts at a ten-thousandth and grows by half in each round, so that bad first labels can change.
     """
     weights = LogitWeights(np.zeros((columns.shape[1], 1)), np.zeros(1))
     factor, before = _FIRST if anneal else 1.0, np.inf

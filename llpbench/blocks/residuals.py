@@ -1,7 +1,7 @@
-"""Residuals of bags, mean predictions minus proportions, alone and in pairs.
+"""Residuals of bags (mean predictions minus proportions), alone and in pairs.
 
-For bags of independent rows, the difference of two bags' residuals has no common offset. Then (1/m_k + 1/m_l)^-1 |r_k -
-r_l|^2 is an unbiased estimate of sum_c Var(y_c - f_c), whatever the sizes m: the Brier score without its squared bias.
+If rows are independent of bags, the difference of two residuals has no common offset. For all sizes m,
+(1/m_k + 1/m_l)^-1 |r_k - r_l|^2 is then an unbiased estimate of sum_c Var(y_c - f_c), the Brier score without bias^2.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def bag_sizes(bags: Bags) -> Tensor:
 def pair_contrast(residuals: Tensor, sizes: Tensor) -> Tensor:
     """Return the mean over pairs of bags of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2, 0 without pairs.
 
-    `residuals` [bags, classes]; `sizes` [bags] with 0 for bags to ignore.
+    `residuals` [bags, classes]; `sizes` [bags] are 0 for bags to ignore.
     """
     squares = (residuals.unsqueeze(0) - residuals.unsqueeze(1)).square().sum(dim=-1)
     product, total = sizes.unsqueeze(0) * sizes.unsqueeze(1), sizes.unsqueeze(0) + sizes.unsqueeze(1)
@@ -43,14 +43,14 @@ def pair_contrast(residuals: Tensor, sizes: Tensor) -> Tensor:
 
 
 def mean_residual(residuals: Tensor, sizes: Tensor) -> Tensor:
-    """Return the residual of all rows [classes]: the mean of `residuals` [bags, classes], weighted by `sizes`."""
+    """Return the residual of all rows [classes], the mean of `residuals` [bags, classes] weighted by `sizes`."""
     return (residuals * sizes.unsqueeze(-1)).sum(dim=0) / sizes.sum().clamp(min=1.0)
 
 
 def mean_of_others(means: Tensor, sizes: Tensor) -> Tensor:
-    """Return the mean over the rows of all other bags: `means` [bags, ...] -> [bags, ...], 0 if there are no others.
+    """Return the mean over the rows of all other bags, from `means` [bags, ...]; 0 if there are no other bags.
 
-    `sizes` [bags] with 0 for bags to ignore.
+    `sizes` [bags] are 0 for bags to ignore.
     """
     others = sizes.sum() - sizes
     weights = sizes.unsqueeze(0) * (1.0 - torch.eye(len(sizes), device=sizes.device))

@@ -1,9 +1,9 @@
 """A limit on rows that are compared pair by pair.
 
 If every row is compared with every other (in an assignment, a Gram matrix or attention between rows), time and memory
-grow with the square of the rows or worse, and natural bags may have ten thousand. A random sample represents a bag of
-more than `MOST_COMPARED` rows. It is drawn again in each step from the member's own stream, without replacement,
-padding last. Up to this limit nothing is drawn, and all rows are compared in order.
+grow at least with the square of the rows, and natural bags may have ten thousand. A bag of more than `MOST_COMPARED`
+rows is therefore represented by a random sample. In each step, a new sample is drawn from the member's own random
+stream, without replacement, and padding comes last. In smaller bags, all rows are compared in their order.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from torch import Tensor
 from llpbench.core.model import Random
 
 MOST_COMPARED = 1024
-"""rows of a bag; the largest bags of the paper are compared completely"""
+"""largest number of rows of a bag that are compared; no bag of the paper is larger"""
 
 
 def some_rows(mask: Tensor, random: Random | None, most: int = MOST_COMPARED) -> Tensor | None:
-    """Return positions [bags, most] in `mask` [bags, rows] of a sample of each bag, or None for all rows.
+    """Return the positions [bags, most] of a sample of each bag in `mask` [bags, rows], or None for all rows.
 
     Without a random stream, as in prediction, the sample is always the same.
     """

@@ -1,6 +1,6 @@
 """Normal scores of rows (`core.numbers.NormalScores`), for methods whose rows are z-scores.
 
-Normal scores depend only on the order of values, so those of z-scores equal those of raw numbers.
+Normal scores depend only on the order of values, so z-scores and raw numbers have the same normal scores.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class NumericTokens(nn.Module):
     def __init__(self, schema: Schema, hidden: int, dim: int) -> None:
         super().__init__()
         columns = schema.numeric
-        # as in nn.Linear: uniform within 1/sqrt(fan in), which is 1 for a single number
+        # as in nn.Linear: uniform within 1/sqrt(number of inputs), which is 1 here
         self.weight_in = nn.Parameter(torch.empty(columns, hidden).uniform_(-1, 1))
         self.bias_in = nn.Parameter(torch.empty(columns, hidden).uniform_(-1, 1))
         bound = hidden**-0.5

@@ -14,10 +14,11 @@ HARD = 0.05
 
 
 def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int = 20) -> Tensor:
-    """Return the plan of rows to classes: argmin of <Q, -scores> - entropy H(Q), rows sum to 1, columns to counts.
+    """Return the plan Q that minimises <Q, -scores> - entropy H(Q), with row sums 1 and column sums the counts.
 
-    `scores` [bags, size, classes], such as log probabilities -> [bags, size, classes], 0 in padding. Runs `rounds` of
-    log-domain Sinkhorn. The last step scales rows, so that each is a distribution; columns match up to convergence.
+    `scores` [bags, size, classes] are, for example, log probabilities; Q has the same shape and is 0 in padding.
+    Sinkhorn runs `rounds` rounds on logarithms. The last step scales rows, so that each is a distribution; columns
+    match up to convergence.
     """
     inside = bags.mask.unsqueeze(-1)
     counts = (bags.proportions * bags.mask.sum(dim=-1, keepdim=True)).clamp(min=0)
@@ -32,10 +33,10 @@ def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int
 
 
 def counted_labels(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Return one-hot labels [bags, size, classes], 0 in padding, with as many of each class as a bag has.
+    """Return one-hot labels [bags, size, classes] that match the counts of bags; 0 in padding.
 
-    With two classes, rows with the largest log odds get the second one, ties by position: exact. With several, the
-    largest entry of a transport plan, which nearly meets the counts.
+    With two classes, rows with the largest log odds get the second one (ties by position), which is exact. With more,
+    labels are the largest elements of a transport plan and match counts nearly.
     """
     classes = log_proba.shape[-1]
     if classes > 2:
@@ -43,7 +44,7 @@ def counted_labels(log_proba: Tensor, bags: Bags) -> Tensor:
     else:
         odds = (log_proba[..., 1] - log_proba[..., 0]).masked_fill(~bags.mask, -torch.inf)
         rank = odds.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
-        wanted = (bags.proportions[..., 1] * bags.mask.sum(dim=-1) - 0.5).ceil()  # as `whole_counts`: halves go down
+        wanted = (bags.proportions[..., 1] * bags.mask.sum(dim=-1) - 0.5).ceil()  # as in `whole_counts`, halves go down
         labels = (rank < wanted.unsqueeze(-1)).long()
     hot = torch.nn.functional.one_hot(labels, classes).to(log_proba.dtype)
     return hot.masked_fill(~bags.mask.unsqueeze(-1), 0.0)

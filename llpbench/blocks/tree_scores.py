@@ -1,7 +1,7 @@
-"""Scores of rows by XGBoost's trees, in numpy.
+"""Scores of rows by XGBoost's trees, computed in numpy.
 
-A tree that is grown on one part of the rows is needed for the others at once. XGBoost passes through its matrices of
-bins row by row for that, which takes longer than to grow the tree. Here each split is a comparison of a whole column.
+A tree that is grown on one part of the rows is needed for the other rows at once. XGBoost scores rows of its binned
+matrices one by one, which takes longer than growing the tree. Here each split is a comparison of a whole column.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _CHUNK = 32_768
 """rows processed at once, so that all results of a tree fit into the CPU's cache"""
 _FEW_CODES = 16
-"""most codes that are compared one by one"""
+"""largest number of codes that are compared one by one"""
 
 
 class TreeColumns:
     """Rows as columns, the input of trees."""
 
     def __init__(self, values: FloatArray) -> None:
-        """`values` [rows, features] are float32, with NaN where missing; categories are codes."""
+        """`values` [rows, features] are float32, with NaN for missing values; categories are codes."""
         self.values = np.ascontiguousarray(values.T)
         missing = [np.isnan(column) for column in self.values]
         self.missing: list[BoolArray | None] = [each if each.any() else None for each in missing]
@@ -42,13 +42,13 @@ class ScoreTree:
     """A tree of XGBoost, with arrays over its nodes."""
 
     output: int
-    """the score that it is added to"""
+    """column of the scores to which the tree is added"""
     left: IntArray
-    """-1 at a leaf"""
+    """left child of each node; -1 at a leaf"""
     right: IntArray
     feature: IntArray
     value: FloatArray
-    """float32: the first number of the right side, or the value of a leaf"""
+    """float32: the smallest number on the right side, or the value of a leaf"""
     missing_left: BoolArray
     """whether missing values go left"""
     categories: dict[int, IntArray]
@@ -59,9 +59,9 @@ class ScoreTree:
         return np.asarray(self.value.take(self._leaf(0, columns, rows), mode="clip"))
 
     def _leaf(self, node: int, columns: TreeColumns, rows: slice) -> Any:
-        """Return the node in which each row ends, from `node` on: [rows], or one number for all rows.
+        """Return the node in which each row ends, starting at `node`: [rows], or one number for all rows.
 
-        Numbers are selected bit by bit, since a choice between two arrays stalls on every row.
+        Node numbers are selected by bit operations, which are faster than a choice between two arrays.
         """
         kind = np.min_scalar_type(len(self.left))
         if self.left[node] < 0:
@@ -77,7 +77,7 @@ class ScoreTree:
 
 
 def _outside(column: FloatArray, codes: IntArray) -> BoolArray:
-    """Return whether values [rows] are not among some codes; any value for NaN."""
+    """Return whether values [rows] are not among `codes`; the result for NaN is undefined."""
     if len(codes) > _FEW_CODES:
         table = np.ones(codes.max() + 2, dtype=bool)
         table[codes] = False

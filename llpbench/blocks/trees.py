@@ -1,8 +1,8 @@
 """Gradient-boosted trees for any loss of rows, by XGBoost.
 
-Reasons for XGBoost: its interface for custom losses is public, also for several classes; scikit-learn's is private and
-did worse with the counts of bags (docs/direct-methods.md). Its wheel includes OpenMP, while LightGBM needs the
-system's, which slim machines lack. `xgboost-cpu` is the same library without GPU code.
+XGBoost is used because its interface for custom losses is public, also for several classes. That of scikit-learn is
+private and did worse with the counts of bags (docs/direct-methods.md). LightGBM needs the system's OpenMP, which slim
+machines lack; XGBoost's wheel includes it. `xgboost-cpu` is the same library without GPU code.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import xgboost
 
 _SMALL = 20_000
-"""rows of a small table"""
+"""largest number of rows of a small table"""
 _ONE_PART = 600_000
-"""most rows that are one part"""
+"""largest number of rows that are one part"""
 _PART_ROWS = 200_000
 _PART_BAGS = 1000
-"""least number of bags in a part"""
+"""smallest number of bags in a part"""
 
 Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """[rows, outputs] scores -> first and second derivatives of the loss, of the same shape"""
@@ -39,17 +39,17 @@ Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Settings for growing trees: small and regularised, since counts of bags say little about a row."""
+    """Settings for growing trees. Trees are small and regularised, since counts of bags say little about a row."""
 
     rounds: int
     leaves: int = 8
     learning_rate: float = 0.1
     penalty: float = 1.0
-    """penalty of squared leaf values"""
+    """penalty on squared leaf values"""
     least: float = 5.0
-    """least sum of second derivatives in a leaf"""
+    """smallest sum of second derivatives in a leaf"""
     features: float = 0.7
-    """share of the features available to each tree"""
+    """fraction of the features that are available to each tree"""
 
 
 class TreeInput:
@@ -65,7 +65,7 @@ class TreeInput:
         return self._encode(rows).astype(np.float32)
 
     def __call__(self, rows: Rows | FloatArray, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
-        """Return a matrix of the given kind, of rows or of their `values`."""
+        """Return a matrix of the given kind, from rows or from their `values`."""
         values = self.values(rows) if isinstance(rows, Rows) else rows
         threads = _threads(len(values))
         return kind(values, feature_types=self._types, enable_categorical=True, nthread=threads, **options)
@@ -78,12 +78,12 @@ class TreeInput:
 
 
 def _threads(rows: int) -> int:
-    """Return one thread for small tables: their trees grow faster than threads start."""
+    """Return the number of threads: one for small tables, because starting threads would take longer than a tree."""
     return torch.get_num_threads() if rows > _SMALL else 1
 
 
 def _parts(rows: int, bags: int) -> int:
-    """Return the number of parts."""
+    """Return the number of parts for a number of rows and bags."""
     return 1 if rows <= _ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
 
 
@@ -100,7 +100,7 @@ class TreePart:
     rows: IntArray
     """indices of the rows, in ascending order"""
     bags: IntArray
-    """the bags of these rows, in ascending order"""
+    """bags of these rows, in ascending order"""
     data: xgboost.DMatrix
     """these rows, or the distinct rows"""
     columns: TreeColumns | None = None
@@ -108,17 +108,17 @@ class TreePart:
     place: IntArray | None = None
     """[rows] the distinct row of each cell; None: each row is a row of `data`"""
     times: FloatArray | None = None
-    """[rows] how many rows each cell stands for"""
+    """[rows] number of rows for which each cell stands"""
 
 
 class TreeRows:
     """Training rows, binned once for all trees.
 
-    Up to 600,000 rows are one part. More rows are divided into parts of whole bags, about 200,000 rows in at least
-    1,000 bags, and each tree is grown on the next part in turn. So the work for a tree does not grow with the rows.
+    Up to 600,000 rows are one part. More rows are divided into parts of whole bags, with about 200,000 rows in at least
+    1,000 bags. Each tree is grown on the next part in turn, so the work for a tree does not grow with the rows.
 
-    If few rows are distinct (`core.distinct`), equal rows of a bag become one row, a cell. XGBoost sees the distinct
-    rows only, each with the sum of its cells' derivatives. The trees are the same.
+    If few rows are distinct (`core.distinct`), equal rows of a bag become one row, called a cell. XGBoost then gets
+    only the distinct rows, each with the sum of its cells' derivatives. The trees are the same.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -129,7 +129,7 @@ class TreeRows:
         self._parts: list[TreePart] = []
 
     def cells(self, counts: BagCounts) -> tuple[BagCounts, IntArray | slice]:
-        """Return the counts of cells, and a row of each; without equal rows, `counts` and all rows."""
+        """Return the counts of cells, and one row of each; without equal rows, `counts` and all rows."""
         if self._same is None:
             return counts, slice(None)
         if self._cells is None:
@@ -137,7 +137,7 @@ class TreeRows:
         return self._cells
 
     def parts(self, bag_of_row: IntArray, bags: int) -> list[TreePart]:
-        """Return the parts, which are the same in every call. Bags are assigned at random, always in the same way.
+        """Return the parts. Bags are assigned to them at random, but the same way in every call.
 
         `bag_of_row` are the bags of rows, or of `cells`.
         """
@@ -168,7 +168,7 @@ class TreeRows:
         return self._parts
 
     def _some(self) -> Rows:
-        """Return rows whose quantiles are the bins of all parts, with every category among them."""
+        """Return rows that contain every category; their quantiles are the bins of all parts."""
         count = len(self._rows.numeric)
         chosen = [np.arange(0, count, -(-count // _PART_ROWS))]
         chosen += [np.unique(codes, return_index=True)[1] for codes in self._rows.categorical.T]
@@ -188,9 +188,9 @@ class TreeRows:
     def grow(
         self, gradients: Sequence[Gradients], outputs: int, settings: TreeSettings, rng: np.random.Generator
     ) -> xgboost.Booster:
-        """Return a booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`.
+        """Return a booster for scores [rows, outputs] that starts from zero. The result is determined by `rng`.
 
-        `gradients` are those of the rows of each part.
+        `gradients` has one function for the rows of each part.
         """
         import xgboost
 
@@ -233,7 +233,7 @@ class TreeRows:
 
 
 def _scores_of_part(booster: xgboost.Booster, trees: list[ScoreTree], part: TreePart) -> FloatArray:
-    """Return a booster's scores [rows, outputs] of a part; `trees` are those of the booster if it has columns."""
+    """Return a booster's scores [rows, outputs] of a part. If the part has columns, `trees` must be the booster's."""
     if part.columns is None:
         found = margins(booster, part.data)
         return found if part.place is None else found[part.place]
@@ -243,7 +243,7 @@ def _scores_of_part(booster: xgboost.Booster, trees: list[ScoreTree], part: Tree
 
 
 def _of_distinct(gradients: Gradients, part: TreePart) -> Gradients:
-    """Return gradients of the rows of a part's `data` from those of its rows."""
+    """Return gradients for the rows of a part's `data`, from `gradients` of its rows."""
     place, times = part.place, part.times
     if place is None or times is None:
         return gradients
@@ -259,5 +259,5 @@ def _of_distinct(gradients: Gradients, part: TreePart) -> Gradients:
 
 
 def full_logits(scores: FloatArray) -> FloatArray:
-    """Return logits [rows, classes] from [rows, outputs]; with two classes the output is the second one's logit."""
+    """Return logits [rows, classes] from [rows, outputs]; with two classes, the output is the second class's logit."""
     return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores

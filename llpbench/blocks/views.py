@@ -1,8 +1,8 @@
 """Two views of the same row, for self-contrastive learning in pretraining and in methods with such a term.
 
-*Feature mixup* (SAINT, Somepalli et al. 2021): CutMix replaces single cells by those of another row, then MixUp blends
-the embeddings with another row's. *Separated representation* (TabLLP-BDC) needs no augmentation: one view is the row
-vector, the other the feature tokens of the same forward pass.
+*Feature mixup* (SAINT, Somepalli et al. 2021): CutMix replaces single values by those of another row. Then MixUp blends
+the embeddings with those of another row. *Separated representation* (TabLLP-BDC) needs no augmentation: one view is the
+row vector, the other the feature tokens of the same forward pass.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ View = Literal["mixup", "separated"]
 class Projectors(nn.Module):
     """Projectors g1 and g2 from two views of a row to comparable vectors of unit length (SAINT's "diff" projectors).
 
-    For mixed views, their input is the row vector and the feature tokens, each of unit length, concatenated. If the
-    encoder's tokens are not contextual, it is the row vector alone. Three layers, like the prediction head.
+    They have three layers, like the prediction head. For mixed views, their input is the concatenated row vector and
+    feature tokens, each of unit length. If the encoder's tokens are not contextual, it is the row vector alone.
     """
 
     def __init__(self, encoder: Encoder, schema: Schema, hidden: int, view: View = "mixup") -> None:
@@ -39,7 +39,7 @@ class Projectors(nn.Module):
         self.g2 = MLP(second, hidden, hidden, encoder.dim)
 
     def forward(self, clean: Encoding, other: Encoding) -> tuple[Tensor, Tensor]:
-        """Return two [..., dim] of unit length; separated views take both from `clean`."""
+        """Return two vectors [..., dim] of unit length; separated views are both computed from `clean`."""
         if self.view == "separated":
             first, second = clean.z, clean.tokens.flatten(-2)
         else:
@@ -59,16 +59,16 @@ def self_contrast(
     temperature: float | Tensor,
     random: Random | None,
 ) -> Tensor:
-    """Return InfoNCE of two views of a step's rows (of long bags, a sample: `sampling.py`); `mask` [bags, size]."""
+    """Return InfoNCE of two views of a step's rows; large bags are sampled (`sampling.py`); `mask` [bags, size]."""
     chosen = some_rows(mask, random)
     first, second = (at(view, chosen).flatten(0, -2) for view in projectors(clean, other))
     return info_nce(first, second, at(mask, chosen).flatten(), temperature)
 
 
 def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encoding:
-    """Encode rows with some cells replaced (probability `cutmix`) and their embeddings blended.
+    """Encode rows with some values replaced (with probability `cutmix`) and with blended embeddings.
 
-    e' = mixup * own + (1 - mixup) * another row's. SAINT publishes mixup = 0.3: the view is mostly another row.
+    An embedding becomes mixup * own + (1 - mixup) * another row's. In SAINT mixup is 0.3: mostly another row.
     """
     assert model.random is not None
     encoder = model.network.encoder
@@ -81,7 +81,7 @@ def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encodin
 
 
 def cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Rows:
-    """Replace each cell, with `probability`, by the same column of another row of the step (one row for all cells)."""
+    """Replace each value, with `probability`, by that of another row of the step (the same row for all values)."""
     partner = random_partner(mask.flatten(), random)
     shape = mask.shape
 
@@ -95,7 +95,7 @@ def cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Row
 
 
 def random_partner(mask: Tensor, random: Random) -> Tensor:
-    """Return a random permutation of the rows where `mask` [rows] is True, and of padding by itself. [rows] int64"""
+    """Return a random permutation [rows] int64 that maps real rows (`mask` [rows]) to real rows."""
     ordered = mask.logical_not().int().argsort(stable=True)  # rows first, then padding
     shuffled = (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()
     return torch.zeros_like(shuffled).scatter(0, ordered, shuffled)

@@ -63,12 +63,16 @@ def batches_to_fit(
 def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
     """Return a model fitted to the input of a command: rows in a frame, or in batches."""
     from llpbench.owndata.large_fit import LargeRows, fit_large
+    from llpbench.owndata.progress import StageLine
 
     if not isinstance(given["X"], LargeRows):
-        return model.fit(**given)
+        with StageLine() as line:
+            line.show(f"fitting {model.method} to {plural(len(given['X']), 'row')}")
+            return model.fit(**given)
     in_memory = ("X", "bags", "keep_key", "sample_weight", "labels", "time")
     rest = {name: value for name, value in given.items() if name not in in_memory}
-    return fit_large(model, given["X"], **rest, say=say)
+    with StageLine() as line:
+        return fit_large(model, given["X"], **rest, say=say, show=line.show)
 
 
 def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: FileFormat) -> dict[str, Any]:
@@ -94,6 +98,7 @@ def predict_in_batches(
 ) -> int:
     """Predict rows that are read as `given`."""
     from llpbench.owndata.large_predictions import predict_large
+    from llpbench.owndata.progress import StageLine
     from llpbench.owndata.row_batches import RowBatches
     from llpbench.owndata.row_files import bags_as_texts, column_of
 
@@ -103,11 +108,12 @@ def predict_in_batches(
     if names:  # labels of bags are texts in files, but may be numbers in a model fitted in Python
         model.bags_ = bags_as_texts(model.bags_, names)
     keys = [str(column_of(frame, name, rows).name) for name in names]
-    number = predict_large(model, batches, out, keys=keys, say=say)
+    with StageLine() as line:
+        number = predict_large(model, batches, out, keys=keys, show=line.show)
     echo(f"{plural(number, 'prediction')} in {out}")
     return 0
 
 
 def say(text: str) -> None:
-    """Print a line of progress."""
+    """Print a fact about the fit."""
     echo(f"llpbench: {text}", err=True)

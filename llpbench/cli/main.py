@@ -360,10 +360,10 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 @cli.command(examples=("llpbench compare --out my-results", "llpbench compare --against core --out my-results"))
 @click.option(
     "--against",
-    type=click.Choice(["published", "core", "natural", "paper"]),
+    type=click.Choice(["published", "core", "natural", "rare", "paper"]),
     default="published",
     show_default=True,
-    help="What to compare with: the main boards, those of the suite core or of natural bags, or the paper.",
+    help="What to compare with: the main boards, those of a suite, or the paper.",
 )
 @journal_option
 @out_option

@@ -1,26 +1,26 @@
-"""The bags contract: what a method may know of the data.
+"""The bags contract: what a method may know about the data.
 
 A bag is a set of rows with known class counts and unknown labels. The training set (`BaggedRows`) and the `Bags` drawn
-from it for a step hold features, bag membership and class counts. They hold no label that could leak. Labels of
-held-out rows are in `Holdout`, which only the evaluator sees, and may be absent there too.
+from it for a step contain features, bag membership and class counts. They contain no label that could leak. Labels of
+held-out rows are in `Holdout`, which only the evaluator sees. They may be unknown there, too.
 
-**Counts are kept as they were published.** They may be
+**Counts are stored as they were published.** They may be
 
-- exact whole numbers, as a benchmark makes them;
+- exact whole numbers, as in a benchmark;
 - proportions of bags of known size, times that size (`counts_of`): fractional;
-- noisy, as differential privacy makes them: fractional, negative, not adding up to the bag's size; `noise` states the
+- noisy, for example from differential privacy: fractional, negative, not adding up to the bag's size; `noise` is the
   standard deviation of the noise added to each count;
-- suppressed, as small cells of official tables are: NaN in every class. Only the rows of such a bag are known, so it is
-  left out of proportion losses and coarse-grained criteria (`known`).
+- suppressed, like small counts in official tables: NaN in every class. Such a bag has only rows. Proportion losses and
+  coarse-grained criteria ignore it (`known`).
 
 `proportions` are the counts projected onto the simplex: negative counts become 0, and the rest is divided by its sum.
 If the sum is 0, they are the prior.
 
-**Every bag has the same weight**, whatever its size: proportion losses and coarse-grained criteria weigh every known
-bag equally, as in the papers compared here. A method that weighs by rows can use `mask` and `sizes`.
+**Every bag has the same weight**, whatever its size: proportion losses and coarse-grained criteria weight all bags with
+known counts equally, as in the papers compared here. A method that weights by rows can use `mask` and `sizes`.
 
-Every row is in at most one bag. Overlapping tables of aggregates (votes by district and votes by age) are out of scope:
-they would need a row to be in several bags.
+Every row is in at most one bag. Overlapping tables of counts (votes by district and votes by age) are not supported,
+because a row would be in several bags.
 
 This module uses only numpy. Inside a population the same named tuples hold torch tensors.
 """
@@ -55,13 +55,13 @@ class Schema:
     """number of codes of each categorical feature, including code 0 (missing or unseen in training)"""
     classes: int
     prior: tuple[float, ...]
-    """class proportions over all training bags, computed from what a learner is given"""
+    """class proportions over all training bags, computed from their counts"""
     rows_per_step: int
     """usual number of rows in a training step (bags per step x mean size of a bag)"""
 
     @property
     def features(self) -> int:
-        """number of features of both kinds"""
+        """Number of features of both kinds."""
         return self.numeric + len(self.cardinalities)
 
 
@@ -69,15 +69,15 @@ class Rows(NamedTuple):
     """Normalised features of rows, with any leading dimensions: `[rows, ...]`, `[bags, size, ...]`."""
 
     numeric: Array
-    """[..., numeric features] float32, z-scored with the training rows' statistics; 0 where missing"""
+    """[..., numeric features] float32, z-scores by the statistics of the training rows; 0 if missing"""
     categorical: Array
-    """[..., categorical features] int64; 0 where missing or unseen in training"""
+    """[..., categorical features] int64; 0 if missing or unseen in training"""
     missing: Array
     """[..., numeric features] bool"""
 
 
 class Bags(NamedTuple):
-    """A few whole bags, padded to the longest: the only data that a loss sees."""
+    """A few whole bags, padded to the longest. A loss gets no other data."""
 
     rows: Rows
     """leading dimensions [bags, size]"""
@@ -86,12 +86,12 @@ class Bags(NamedTuple):
     counts: Array
     """[bags, classes] float32, as given: fractional or negative if noisy, 0 if suppressed
 
-    In a stage of rows each bag is one row, and its counts are its target.
+    In a stage of rows each bag is one row, and its counts are the target of this row.
     """
     proportions: Array
-    """[bags, classes] float32, on the simplex: from `counts`, or the target of a single row (see `Stage.unit`)"""
+    """[bags, classes] float32, on the simplex: from `counts`, or the target of a single row (`Stage.unit`)"""
     known: Array
-    """[bags] bool; False if counts are suppressed, and `proportions` are only the prior"""
+    """[bags] bool; False if counts are suppressed, so that `proportions` are the prior"""
     prior: Array
     """[classes] float32, class proportions over all training bags"""
 
@@ -100,7 +100,7 @@ class Bags(NamedTuple):
 class Ragged:
     """The rows of each bag, one bag after the other: an `index` without padding.
 
-    It suits bags of one row beside bags of a hundred thousand. `len` gives the number of bags, iteration their rows.
+    Use it for bags of very different sizes. `len` is the number of bags, iteration yields the rows of each bag.
     """
 
     rows: IntArray
@@ -128,30 +128,30 @@ class _Counted:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """[bags] number of rows in each bag"""
+        """Number of rows in each bag [bags]."""
         if isinstance(self.index, Ragged):
             return self.index.sizes
         return np.asarray((self.index >= 0).sum(axis=1), dtype=np.int64)
 
     @cached_property
     def bag_by_bag(self) -> IntArray:
-        """[rows] positions of the rows, grouped by bag, in the order of bags"""
+        """Positions of the rows [rows], grouped by bag, in the order of bags."""
         return np.asarray(self.index.rows if isinstance(self.index, Ragged) else self.index[self.index >= 0])
 
     @cached_property
     def known(self) -> BoolArray:
-        """[bags] whether counts were given"""
+        """Whether the counts of each bag are known [bags]."""
         return np.asarray(~np.isnan(self.counts).any(axis=1))
 
     @cached_property
     def prior(self) -> FloatArray:
-        """[classes] float64, the share of each class in all known counts"""
+        """Proportion of each class in all known counts [classes], float64."""
         total = self.counts[self.known].clip(min=0).sum(axis=0)
         return np.asarray(total / total.sum() if total.sum() > 0 else np.full(len(total), 1 / len(total)))
 
     @cached_property
     def proportions(self) -> FloatArray:
-        """[bags, classes] float64, on the simplex"""
+        """Class proportions of bags [bags, classes], float64, on the simplex."""
         kept = np.where(self.known[:, None], self.counts, 0.0).clip(min=0)
         total = kept.sum(axis=1, keepdims=True)
         return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), self.prior))
@@ -166,7 +166,7 @@ class BaggedRows(_Counted):
 
     @cached_property
     def bag_of_row(self) -> IntArray:
-        """[rows] the bag of each row"""
+        """Bag of each row [rows]."""
         bag_of_row = np.empty(len(self.rows.numeric), dtype=np.int64)
         bag_of_row[self.bag_by_bag] = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return bag_of_row
@@ -182,7 +182,7 @@ class BaggedRows(_Counted):
 
     @cached_property
     def whole_counts(self) -> IntArray:
-        """[bags, classes] whole numbers nearest to `proportions` that add up to each bag's size
+        """Whole numbers [bags, classes] nearest to `proportions` that add up to each bag's size.
 
         Largest remainders come first, ties are broken in the order of classes. Exact counts stay unchanged.
         """
@@ -201,7 +201,7 @@ class BaggedRows(_Counted):
     def some(self, bags: BoolArray) -> Self:
         """Return the selected bags and their rows; `bags` is a mask [bags]."""
         kept = np.flatnonzero(bags[self.bag_of_row])
-        position = np.full(len(self.bag_of_row) + 1, -1, dtype=np.int64)  # the last entry, reached by -1, stays -1
+        position = np.full(len(self.bag_of_row) + 1, -1, dtype=np.int64)  # -1 selects the last entry, which is -1
         position[kept] = np.arange(len(kept))
         rows = Rows(*(part[kept] for part in self.rows))
         if isinstance(self.index, Ragged):
@@ -219,7 +219,7 @@ class Holdout(_Counted):
     labels: IntArray | None
     """[rows]; None if labels are unknown, so that only coarse-grained criteria can be computed"""
     numbers: IntArray | None = None
-    """[rows] row numbers in the dataset, for readers of predictions; None if the rows come from no dataset"""
+    """[rows] row numbers in the dataset, for readers of predictions; None if the rows are not from a dataset"""
 
 
 class Rest(NamedTuple):

@@ -1,7 +1,7 @@
 """One benchmark cell: a specification without a seed, and its content hash. `training/specification.py` creates cells.
 
-A cell's id is the hash of its canonical specification alone. Order, paths, hardware, device, threads and executor do
-not affect it: they belong to the `Environment`.
+A cell's id is the hash of its canonical specification. Order, paths, hardware, device, threads and executor do not
+affect it, because they belong to the `Environment`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NUMBERS = ("z", "scores", "robust")
 """Representations of numbers for methods: z-scores (the paper's), normal scores, robust scores (`core/numbers.py`)."""
 
 GIVEN = "given"
-"""the bagging of datasets with published counts of their own bags and no labels"""
+"""bagging of datasets that have published counts of bags and no labels"""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Cell:
     bag_size: int
     """rows per bag; 0 if the bagging decides the sizes of its bags"""
     encoder: str | None
-    """None for methods with a network of their own, and for direct methods, which have no network"""
+    """name of the encoder; None for methods with their own network, and for direct methods"""
     params: Mapping[str, Any] = field(default_factory=dict)
     encoder_params: Mapping[str, Any] = field(default_factory=dict)
     pretraining: str = "none"
     pretraining_params: Mapping[str, Any] = field(default_factory=dict)
     """every hyperparameter of the pretraining; empty without pretraining"""
     protocol: Protocol | None = Protocol()
-    """None for direct methods, which have no epochs"""
+    """length of training; None for direct methods, which have no epochs"""
     max_bags: int | None = None
     """number of training bags, chosen at random; None for all bags"""
     ensemble: int = 1
@@ -85,7 +85,7 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits: the content hash of `spec`."""
+        """Content hash of `spec`, 16 hexadecimal digits."""
         text = json.dumps(self.spec, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -107,7 +107,7 @@ NATURAL = "natural"
 
 
 def without_key(bagging: str) -> tuple[str, str]:
-    """Return the kind of bags and their key: `column:by=date:split=bags` is (`natural:split=bags`, `date`).
+    """Return the kind of bags and their key: for `column:by=date:split=bags`, `natural:split=bags` and `date`.
 
     The key is empty for bags of all other baggings.
     """
@@ -124,16 +124,16 @@ def is_without_labels(bagging: str) -> bool:
 
 
 def bagging_text(bagging: str, max_bags: int | None) -> str:
-    """Return the bagging, after the number of training bags if it is limited: `ordered`, `13 ordered`."""
+    """Return the bagging as text; a limited number of training bags comes first: `ordered`, `13 ordered`."""
     return bagging if max_bags is None else f"{max_bags:,} {bagging}"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Device, threads and the like of a cell: they may change its speed, never its specification."""
+    """Device, threads and other settings that may change a cell's speed but not its specification."""
 
     device: str = "auto"
-    """`auto`, `cpu`, `cuda`, `cuda:1`"""
+    """name of the device: `auto`, `cpu`, `cuda`, `cuda:1`"""
     threads: int = 1
     """CPU threads per cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
@@ -142,7 +142,7 @@ class Environment:
     """largest number of members trained together; None: all seeds, or one for a compiled deep encoder on a CPU"""
     data_dir: str | None = None
     pretrained: str | None = None
-    """folder of pretrained encoders; None: pretrain for each cell and discard"""
+    """folder of pretrained encoders; None: pretrain for each cell and discard the weights"""
     tuning: str | None = None
     """folder of hyperparameter searches; None: discard a search when it ends"""
     plugins: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ class Epoch:
     """Progress of a running cell, reported once per epoch."""
 
     epoch: int
-    """zero-based"""
+    """number of the epoch, zero-based"""
     epochs: int
     """largest possible number of epochs"""
     criterion: str

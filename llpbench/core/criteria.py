@@ -1,8 +1,8 @@
 """Names, directions and regimes of validation criteria and test metrics. `metrics.py` computes them.
 
 Fine-grained criteria need the label of every validation row; coarse-grained ones need only the proportions of
-validation bags. All criteria watch the same training run, each with its own patience and best epoch, so one run fills
-every leaderboard. This module imports neither numpy nor torch: reports use it too.
+validation bags. All criteria are computed in the same training run, each with its own patience and best epoch, so one
+run is enough for all leaderboards. This module imports neither numpy nor torch, because reports use it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Literal
 Regime = Literal["fine", "coarse"]
 
 MANY = 1e6
-"""bound of a sum over classes: 2 for two classes, but up to the number of classes if scores do not sum to 1"""
+"""bound of a sum over classes: 2 for two classes, but up to the number of classes if scores do not add up to 1"""
 _LOG_LIKELIHOOD = 1e12
-"""bound of the log likelihood of a bag, which grows with the square of its rows if predictions are sure and wrong"""
+"""bound of a bag's log likelihood, which grows with the square of its rows if predictions are certain and wrong"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Criterion:
     """smallest and largest possible value, except for rounding"""
 
     def better(self, value: float, best: float) -> bool:
-        """Return whether `value` strictly improves on `best`. NaN never does; every number improves on NaN."""
+        """Return whether `value` is strictly better than `best`. Every number is better than NaN, and NaN never is."""
         if math.isnan(value):
             return False
         return math.isnan(best) or (value > best if self.maximise else value < best)
@@ -56,15 +56,15 @@ CRITERIA: dict[str, Criterion] = {
 
 
 GUIDES: dict[Regime, str] = {"fine": "auc", "coarse": "kl"}
-"""The criterion of each regime that decides where only one can.
+"""The criterion of each regime that is used if only one criterion can be used.
 
-It selects the weights from which the next stage starts, which is then trained once per regime. It also guides a search
-for hyperparameters. So coarse-grained results never see an instance label, and fine-grained ones use them throughout.
+It selects the weights from which the next stage starts; this stage is trained once per regime. It also guides a search
+for hyperparameters. So coarse-grained results never use labels of rows, and fine-grained ones always do.
 """
 
 
 BOARD_CRITERIA = ("auc", "mpiou", "l1")
-"""criteria of the leaderboards: both coarse ones, not only the better one"""
+"""criteria of the leaderboards; both coarse-grained ones, not only the better one"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Metric:
     name: str
     maximise: bool
     percent: bool
-    """whether it is shown times 100"""
+    """whether boards show the value times 100"""
     title: str
     bounds: tuple[float, float] = (0.0, 1.0)
     """smallest and largest possible value, except for rounding"""

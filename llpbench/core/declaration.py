@@ -1,4 +1,4 @@
-"""Checks of a method's declaration, as far as they need no training."""
+"""Checks of a method's declaration that need no training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llpbench.core.text import hint
 
 
 def complaints(entry: Entry) -> list[str]:
-    """Return one line for each fault in the declaration of a method, with advice."""
+    """Return one line with advice for each fault in a method's declaration."""
     declared: Any = entry.load()
     if not (is_a(declared, Method) or is_a(declared, DirectMethod)):
         return [f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one"]
@@ -71,7 +71,7 @@ def _supervision(entry: Entry) -> Iterator[str]:
 
 
 def _hooks(declared: type) -> Iterator[str]:
-    """Yield faults in hooks: a misspelt hook would never be called, and nobody would notice."""
+    """Yield faults in hooks: without this check, a misspelt hook would silently never be called."""
     base, needed, signature = (
         (DirectMethod, "fit", "train, schema, rng")
         if is_a(declared, DirectMethod)
@@ -130,7 +130,7 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
 
 
 _TYPES = {int, float, bool, str, type(None)}
-"""types of hyperparameters that are no `Choice`"""
+"""types of hyperparameters that are not a `Choice`"""
 
 
 def is_a(thing: Any, base: type) -> bool:

@@ -1,4 +1,4 @@
-"""Rows that are the same in all columns: what depends on columns alone is computed once for all of them."""
+"""Rows that are equal in all columns. Results that depend only on columns are computed once for all equal rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from llpbench.core.bags import FloatArray, IntArray, Rows
 
 _FEWEST_ROWS = 100_000
-"""rows below which a pass over all of them takes no time"""
+"""number of rows below which a pass over all rows is fast anyway"""
 _SHARE = 0.05
-"""largest share of distinct rows: with more, little is saved"""
+"""largest fraction of distinct rows; with more, little is saved"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +22,13 @@ class Distinct:
     """The distinct rows of a table."""
 
     first: IntArray
-    """[distinct rows] a row for each"""
+    """[distinct rows] first row that equals each distinct row"""
     place: IntArray
-    """[rows] the distinct row that each row is"""
+    """[rows] index of the distinct row that each row equals"""
 
     @cached_property
     def counts(self) -> FloatArray:
-        """[distinct rows] number of rows"""
+        """Number of rows that equal each distinct row [distinct rows]."""
         return np.bincount(self.place, minlength=len(self.first)).astype(np.float64)
 
     def sums(self, values: FloatArray) -> FloatArray:
@@ -54,5 +54,5 @@ def distinct(columns: Iterable[Any]) -> Distinct | None:
 
 
 def distinct_rows(rows: Rows) -> Distinct | None:
-    """Return the distinct rows of `rows`, as `distinct`."""
-    return distinct([*rows.numeric.T, *rows.categorical.T, *rows.missing.T])  # numbers most often have many values
+    """Return the distinct rows of `rows`, as `distinct` does."""
+    return distinct([*rows.numeric.T, *rows.categorical.T, *rows.missing.T])  # numbers usually have many values

@@ -1,10 +1,10 @@
 """Effects of single features in a fitted model, and their uncertainty.
 
 The effect of a feature is the model's output at a value of the feature, averaged over all other features, minus its
-mean over rows. The features are treated as independent, each with its distribution in training. This is the main effect
-of a functional analysis of variance: the part of a pair's effect that depends on one feature alone counts as an effect
-of that feature. An effect need not be true of the data: if a feature hardly varies between bags, its effect is only the
-prior's. `undetermined` shows this.
+mean over rows. The features are treated as independent, with their distributions in training. This is the main effect
+of a functional analysis of variance: the part of a pair's effect that depends on only one of its features counts as an
+effect of that feature. An effect need not be true of the data: if a feature hardly varies between bags, its effect is
+that of the prior. `undetermined` shows this.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class FeatureEffect:
     categories: tuple[str, ...] | None
     """[bins] names of the categories in each bin"""
     values: FloatArray
-    """[bins] values in the order of `edges` or `codes`; a number may have one more, for rows in which it is missing"""
+    """[bins] values in the order of `edges` or `codes`; numbers may have one more value, for missing numbers"""
     std: FloatArray
     """[bins] posterior standard deviation of each value"""
     weights: FloatArray
-    """[bins] share of the training rows in each bin; the weighted mean of the values is 0"""
+    """[bins] fraction of the training rows in each bin; the weighted mean of the values is 0"""
     undetermined: float
     """mean posterior variance of the values divided by their prior variance; 1 if the bags were uninformative"""
     label: Hashable = None
@@ -66,7 +66,7 @@ class FeatureEffect:
 
     @property
     def outcome(self) -> str:
-        """Unit and class of the effect: `log odds of 'yes'`."""
+        """Unit and class of the effect, such as `log odds of 'yes'`."""
         return self.scale if self.label is None else f"{self.scale} of {self.label!r}"
 
     @property
@@ -76,7 +76,7 @@ class FeatureEffect:
 
     @property
     def missing(self) -> bool:
-        """Whether the last value belongs to rows in which a number is missing."""
+        """Whether the last value belongs to missing numbers."""
         return self.edges is not None and len(self.values) == len(self.edges) + 2
 
 
@@ -89,7 +89,7 @@ class FeatureEffects(list[FeatureEffect]):
 
     @property
     def frame(self) -> DataFrame:
-        """One row per feature: `importance`, `undetermined`, and the `lowest` and `highest` values with their bins."""
+        """Return a row per feature: `importance`, `undetermined`, and `lowest` and `highest` values with their bins."""
         from pandas import DataFrame
 
         ends = [(effect, int(effect.values.argmin()), int(effect.values.argmax())) for effect in self]
@@ -120,7 +120,7 @@ class FeatureEffects(list[FeatureEffect]):
 
 @runtime_checkable
 class Explained(Protocol):
-    """Predictors that can return effects of features, as those of some direct methods do."""
+    """Predictors that can return effects of features, such as those of some direct methods."""
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effect of every feature on a class (default: the last), in the order of features."""
@@ -147,7 +147,7 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
 
 
 def _edge_texts(edges: Sequence[float]) -> list[str]:
-    """Return edges with four digits, or with as many as make neighbours differ."""
+    """Return edges with four digits, or with more digits if neighbours would be equal."""
     for digits in range(4, 12):
         texts = [_number_text(float(f"{edge:.{digits}g}")) for edge in edges]
         if len(set(texts)) == len(set(edges)):
@@ -156,7 +156,7 @@ def _edge_texts(edges: Sequence[float]) -> list[str]:
 
 
 def _number_text(value: float) -> str:
-    """Return a number as text: `0.25`, `7318`, `67,830`; exponents from a billion on, and below a millionth."""
+    """Return a number as text: `0.25`, `7318`, `67,830`; with an exponent from a billion on and below a millionth."""
     if value and not 1e-6 <= abs(value) < 1e9:
         return f"{value:g}"
     whole, _, part = np.format_float_positional(value, trim="-").partition(".")
@@ -169,10 +169,10 @@ def _number_text(value: float) -> str:
 def numeric_as(effect: FeatureEffect, name: str, edges: FloatArray, std: float) -> FeatureEffect:
     """Return the effect of a number by its name, with `edges` in the units of its column.
 
-    Edges are rounded to 1e-5 of the column's standard deviation `std`, since rows hold float32.
+    Edges are rounded to 1e-5 of the column's standard deviation `std`, since rows are float32.
     """
     edges = np.round(edges, int(5 - np.floor(np.log10(std))))
-    return replace(effect, name=name, edges=edges + 0.0)  # no -0
+    return replace(effect, name=name, edges=edges + 0.0)  # -0 becomes 0
 
 
 def categorical_as(effect: FeatureEffect, name: str, categories: Sequence[str]) -> FeatureEffect:

@@ -22,7 +22,7 @@ _PUBLISHED = {
     "tabllp-dec": "pseudo-label",
     "tabllp-pse": "pseudo-label",
 }
-"""families of methods whose decorators must not change, since published results carry the hash of their file"""
+"""families of methods whose decorators must not change, since published results contain the hash of their file"""
 
 
 @dataclass
@@ -40,16 +40,16 @@ class Entry:
     module: str
     target: Any = None
     alone: bool = False
-    """whether other processes lack it
+    """whether other processes do not have the entry
 
-    True if it was typed into a notebook, or stands in a program or a module that no plugin has loaded.
+    True if it was defined in a notebook, or in a program or module that no plugin has loaded.
     """
 
     @property
     def family(self) -> str:
-        """Family of a method, one of `FAMILIES`; "" for anything else.
+        """Family of a method, one of `FAMILIES`; "" for other entries.
 
-        Unless the decorator names a family, it is that of the method's role, or else of its kind.
+        If the decorator names no family, it follows from the method's role, or from its kind.
         """
         if self.kind != "method":
             return ""
@@ -84,8 +84,8 @@ def modules_of(package: str) -> Iterator[str]:
 def read_entries(module: str, kind: str) -> Iterator[Entry]:
     """Yield the entries that a module registers at its top level, read from its source.
 
-    Yields nothing if an entry is registered in any form other than `@register_KIND("name", ...)`, if its name is no
-    text literal, or if a base class in another file decides the kind of a method.
+    Yields nothing if an entry is registered in any form other than `@register_KIND("name", ...)`, if its name is not a
+    text literal, or if the kind of a method depends on a base class in another file.
     """
     spec = importlib.util.find_spec(module)
     assert spec is not None
@@ -127,7 +127,7 @@ def _aliases(node: ast.AST) -> list[ast.alias]:
 
 
 def _bases(tree: ast.Module, node: ast.AST) -> Iterator[str]:
-    """Yield names of a class's bases, and of their bases in the same file."""
+    """Yield the names of a class's base classes, and of their base classes in the same file."""
     local = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
         name = str(getattr(base, "id", getattr(base, "attr", "")))

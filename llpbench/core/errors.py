@@ -1,4 +1,4 @@
-"""Errors that a user can fix: one clear line (what happened, the value, what to do next)."""
+"""Errors that a user can fix. The message is one line: what happened, the value, what to do next."""
 
 import inspect
 import sys
@@ -22,11 +22,11 @@ class UnknownColumnError(LLPBenchError):
 
 
 class HookError(ValueError):
-    """An unusable return value of a method's hook; the message begins with the hook and its location."""
+    """An invalid return value of a method's hook. The message begins with the hook and its location."""
 
 
 def hook_error(method: object, hook: str, complaint: str) -> HookError:
-    """Return an error such as `loss (mine.py:12) must return a single number, ...`; `complaint` is its last part."""
+    """Return an error such as `loss (mine.py:12) must return a single number, ...`; `complaint` is its end."""
     code = getattr(inspect.unwrap(getattr(type(method), hook, None)), "__code__", None)  # type: ignore[arg-type]
     if code is not None:
         return HookError(f"{hook} ({Path(code.co_filename).name}:{code.co_firstlineno}) {complaint}")

@@ -1,6 +1,6 @@
 """Types of the fields in the journal's records: numbers with bounds, names, moments.
 
-pydantic reads them (`results/schema.py`). It is not loaded until a journal is, so each type states its schema in
+pydantic reads them (`results/schema.py`). It is loaded only with a journal, so each type provides its schema in
 `__get_pydantic_core_schema__`.
 """
 
@@ -16,13 +16,13 @@ from annotated_types import Ge, Le
 from llpbench.core.criteria import CRITERIA, METRICS
 
 LARGEST = 2**53 - 1
-"""largest integer that every reader of JSON holds exactly"""
+"""largest integer that every reader of JSON represents exactly"""
 MOST = 1e100
-"""largest absolute value of other numbers: their squares can still be added up"""
+"""largest absolute value of other numbers; their squares can still be added"""
 LONGEST_NAME = 10_000
-"""largest number of characters; some baggings name dozens of columns"""
+"""largest number of characters of a name; some baggings name dozens of columns"""
 ROUNDING = 1e-4
-"""tolerance of the bounds of a metric, as of predictions (`training/cell_runs.py`)"""
+"""tolerance for the bounds of a metric, as for predictions (`training/cell_runs.py`)"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Matching:
 class Shaped:
     """A more exact type for a plainly annotated value, usually a `TypedDict`.
 
-    Further keys of any name are allowed, since later versions may add some.
+    Other keys are allowed, since later versions may add some.
     """
 
     shape: Any

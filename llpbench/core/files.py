@@ -23,7 +23,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
     An existing file keeps its permissions. A new one has `MODE`, reduced by the umask.
     """
     data = content.encode() if isinstance(content, str) else content
-    path = Path(os.path.realpath(path))  # replaces the target of a link, not the link
+    path = Path(os.path.realpath(path))  # replace the target of a link, not the link
     handle, temporary = _open_beside(path)
     try:
         with open(handle, "wb") as file:
@@ -37,19 +37,19 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def _open_beside(path: Path) -> tuple[int, Path]:
-    """Open a new file in the folder of `path`, with the permissions of the file that it will replace."""
+    """Open a new temporary file in the folder of `path`, with the permissions of the file that it will replace."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         return os.open(temporary, _NEW, MODE), temporary
-    handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # never wider than the file, not even for a moment
+    handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # permissions are never wider than those of the file
     os.chmod(temporary, mode)  # the umask does not apply to permissions that the owner has chosen
     return handle, temporary
 
 
 def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
-    """Write a new file without replacing any; if the name is taken, it gets a number. Raises `OSError`.
+    """Write a new file without replacing another. If the name exists, a number is added. Raises `OSError`.
 
     `mode` are its permissions, before the umask.
     """
@@ -95,9 +95,9 @@ def require_folder(folder: Path, what: str) -> None:
 
 
 def obstacle(path: Path) -> str:
-    """Return why nothing can be created or replaced at `path`, which also depends on the folders above it.
+    """Return why a file at `path` cannot be created or replaced; "" if no obstacle is visible in advance.
 
-    It checks only what can be seen in advance, and returns "" if it sees no obstacle.
+    The folders above `path` are checked as well.
     """
     try:
         above = next(each for each in (path, *path.absolute().parents) if each.exists())
@@ -113,17 +113,17 @@ def obstacle(path: Path) -> str:
 
 
 _BLOCK = 4096
-"""bytes written to see whether the disk is full"""
+"""number of bytes that are written to check whether the disk is full"""
 
 
 WRITTEN = ".written"
-"""list of the generated files in a folder, one name per line"""
+"""file with the names of the generated files in a folder, one per line"""
 
 
 def forget_stale(folder: Path, names: Iterable[str]) -> None:
-    """Delete files of an earlier generation that are not in `names`, and remember `names`. Other files are not touched.
+    """Delete generated files that are not in `names`, and store `names` as the generated files.
 
-    Raises `OSError`.
+    Files that were not generated stay unchanged. Raises `OSError`.
     """
     now, memory = sorted(names), folder / WRITTEN
     before = memory.read_text(encoding="utf-8").splitlines() if memory.exists() else []

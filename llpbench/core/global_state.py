@@ -1,8 +1,8 @@
-"""Global state of a process that foreign code can change, and with it the results of whatever runs there later.
+"""Global state of a process that foreign code can change, which would affect later results in the same process.
 
-Libraries and the interpreter keep settings for the whole process: torch's default dtype, random generators, warning
-filters, environment variables. `restored` resets them after a piece of code. `contained` also logs who changed what,
-once per process.
+Libraries and the interpreter have settings for the whole process: torch's default dtype, random generators, warning
+filters, environment variables. `restored` resets them after a piece of code. `contained` also logs who changed which
+setting, once per process.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class _Setting:
     name: str
     """name in the log"""
     read: Callable[[Any], Any]
-    """returns the value, given `library`"""
+    """function that returns the value, given `library`"""
     write: Callable[[Any, Any], object]
-    """sets the value, given `library` and the value"""
+    """function that sets the value, given `library` and the value"""
     library: str = "sys"
-    """module that holds the setting; the setting is not read before the module is imported"""
+    """module with the setting, which is not read before the module is imported"""
     fresh: Any = _UNKNOWN
-    """value if the library has only just been imported"""
+    """value directly after the import of the library"""
     by_imports: bool = False
-    """whether importing libraries changes it: after an import it is then reset without a warning"""
+    """whether imports of libraries change the setting; it is then reset after an import without a warning"""
 
 
 def _cudnn(torch: Any) -> tuple[bool, ...]:
@@ -76,7 +76,7 @@ def _set_numpy_generator(numpy: Any, state: tuple[Any, ...]) -> None:
 
 
 def _filters(_: Any) -> list[Any]:
-    """Return the warning filters for all warnings. Imported libraries add others, for their own warnings."""
+    """Return the filters that apply to all warnings. Imported libraries add filters for their own warnings."""
     return [each for each in warnings.filters if each[0] == "error" or (each[1] is None and each[2] is Warning)]
 
 
@@ -192,7 +192,7 @@ _SETTINGS = (
 
 @contextmanager
 def restored() -> Iterator[list[str]]:
-    """Reset what the code inside changes. Yields a list that then names the changed settings."""
+    """Reset all settings that the code inside changes. Yields a list, which then gets their names."""
     changed: list[str] = []
     modules, filters, concerning = len(sys.modules), [*warnings.filters], _filters(None)
     before = {
@@ -216,7 +216,7 @@ def restored() -> Iterator[list[str]]:
         if _filters(None) != concerning:
             changed.append("warning filters")
             warnings.filters[:] = filters  # type: ignore[index]
-            with warnings.catch_warnings():  # tells Python that the filters have changed
+            with warnings.catch_warnings():  # informs Python that the filters have changed
                 pass
 
 
@@ -230,12 +230,12 @@ def _named(setting: _Setting, before: Any, now: Any) -> str:
 _told: set[str] = set()
 
 by_import: dict[str, list[str]] = {}
-"""settings that plugins changed while they were imported, by the name of their module"""
+"""settings that plugins changed during their import, by the name of the module"""
 
 
 @contextmanager
 def contained(who: str, module: str | None = None) -> Iterator[None]:
-    """Reset what the code inside changes, as `restored` does, and log once per process who changed what.
+    """Reset all settings that the code inside changes, and log once per process that `who` changed them.
 
     `module`: name of the module that the code inside imports, for `by_import`.
     """

@@ -1,4 +1,4 @@
-"""The main memory of this process: keeping freed memory, giving it back, and measuring the peak."""
+"""The main memory of this process: keeping freed memory, returning it to the system, and measuring the peak."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ except ImportError:  # not available on Windows
     resource = None  # type: ignore[assignment]
 
 _MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 64 * 2**20)}
-"""glibc's option numbers and our values: no separate mappings, nothing is given back, the heap grows by 64 MB"""
+"""option numbers of glibc and our values: no separate mappings, no memory is returned, the heap grows by 64 MB"""
 _STATUS, _PEAK_RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 """Linux's status of this process, and the file that resets its peak memory"""
 
 
 def keep_freed() -> None:
-    """Let this process keep the memory that it frees, if its C library is glibc. Changes no result.
+    """Let this process keep the memory that it frees, if its C library is glibc. Results do not change.
 
-    A training step needs the megabytes again that the previous one freed. If they went back to the system, each page
-    would be mapped and zeroed again (a third of the time of a SAINT step).
+    A training step needs the memory that the previous step has freed. If it were returned to the system, each page
+    would be mapped and zeroed again, which takes a third of the time of a SAINT step.
     """
     if library := _glibc():
         for option, value in _MALLOPT.values():
@@ -31,13 +31,13 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Give freed memory back to the system, if the C library is glibc."""
+    """Return freed memory to the system, if the C library is glibc."""
     if library := _glibc():
         library.malloc_trim(0)
 
 
 def reset_peak() -> None:
-    """Reset the peak on Linux. Elsewhere the peak counts from the start of the process."""
+    """Reset the peak on Linux. On other systems the peak is measured from the start of the process."""
     with contextlib.suppress(OSError):
         _PEAK_RESET.write_text("5", encoding="ascii")
 

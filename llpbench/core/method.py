@@ -1,8 +1,8 @@
 """The contract of a method: one small file in plain PyTorch, written for one model.
 
-A *neural* method (`Method`) gives a loss for one model on a few bags; the engine does the rest: device, optimiser,
-epochs, early stopping, many members at once. A *direct* method (`DirectMethod`) gives `fit(train, schema, rng)`, which
-returns a predictor, on the same label-free bags.
+A *neural* method (`Method`) defines a loss for one model on a few bags. The engine does the rest: device, optimiser,
+epochs, early stopping, many members at once. A *direct* method (`DirectMethod`) defines `fit(train, schema, rng)`. It
+returns a predictor. Both get the same bags without labels.
 
 Hooks of a neural method, from the simplest to the rarest, with an example:
 
@@ -16,8 +16,8 @@ Hooks of a neural method, from the simplest to the rarest, with an example:
 `after_step`        new values of weights after each step: a teacher that follows the student by a moving average
 ==================  ====================================================================================================
 
-The mixin `Reports` is separate. It contains what a method only *reports*: row vectors, pseudo-pairs, weights that
-change during training.
+The mixin `Reports` has the hooks for facts that a method only *reports*: row vectors, pseudo-pairs, weights that change
+during training.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class MethodParams:
     """Hyperparameters common to all neural methods, each with its default, range and meaning.
 
-    A method adds its own by subclassing. Continuous ones (`LogUniform`, `Uniform`) may be 0-d tensors inside `loss`,
-    because members of one population may differ in them; `Choice` ones are plain values.
+    A method adds its own in a subclass. Continuous hyperparameters (`LogUniform`, `Uniform`) may be 0-d tensors inside
+    `loss`, because members of one population may differ in them. Those with a `Choice` are plain values.
     """
 
     learning_rate: Annotated[float | None, LogUniform(3e-5, 3e-3)] = None
@@ -64,11 +64,11 @@ class Now(NamedTuple):
     phase: str
     """name of the phase; empty in `prepare` and `after_step`, which belong to no phase"""
     epoch: Tensor
-    """0-d float32, zero-based, within the stage"""
+    """0-d float32, zero-based number of the epoch within the stage"""
     epochs: Tensor
     """0-d float32, largest number of epochs of the stage"""
     step: Tensor
-    """0-d float32, zero-based, over all epochs of the stage"""
+    """0-d float32, zero-based number of the step over all epochs of the stage"""
     steps: Tensor
     """0-d float32, largest number of steps of the stage"""
 
@@ -85,16 +85,16 @@ class Stage:
 
     name: str = "train"
     unit: Unit = "bags"
-    """rows drawn in a step: whole bags, or as many shuffled rows
+    """unit of a step: whole bags, or as many shuffled rows
 
-    Each shuffled row is a bag of one with its own target: the proportions of its bag, until `prepare` returns others.
+    Each shuffled row is a bag of one row with its own target: its bag's proportions, until `prepare` returns others.
     """
     refresh: int | None = None
     """epochs after which `prepare` is called again; None: only at the start of the stage"""
     epochs: int | None = None
-    """largest number of epochs; None: the protocol's"""
+    """largest number of epochs; None: the number in the protocol"""
     judged: bool = True
-    """False: a warm-up without validation, which runs for all its epochs; the last stage must be judged"""
+    """False: a warm-up without validation, which always runs all epochs; the last stage must be judged"""
     rate: float = 1.0
     """factor on the learning rate"""
 
@@ -112,7 +112,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Phase:
-    """One player's turn within a step: the parameters that its loss updates. A player may have several, of one name."""
+    """A player's turn within a step, and the parameters that it updates. All turns of a player have the same name."""
 
     name: str = "train"
     modules: tuple[str, ...] = ("",)
@@ -127,7 +127,7 @@ class Member(Protocol):
     """One member of a population as `Method.prepare` sees it, with the whole training set."""
 
     network: Network
-    """network that may be modified, e.g. to write k-means centroids into its parameters or buffers"""
+    """network, which may be modified, for example to write k-means centroids into its parameters or buffers"""
     train: BaggedRows
     """all bags, as numpy arrays"""
     rng: np.random.Generator
@@ -142,12 +142,12 @@ class Member(Protocol):
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows, one from each of two bags, with a guess whether both are of the same class."""
+    """Pairs of rows, one from each of two bags, and a guess whether the rows have the same class."""
 
     partner: Tensor
     """[size] position in the second bag for each row of the first, -1 for none"""
     positive: Tensor
-    """[size] bool: whether the method takes the pair to be of one class"""
+    """[size] bool: whether the method assumes that the rows of a pair have the same class"""
 
 
 class Method:
@@ -156,7 +156,7 @@ class Method:
     Params: ClassVar[type[MethodParams]] = MethodParams
     supervision: ClassVar[Supervision] = "bags"
     takes_encoder: ClassVar[bool] = True
-    """False: the method has its own network, and encoders and pretraining do not apply"""
+    """False: the method has its own network, and does not use encoders or pretraining"""
     stackable: ClassVar[bool] = True
     """False: `torch.func.vmap` cannot map its loss; members are trained one by one, which takes longer"""
     compiles: ClassVar[bool] = True
@@ -182,17 +182,17 @@ class Method:
 
     @property
     def hidden(self) -> int:
-        """Width of the prediction head and of modules beside it."""
+        """Width of the prediction head and of similar modules."""
         return int(self._own("hidden"))
 
     def _own(self, name: str) -> Any:
-        """Return a hyperparameter whose default may be the encoder's, which a cell's specification fills in."""
+        """Return a hyperparameter. If its default is the encoder's, the cell's specification has filled it in."""
         if (value := getattr(self.params, name)) is None:
             raise ValueError(f"{name} has no value: a method without an encoder needs a default of its own for it")
         return value
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the loss of one model on the bags of one step, a 0-d tensor; with several `phases`, of `now.phase`.
+        """Return the loss of one model on the bags of one step, a 0-d tensor. It may depend on `now.phase`.
 
         All randomness comes from `model.random`.
         """
@@ -203,7 +203,7 @@ class Method:
         return model.log_proba(bags)
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:
-        """Work on the whole training set, at the start of a stage and every `Stage.refresh` epochs.
+        """Process the whole training set, at the start of a stage and every `Stage.refresh` epochs.
 
         May modify `member.network`. May return targets `[rows, classes]` for a stage with `unit="rows"`.
         """
@@ -213,12 +213,12 @@ class Method:
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
         """Return new values of some parameters and buffers of one member by name, after each of its steps.
 
-        `weights` holds all floating-point parameters and buffers, by name within the network. The hook is called
-        without gradients and under `vmap`, like the loss, so it must not write in place.
+        `weights` contains all floating-point parameters and buffers, by name within the network. The hook is called
+        without gradients and, like the loss, under `vmap`, so it must not write in place.
 
-        For a teacher that follows the encoder by a moving average, `build` adds a module: a deep copy, made before
-        pretrained weights are loaded. `prepare` gives it the student's weights. `phases = (Phase(modules=("encoder.",
-        "head.")),)` keeps it from the optimiser, since the default phase updates every parameter. This hook returns
+        Example: a teacher that is a moving average of the encoder. `build` adds a deep copy of the encoder, before
+        pretrained weights are loaded. `prepare` copies the student's weights into it. The phases
+        `(Phase(modules=("encoder.", "head.")),)` exclude it from the optimiser. This hook returns
         `{"teacher." + name: decay * weights["teacher." + name] + (1 - decay) * weights["encoder." + name], ...}`.
         """
         del weights, now
@@ -228,7 +228,7 @@ class Method:
 class Reports:
     """Mixin for methods that report more than predictions: `class Mine(Method, Reports)`.
 
-    Nothing here affects training: the evaluator calls it at the best epochs, and journals the results.
+    These hooks do not affect training. The evaluator calls them at the best epochs, and stores their results.
     """
 
     def represent(self, model: Model, bags: Bags) -> Tensor:
@@ -236,11 +236,11 @@ class Reports:
         return model.encode(bags).z
 
     def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
-        """Return the pairs that the method forms between two bags. Called only if it is overridden."""
+        """Return the pairs that the method forms between two bags. The hook is called only if it is overridden."""
         raise NotImplementedError
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
-        """Return weights that change during training by name, as 0-d tensors."""
+        """Return the weights that change during training, by name, as 0-d tensors."""
         del now
         return {}
 
@@ -249,7 +249,7 @@ class Predictor(Protocol):
     """Return type of a direct method's `fit`. It may also return effects of features (`core.effects.Explained`)."""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """Return probabilities [rows, classes]; or scores in [0, 1], if only their order is meaningful."""
+        """Return probabilities [rows, classes], or scores in [0, 1] if only their order is meaningful."""
         ...
 
 
@@ -259,7 +259,7 @@ class DirectParams:
 
 
 class DirectMethod:
-    """Base of direct methods, fitted in seconds on a CPU, on the same label-free bags, in the same leaderboards.
+    """Base of direct methods, which are fitted to bags without labels, usually in seconds on a CPU.
 
     Examples
     --------

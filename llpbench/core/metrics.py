@@ -1,7 +1,7 @@
 """Computation of validation criteria and test metrics. Their names and directions are in `criteria.py`.
 
-The functions for validation handle all members of a population at once (leading dimension [members]) and stay on the
-device; only their results are copied. Test metrics are computed once per run, with scikit-learn if it has them.
+The functions for validation process all members of a population at once (leading dimension [members]) on the device.
+Only their results are copied. Test metrics are computed once per run, with scikit-learn if it has them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from llpbench.core.bags import FloatArray, Holdout, IntArray
 from llpbench.core.record import Judged
 
 _LEAST = 1e-15
-"""smallest probability: a sure and wrong prediction costs a finite log loss, 34.5"""
+"""smallest probability, so that a certain and wrong prediction has a finite log loss, 34.5"""
 
 
 def auc(scores: Tensor, positive: Tensor) -> Tensor:
-    """Return the area under the ROC curve, ties counted half: `scores`, `positive` [..., rows] -> [...] float64.
+    """Return the area under the ROC curve [...] float64, from `scores` and `positive` [..., rows].
 
-    NaN if a class is absent or any score is NaN.
+    Ties count half. NaN if a class is absent or any score is NaN.
     """
     ordered = scores.sort(dim=-1).values
     below = torch.searchsorted(ordered, scores.contiguous(), right=False)
@@ -38,7 +38,7 @@ def auc(scores: Tensor, positive: Tensor) -> Tensor:
 def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
     """Return the AUC of the positive class, or with more than two classes the mean of one-against-rest AUCs.
 
-    `proba` [..., rows, classes], `labels` [..., rows] -> [...]. Classes without rows are left out of the mean.
+    `proba` [..., rows, classes] and `labels` [..., rows] give [...]. The mean omits classes without rows.
     """
     classes = proba.shape[-1]
     if classes == 2:
@@ -60,7 +60,8 @@ def bag_means(proba: Tensor, index: Tensor) -> Tensor:
 def mpiou(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
     """Return the mean over bags of mean_c min(p, q) / max(p, q), over the classes where p or q is positive.
 
-    [..., bags, classes] -> [...]; `known` [..., bags] bool: the bags that count, None for all.
+    `predicted` and `target` [..., bags, classes] give [...]. `known` [..., bags] bool marks the bags that count (None:
+    all).
     """
     larger = torch.maximum(predicted, target)
     counted = larger > 0
@@ -75,7 +76,7 @@ def l1(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor
 
 def kl(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
     """Return the mean over bags of KL(target || predicted). Shapes as for `mpiou`."""
-    tiny = torch.finfo(predicted.dtype).tiny  # an underflowing prediction gives a large value, not NaN
+    tiny = torch.finfo(predicted.dtype).tiny  # a prediction that underflows gives a large value, not NaN
     each = (torch.xlogy(target, target) - target * predicted.clamp(min=tiny).log()).sum(dim=-1)
     return _over_bags(each, known)
 
@@ -86,10 +87,10 @@ def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, 
     `proba` [members, rows, classes], `predicted` (its bag means) and `target` [members, bags, classes], `index`
     [members, bags, size] -> [members].
 
-    This is the normal approximation over all classes except the last, with mean sum_i p_i and covariance sum_i (diag
-    p_i - p_i p_i'). Each variance is increased by 1/12, that of rounding to a whole count, so that the value is finite
-    if all predictions are sure. Unlike a distance of proportions, it expects a closer match from a bag with sure
-    predictions than from one with coin tosses, and weighs bags by their information.
+    It is a normal approximation over all classes except the last, with mean sum_i p_i and covariance
+    sum_i (diag p_i - p_i p_i'). Each variance is increased by 1/12, the variance of rounding to a whole count, so that
+    the value is finite if all predictions are certain. Unlike a distance of proportions, it requires a closer match
+    from bags with confident predictions, and weights bags by their information.
     """
     inside = (index >= 0).unsqueeze(-1)
     members = torch.arange(len(proba), device=proba.device)[:, None, None]
@@ -106,7 +107,7 @@ def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, 
 
 
 def _over_bags(values: Tensor, known: Tensor | None) -> Tensor:
-    """Return the mean of [..., bags], with equal weight for every known bag; NaN if none is known."""
+    """Return the mean of `values` [..., bags] over bags with known counts, all with equal weight; NaN without any."""
     if known is None:
         return values.mean(dim=-1)
     return torch.where(known, values, 0.0).sum(dim=-1) / known.sum(dim=-1)
@@ -118,8 +119,8 @@ def validation_criteria(
     """Return the criteria of `criteria.CRITERIA` for every member; without `labels` only the coarse-grained ones.
 
     `proba` [members, rows, classes] float64, `labels` [members, rows], `index` [members, bags, size], `target`
-    [members, bags, classes] float64 proportions, `known` [members, bags] -> name: [members] float64. The coarse-grained
-    ones never read `labels`. If any prediction of a member is NaN, so are all its criteria.
+    [members, bags, classes] float64 proportions, `known` [members, bags]. Returns [members] float64 by name. The
+    coarse-grained criteria never use `labels`. If any prediction of a member is NaN, all its criteria are NaN.
     """
     broken = proba.isnan().any(dim=(-2, -1))
     hard = torch.nn.functional.one_hot(proba.argmax(dim=-1), proba.shape[-1]).double()
@@ -140,7 +141,7 @@ def validation_criteria(
 
 
 def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
-    """Return the criteria of predictions [rows, classes] on one holdout."""
+    """Return the criteria of predictions [rows, classes] on a holdout."""
     labels = None if holdout.labels is None else torch.from_numpy(holdout.labels)[None]
     bags = (torch.from_numpy(part)[None] for part in (holdout.index, holdout.proportions, holdout.known))
     values = validation_criteria(torch.from_numpy(proba.astype(np.float64))[None], labels, *bags)
@@ -179,20 +180,20 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
 
 
 def log_loss(proba: FloatArray, labels: IntArray) -> float:
-    """Return the mean over rows of -log of the label's probability, which is clipped to at least `_LEAST`."""
+    """Return the mean over rows of -log P(label), with probabilities clipped to at least `_LEAST`."""
     return float(-np.log(proba[np.arange(len(labels)), labels].clip(min=_LEAST)).mean())
 
 
 def brier_score(proba: FloatArray, labels: IntArray) -> float:
-    """Return the mean over rows of the squared distance of the probabilities [rows, classes] from the label: 0 to 2."""
+    """Return the mean squared distance between probabilities [rows, classes] and labels, from 0 to 2."""
     return float(((proba - np.eye(proba.shape[1])[labels]) ** 2).sum(axis=1).mean())
 
 
 def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[list[float]]:
     """Return the data of a reliability diagram: observed frequencies in equal-width bins of the predicted probability.
 
-    [non-empty bins][rows, mean probability, share]. With two classes it is about the positive class, with more about
-    each class against the rest, pooled.
+    Each non-empty bin gives [rows, mean probability, observed frequency]. With two classes, the diagram shows the
+    positive class; with more, each class against the rest, pooled.
     """
     classes = [1] if proba.shape[1] == 2 else list(range(proba.shape[1]))
     predicted, true = proba[:, classes].ravel(), (labels[:, None] == np.array(classes)).ravel()
@@ -213,7 +214,7 @@ def verdict(proba: FloatArray, holdout: Holdout) -> Judged:
 
 
 def expected_calibration_error(proba: FloatArray, labels: IntArray, bins: int = 15) -> float:
-    """Return the mean over rows of |accuracy - confidence| in equal-width bins of the predicted class's probability."""
+    """Return the mean of |accuracy - confidence| over equal-width bins of confidence, weighted by rows."""
     confidence, hit = proba.max(axis=1), proba.argmax(axis=1) == labels
     bin_of_row = np.minimum((confidence * bins).astype(int), bins - 1)
     size = np.bincount(bin_of_row, minlength=bins)

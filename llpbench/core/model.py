@@ -1,8 +1,8 @@
-"""Networks as a loss sees them: an encoder, a head and one random stream.
+"""Networks, as a loss gets them: an encoder, a head and one random stream.
 
 All randomness of a training step comes from `Random`, a counter-based generator: the number at a position is a hash of
 (key, draw, position). The key is an ordinary tensor, so under `vmap` every member of a population has its own stream,
-the same as if it were trained alone. torch's own generators cannot do this: there a member's numbers depend on the
+the same as if it were trained alone. torch's own generators cannot do this: a member's numbers would depend on the
 number of members trained together.
 """
 
@@ -27,7 +27,7 @@ class Random:
     """
 
     def __init__(self, key: Tensor) -> None:
-        """`key`: 0-d int64 tensor in [0, 2**32)."""
+        """`key` is a 0-d int64 tensor in [0, 2**32)."""
         self._key = key
         self._draws = 0
 
@@ -36,7 +36,7 @@ class Random:
         return self._words(*shape).long() & _MASK
 
     def _words(self, *shape: int) -> Tensor:
-        """Return the same words in int32, twice as fast on a CPU; in int64 for compilers, which may forbid overflow."""
+        """Return the same words in int32, which is twice as fast on a CPU; in int64 if compiled, to avoid overflow."""
         self._draws += 1
         start = _mix(self._key ^ (self._draws * 0x9E3779B9 & _MASK))
         positions = torch.arange(math.prod(shape), device=self._key.device)
@@ -46,7 +46,7 @@ class Random:
         return _mix_int32(_mix_int32(start ^ positions.int()) ^ start).reshape(shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Return uniform float32 numbers in (0, 1). They have 23 bits, so that none is rounded to 1."""
+        """Return uniform float32 numbers in (0, 1). They have 23 bits, so they are never rounded to 1."""
         return ((self._words(*shape) >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
 
     def normal(self, *shape: int) -> Tensor:
@@ -63,7 +63,7 @@ class Random:
         dropped = round(probability * 256)
         if dropped == 0:
             return x
-        # a word serves four elements, one byte each: three times as fast on a CPU as torch's own dropout
+        # a word is used for four elements, one byte each: three times as fast on a CPU as torch's own dropout
         words = self._words(math.ceil(x.numel() / 4)).int()
         drawn = _bytes(words)[: x.numel()].reshape(x.shape)
         # 1.0 if `drawn >= dropped`, else 0.0; in floats, since compilers handle stored booleans slowly
@@ -74,11 +74,11 @@ class Random:
 _MASK = 0xFFFFFFFF
 
 _MAPS_VIEWS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::view.dtype", "FuncTorchBatched")
-"""whether `vmap` can map a view of another type: torch 2.11 cannot"""
+"""whether `vmap` can map a view of another type; in torch 2.11 it cannot"""
 
 
 def _bytes(words: Tensor) -> Tensor:
-    """Return the four bytes of each of [words] int32 words, lowest first: [4 * words] numbers from 0 to 255."""
+    """Return the bytes of int32 `words`, the lowest byte of each word first: [4 * words] numbers from 0 to 255."""
     if _MAPS_VIEWS:
         return words.view(torch.uint8)
     return ((words[:, None] >> torch.arange(0, 32, 8, device=words.device)) & 0xFF).flatten()
@@ -87,8 +87,8 @@ def _bytes(words: Tensor) -> Tensor:
 def _mix(x: Tensor) -> Tensor:
     """Return a bijective hash of 32-bit words, from Wellons' hash prospector.
 
-    The words are held in int64, where no product overflows: both factors are below 2**31. (Overflow wraps around in
-    eager torch, but not in compiled code.)
+    The words are int64, so no product overflows: both factors are below 2**31. In compiled code an overflow would not
+    wrap around.
     """
     x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _MASK
     x = ((x ^ (x >> 15)) * 0x735A2D97) & _MASK
@@ -96,7 +96,7 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def _mix_int32(x: Tensor) -> Tensor:
-    """Return `_mix` of words held in int32: products wrap around; shifts bring in ones, which are masked."""
+    """Return `_mix` of int32 words: products wrap around, and ones that shifts insert are masked."""
     y = x >> 16
     y &= 0xFFFF
     y ^= x
@@ -115,9 +115,9 @@ class Encoding(NamedTuple):
     """Output of an encoder."""
 
     z: Tensor
-    """[..., dim] the row vector (SAINT: the output at [CLS])"""
+    """[..., dim] row vector (in SAINT the output at [CLS])"""
     tokens: Tensor
-    """[..., features, dim] one vector per feature"""
+    """[..., features, dim] a vector for each feature"""
 
 
 class Encoder(nn.Module):
@@ -135,7 +135,7 @@ class Encoder(nn.Module):
     row_interaction: ClassVar[bool] = False
     """whether a row's encoding depends on the other rows in its input"""
     contextual: ClassVar[bool] = True
-    """whether tokens depend on one another; otherwise only `z` depends on the whole row"""
+    """whether tokens depend on each other; otherwise only `z` depends on the whole row"""
     compiles: ClassVar[bool] = False
     """whether compiling steps is worthwhile for long training on a CPU, as for deep encoders"""
     copies: int = 1
@@ -148,7 +148,7 @@ class Encoder(nn.Module):
     """names of the parameters that differ between copies; all others are shared"""
 
     def another(self) -> Self:
-        """Return one more untrained copy of the encoder. Only parameters in `of_copy` may differ from this one's."""
+        """Return another untrained copy of the encoder. Only parameters in `of_copy` may differ between copies."""
         return deepcopy(self)
 
     def embed(self, rows: Rows) -> Tensor:
@@ -164,7 +164,7 @@ class Encoder(nn.Module):
 
 
 class NoEncoder(Encoder):
-    """Placeholder for methods with a network of their own."""
+    """Placeholder for methods with their own network."""
 
     dim = token_dim = 0
 
@@ -201,7 +201,7 @@ class Network(nn.Module):
         self.head = head
 
     def forward(self, function: Callable[[Self], Any]) -> Any:
-        """Return `function` of this network, so that `torch.func.functional_call` can replace the weights."""
+        """Return `function(self)`, so that `torch.func.functional_call` can replace the weights."""
         return function(self)
 
     def add(self, **modules: nn.Module) -> Self:
@@ -216,13 +216,13 @@ class Network(nn.Module):
 
 
 class Model:
-    """The view of a method's loss and prediction: a network in training (with a random stream) or predicting (without).
+    """A network as a method's loss and prediction get it: in training with a random stream, in prediction without.
 
-    Inside a population its parameters are those of one member. A method never notices the others.
+    Inside a population its parameters are those of one member. Methods do not notice the other members.
     """
 
     def __init__(self, network: Network, random: Random | None = None) -> None:
-        """`network`: result of `Method.build`."""
+        """`network` is the result of `Method.build`."""
         self.network = network
         self.random = random
 
@@ -240,6 +240,6 @@ class Model:
         return self.classify(self.encode(bags).z)
 
     def classify(self, z: Tensor) -> Tensor:
-        """Return log class probabilities of row vectors, in float32 for every precision of the encoder."""
+        """Return log class probabilities of row vectors. They are float32 for every precision of the encoder."""
         logits: Tensor = self.network.head(z)
         return logits.float().log_softmax(dim=-1)

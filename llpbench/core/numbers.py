@@ -1,9 +1,9 @@
 """Normal scores and robust scores: alternatives to z-scores as the inputs of networks and direct methods.
 
-z-scores (`tasks.Scaler`) are the paper's. If a column has a heavy tail, they leave nearly all rows within a few
-hundredths of each other. Normal scores replace a value by its rank among the training rows, as a quantile of the normal
-distribution. Robust scores divide by the interquartile range and clip smoothly (Holzmüller, Grinsztajn & Steinwart
-2024). Both are monotone, are fitted on the training rows only, and map missing values to NaN.
+The paper uses z-scores (`tasks.Scaler`). In a column with a heavy tail, the z-scores of nearly all rows differ by only
+a few hundredths. Normal scores replace a value by the normal quantile of its rank among the training rows. Robust
+scores divide by the interquartile range and clip smoothly (Holzmüller, Grinsztajn & Steinwart 2024). Both are monotone,
+are fitted to the training rows only, and map missing values to NaN.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Transform(Protocol):
 class NormalScores:
     """Normal scores: the normal quantile of a value's mid-rank, scaled to mean 0 and variance 1 in training.
 
-    With N training values of a column, `u(x) = (#{s < x} + #{s <= x}) / 2N`, clipped to [1/2N, 1 - 1/2N]. A column with
-    more than `MOST_KNOTS` distinct values keeps as many of them; ranks in between are linear.
+    With N training values of a column, the rank is `u(x) = (#{s < x} + #{s <= x}) / 2N`, clipped to [1/2N, 1 - 1/2N].
+    For a column with more than `MOST_KNOTS` distinct values, ranks are interpolated between this many values.
     """
 
     def __init__(self, numeric: FloatArray) -> None:
@@ -69,7 +69,7 @@ class _Ranks:
             self.mean, self.std = float(scores.mean()), float(scores.std())
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        if len(self.knots) < 2:  # a constant column carries no information, whatever a new row holds
+        if len(self.knots) < 2:  # a constant column has no information, even for new values
             return np.where(np.isnan(values), np.nan, 0.0)
         if self.exact:
             place = np.searchsorted(self.knots, values)
@@ -88,7 +88,7 @@ class _Ranks:
 
 
 class RobustScores:
-    """Robust scores: the distance from the median in interquartile ranges, smoothly clipped to [-3, 3]."""
+    """Robust scores: the difference from the median in interquartile ranges, smoothly clipped to [-3, 3]."""
 
     def __init__(self, numeric: FloatArray) -> None:
         """`numeric`: [training rows, columns], NaN where missing."""

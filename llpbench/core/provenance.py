@@ -16,15 +16,15 @@ from llpbench.core.version import PACKAGE, __version__
 NUMERICS = 1
 """Version of the engine's numerics, stored in every record: runs of another version are stale.
 
-Increase it by one in any commit that changes results or may change them: another split, order of random numbers,
-initial weights, optimiser, criterion, or arithmetic, including a refactoring of these. If nothing has changed after
-all, repeat a sample of runs as proof and keep the others (`llpbench restamp`). Methods, datasets, baggings and encoders
-do not count as the engine: the hashes of their sources show changes (`core/source_hash.py`).
+Increase it by one in any commit that may change results: another split, order of random numbers, initial weights,
+optimiser, criterion, or arithmetic, including a refactoring of these. If results have not changed, repeat a sample of
+runs as proof and keep the others (`llpbench restamp`). Methods, datasets, baggings and encoders are not part of the
+engine: hashes of their sources show changes (`core/source_hash.py`).
 """
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
 _XGBOOST = ("xgboost-cpu", "xgboost")
-"""one library under two names: without and with GPU code"""
+"""two names of the same library, without and with GPU code"""
 
 
 @cache
@@ -58,7 +58,7 @@ def code_facts() -> dict[str, Any]:
 
 
 def content_hash() -> str:
-    """Return 12 hexadecimal digits: the hash of all Python files of llpbench, including methods and datasets."""
+    """Return the hash of all Python files of llpbench, including methods and datasets: 12 hexadecimal digits."""
     package = PACKAGE
     beside = [package.parent / name for name in ("methods", "datasets") if not (package / name).is_dir()]
     digest = hashlib.sha256()

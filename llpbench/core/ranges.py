@@ -1,6 +1,6 @@
 """Search ranges of hyperparameters, and hyperparameters read from text.
 
-A hyperparameter is a field of a frozen dataclass. Its annotation carries its range, so that default, range and meaning
+A hyperparameter is a field of a frozen dataclass. Its annotation includes its range, so that default, range and meaning
 are in one place::
 
     weight: Annotated[float, LogUniform(0.01, 5.0)] = 0.05
@@ -86,7 +86,7 @@ Range = Uniform | Choice
 
 @dataclass(frozen=True, init=False)
 class When:
-    """Condition of a hyperparameter that only matters if another one has certain values.
+    """Condition of a hyperparameter that matters only if another one has certain values.
 
     Examples
     --------
@@ -158,8 +158,8 @@ def continuous(params: type) -> list[str]:
 def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
     """Return a `params` dataclass from values or texts. Raises `LLPBenchError` for unknown names and invalid values.
 
-    A choice must be one of its values. A number may lie outside its search range, but must be finite. If the range is
-    logarithmic, the number must be above 0, or as `AtLeast` says.
+    A choice must be one of its values. A number may be outside its search range, but must be finite. If the range is
+    logarithmic, the number must be above 0, unless `AtLeast` allows 0.
     """
     known = {field.name: field for field in fields(params)}  # type: ignore[arg-type]
     hints = get_type_hints(params, include_extras=True)
@@ -218,7 +218,7 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
 
 
 def _require_possible(name: str, number: float, extras: Sequence[Any]) -> None:
-    """Raise `LLPBenchError` if a number is below the bound in `extras` of its annotation."""
+    """Raise `LLPBenchError` if a number is below the bound in its annotation, whose parts are `extras`."""
     search = next((extra for extra in extras if isinstance(extra, Uniform)), None)
     searched = "" if search is None else f" (searched from {search.low:g} to {search.high:g})"
     bound = next((extra for extra in extras if isinstance(extra, AtLeast)), None)

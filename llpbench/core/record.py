@@ -47,7 +47,7 @@ class CellFacts(TypedDict):
     method: Name
     dataset: Name
     bagging: str
-    """any text, since it contains names of columns"""
+    """text of the bagging, which may contain any names of columns"""
     bag_size: Count
     encoder: Name | None
     params: dict[str, Any]
@@ -209,7 +209,7 @@ class Record(TypedDict):
     """
     status: Status
     reason: str
-    """why the run failed, in one line, with the epoch; "" if it succeeded"""
+    """reason and epoch of a failure, in one line; "" if the run succeeded"""
     results: dict[str, CriterionResult]
     """results by criterion (`criteria.CRITERIA`); empty unless status is ok
 
@@ -221,12 +221,12 @@ class Record(TypedDict):
     Empty for direct methods, failed runs, and runs that did not store them.
     """
     earlier_curves: NotRequired[dict[str, Curves]]
-    """the same for judged stages before the last, by name, in order; absent if there are none
+    """curves of judged stages before the last, by name, in order; absent if there are none
 
     If stages are run for each validation regime, a criterion's values come from the run of its regime.
     """
     epochs: Count
-    """epochs trained over all stages, and over both validation regimes if stages are run for each
+    """trained epochs in all stages, and in both validation regimes if stages are run for each
 
     0 for methods without epochs.
     """
@@ -243,7 +243,7 @@ class Record(TypedDict):
     - test: predictions at every best epoch and their evaluation
     - `stage NAME`, for each stage
     - total
-    - pretraining: time of its pretraining when it was computed, for any run; not part of total
+    - pretraining: time of the pretraining when it was computed, by this or another run; not part of total
     """
     memory_mb: Size | None
     """peak memory of the population; null if unknown
@@ -258,7 +258,7 @@ class Record(TypedDict):
     """facts of the bags; empty if a run failed earlier
 
     - `number` of training bags, their `sizes` (smallest, median, largest)
-    - `validation` and `test`: numbers of bags there
+    - `validation` and `test`: numbers of validation and test bags
     - `histograms`: for each class, numbers of training bags by proportion, in `PROPORTION_BINS` equal bins of [0, 1]
     - `spread` of the proportions of bags and `separation` of their features (`training/bag_facts.py`); null for one bag
     - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
@@ -274,7 +274,7 @@ class Record(TypedDict):
     """facts of a renewal of `sources` and `numerics` without running again (`llpbench restamp`)
 
     - `when`, `commit`, and whether the code was `dirty`
-    - `sample`: number of runs that were repeated then, with equal results
+    - `sample`: number of runs that were repeated with equal results
     - `reference`: number and commits of comparisons with the previous code on the same machine, if there were any
     """
     code: Annotated[dict[str, Any], Shaped(CodeFacts)]
@@ -314,7 +314,7 @@ class TuningRecord(TypedDict):
     """canonical specification of the search: cell, regime, trials, space, sampler, seed, together, eta"""
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
     dataset: Annotated[dict[str, Any], Shaped(DatasetFacts)]
-    """as in a run's record, like `method`"""
+    """as in a run's record, as is `method`"""
     status: Status
     """failed only if no trial could be selected"""
     reason: str
@@ -338,9 +338,9 @@ class TuningRecord(TypedDict):
     hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
     finished: Moment
     restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
-    """as in a run's record, like the fields without a text"""
+    """as in a run's record, as are the fields without a description"""
     former: NotRequired[list[Id]]
-    """ids of cells selected by earlier records of this tuning, which this one has replaced
+    """ids of cells that were selected by earlier records of this tuning, which this record replaces
 
-    Their runs no longer count as tuned results, nor as results of a chosen configuration.
+    Their runs no longer count as tuned results, or as results of a chosen configuration.
     """

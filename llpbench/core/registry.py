@@ -1,6 +1,6 @@
 """The registries: methods, datasets, suites of datasets, baggings and encoders by name.
 
-Adding to the benchmark takes a decorator on a class or function::
+Use a decorator on a class or function to add to the benchmark::
 
     @register_method("mine", reference="Doe 2026")
     class Mine(Method): ...
@@ -10,7 +10,7 @@ their source (decorator arguments, docstring and base class, by `ast`) and impor
 `llpbench list methods` answers at once. A file that cannot be indexed from its source is imported.
 `llpbench.datasets` needs no torch and is simply imported.
 
-Plugins outside this repository are an entry point in the group `llpbench.plugins` that names a module, or a file given
+A plugin outside this repository is a module named by an entry point in the group `llpbench.plugins`, or a file given
 with `--plugin file.py`.
 """
 
@@ -51,9 +51,9 @@ class Registry:
     lazy: bool
     """whether to index the package's files from their source instead of importing them"""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """defaults of facts that a decorator does not state"""
+    """defaults of facts that a decorator omits"""
     derived: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
-    """returns facts that follow from the registered object itself"""
+    """function that returns facts that follow from the registered object"""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _by_prefix: dict[str, Callable[[str], Entry]] = field(default_factory=dict)
     _indexed: bool = False
@@ -195,7 +195,7 @@ class Registry:
                 for entry in found:
                     entry.facts = {**self.defaults, **entry.facts}
                     self._add(entry)
-                if not found:  # perhaps registered in another form: its entries must not be invisible
+                if not found:  # the file may register entries in another form, which would be missed
                     importlib.import_module(module)
             # the order is that of files, not of imports; plugins follow
             self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
@@ -210,7 +210,7 @@ class Registry:
 
     def _add(self, entry: Entry) -> None:
         if self.lazy and self._is_builtin(entry):
-            self._index()  # so that an imported file completes its indexed entry
+            self._index()  # now an imported file completes its indexed entry
         known = self._entries.get(entry.name)
         again = known is not None and _is_typed_again(known, entry)
         if known is not None and not again and (known.module != entry.module or known.target is not None):
@@ -219,12 +219,12 @@ class Registry:
             )
         if known is None or again:
             self._entries[entry.name] = entry
-        else:  # the file behind an indexed entry has been imported: now all facts are known
+        else:  # the file of an indexed entry has been imported, so all facts are known
             known.target, known.facts = entry.target, entry.facts
 
 
 def _is_typed_again(known: Entry, entry: Entry) -> bool:
-    """Return whether a notebook cell was executed again, perhaps edited: the same name of the same class counts."""
+    """Return whether a notebook cell was executed again, perhaps edited: name and class are the same as before."""
     module = sys.modules.get(entry.module)
     if known.target is None or module is None or getattr(module, "__file__", None):
         return False
@@ -232,7 +232,7 @@ def _is_typed_again(known: Entry, entry: Entry) -> bool:
 
 
 def _kind_of_method(target: Any) -> Mapping[str, Any]:
-    """Return the fact `kind`: `direct` or `neural`. Raises `LLPBenchError` if `target` is no method.
+    """Return the fact `kind`: `direct` or `neural`. Raises `LLPBenchError` if `target` is not a method.
 
     It compares names of base classes, since importing the classes would import torch.
     """
@@ -248,7 +248,7 @@ METHODS = Registry(
     "llpbench.methods",
     lazy=True,
     # role: floor or ceiling, listed separately in leaderboards; classes: multi or binary; family: `Entry.family`;
-    # extra: not part of `all`, so that new methods do not make a default run longer
+    # extra: not part of `all`, so that new methods do not lengthen a default run
     defaults={"role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=_kind_of_method,
 )
@@ -258,7 +258,7 @@ BAGGINGS = Registry(
     "bagging",
     "llpbench.datasets",
     lazy=False,
-    # keyed: the bag of a row depends on that row alone, so that new rows have a bag, too
+    # keyed: the bag of a row depends on that row alone, so new rows have a bag
     defaults={"keyed": False},
 )
 SUITES = Registry("suite", "llpbench.datasets", lazy=False)
@@ -273,16 +273,16 @@ register_bagging = BAGGINGS.register
 register_suite = SUITES.register
 
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
-"""modules that a plugin imported from its own folder, with their files and contents, by path of the plugin"""
+"""modules that a plugin imported from its folder, with their files and contents, by path of the plugin"""
 _loading: list[str] = []
 """plugins being imported; other processes can import what they register"""
 
 
 def load_plugin(path: str | Path, edited: bool = False) -> None:
-    """Import a file that registers methods, datasets, baggings or encoders. Repeating the call with a file is safe.
+    """Import a file that registers methods, datasets, baggings or encoders. It may be called again with the same file.
 
-    `edited`: reload the file if it, or a file beside it that it imports, has been edited. Use this only between runs:
-    an edit during a run must not affect it.
+    `edited`: reload the file if it, or a file in its folder that it imports, has been edited. Use this only between
+    runs: an edit during a run must not affect it.
     """
     path = Path(path).resolve()
     name = f"llpbench_plugin_{path.stem}"
@@ -336,7 +336,7 @@ def _forget(modules: Iterable[str]) -> None:
     """Remove modules, their bytecode, and the entries they have registered."""
     for name in modules:
         bytecode = getattr(sys.modules.pop(name, None), "__cached__", None)
-        if bytecode:  # it is compared by second and size, and an edit may keep both
+        if bytecode:  # Python compares it by second and size, which an edit may not change
             with contextlib.suppress(OSError):
                 Path(bytecode).unlink(missing_ok=True)
         for registry in REGISTRIES.values():

@@ -14,7 +14,7 @@ def sequence(seed: int, *purpose: str | int) -> np.random.SeedSequence:
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Return a numpy generator for a purpose. PCG64 is named, since numpy may change its default."""
+    """Return a numpy generator for a purpose. It is PCG64, since numpy may change its default."""
     return np.random.Generator(np.random.PCG64(sequence(seed, *purpose)))
 
 

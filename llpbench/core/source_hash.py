@@ -1,13 +1,13 @@
-"""Hashes of the source of registered objects: the code that a result comes from, so that no number outlives its code.
+"""Hashes of the source of registered objects. A result whose code has changed since is stale.
 
-A hash covers the module that defines a class or function and, recursively, its imports from files of its own: beside
-it, on the path, or in its own distribution. A package's `__init__` counts if something is imported from it. The
-standard library and installed libraries do not count (a record names their versions), nor does the engine
-(`provenance.NUMERICS`); contributed modules of this package do. Files that a module opens itself, and modules imported
-by a name in a text (`importlib`), are not seen.
+A hash covers the module that defines a class or function and, recursively, the files that this module imports from its
+own folder, from the path, or from its own distribution. A package's `__init__` counts if something is imported from it.
+The standard library and installed libraries do not count (a record has their versions), nor does the engine
+(`provenance.NUMERICS`). Contributed modules of this package do. Files that a module opens itself, and modules imported
+by a name in a text (`importlib`), are not covered.
 
 Comments, docstrings, formatting, and names and locations of files do not count (`core/syntax.py`). For imports from the
-engine only the imported names count, since it is free to move its modules.
+engine only the imported names count, so that its modules can be moved.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class _Module(NamedTuple):
 
     @property
     def package(self) -> str:
-        """package in which its relative imports start"""
+        """Package in which relative imports start."""
         return self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
 
 
 class _Sources:
-    """A module and its own imported modules, numbered by first use, so that names do not count."""
+    """A module and its imported modules, numbered by first use, so that their names do not count."""
 
     def __init__(self, root: _Module) -> None:
         self._root = root
@@ -187,10 +187,9 @@ def _is_installed(path: Path) -> bool:
 
 
 def _typed(target: Any) -> dict[str, str]:
-    """Return the notebook cells that define `target` and the names it uses, by file name, and the constants it uses.
+    """Return the notebook cells that define `target` and the names that it uses, by file name, and its constants.
 
-    A class without a function of its own, such as hyperparameters, does not know its cell; its declaration is used
-    instead.
+    For a class without functions, such as hyperparameters, the cell is unknown. Its declaration is used instead.
     """
     module = vars(sys.modules[target.__module__])
     found: dict[str, str] = {}
@@ -246,7 +245,7 @@ def _code(value: Any) -> Any:
         written = getattr(part, "__func__", None) or getattr(part, "fget", None) or part
         code = getattr(written, "__code__", None)
         if code is not None and not (name.startswith("__") and code.co_filename in ("<string>", dataclasses.__file__)):
-            return code  # `@dataclass` generates __init__ and others, in no cell
+            return code  # functions that `@dataclass` generates are not in any cell
     return None
 
 

@@ -1,7 +1,7 @@
 """CSV files that are safe to open in a spreadsheet: no text in them is a formula.
 
 Formulas begin with `=`, `+`, `-`, `@` (or the wide forms of these), a tab or the end of a line (OWASP, CSV injection).
-Such texts get a leading apostrophe; every number stays a number.
+Such texts get a leading apostrophe. Numbers stay numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
     lines = []
     for row in rows:
         line = io.StringIO()
-        csv.writer(line, lineterminator="\r\n").writerow(map(without_formula, row))  # so that fields with \r are quoted
+        csv.writer(line, lineterminator="\r\n").writerow(map(without_formula, row))  # fields with \r are quoted
         lines.append(line.getvalue().removesuffix("\r\n"))
     return "".join(f"{line}\n" for line in lines)
 
@@ -46,5 +46,5 @@ def frame_as_csv(frame: pd.DataFrame) -> str:
             texts = frame.iloc[:, place].astype(object)
             returns |= any("\r" in value for value in texts if isinstance(value, str))
             safe.isetitem(place, texts.map(without_formula, na_action="ignore"))
-    # a text with \r is quoted only if all texts are; otherwise the rest of it would begin a row
+    # a text with \r is quoted only if all texts are; without quotes its rest would begin a new row
     return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL))

@@ -1,11 +1,11 @@
-"""The studies: declarations of every table and figure of the paper, and of one of our own.
+"""The studies: declarations of every table and figure of the paper, and one study of our own.
 
 A study is a table whose rows are the combinations of its factors' levels, and whose columns are datasets. A level fixes
 parts of a cell (method, pretraining, bagging, bag size, encoder, hyperparameters) or a value to read from its runs
-(criterion, measure). This determines both the cells that a study runs and the table that it makes of a journal, so
+(criterion, measure). This determines both the cells that a study runs and the table that it makes from a journal, so
 studies share runs.
 
-The labels are the paper's own (`report/paper/*.csv`). This module imports neither torch nor pandas: reports use it too.
+The labels are those of the paper (`report/paper/*.csv`). Reports use this module, so it imports no torch or pandas.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 
 Level = Mapping[str, Any]
-"""Values fixed by a level.
+"""Values that a level fixes.
 
 - parts of a cell: `method`, `pretraining` (a tuple: the best of them by validation), `bagging`, `bag_size`,
   `max_bags`, `encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults)
@@ -31,7 +31,7 @@ Layout = Literal["scores", "robustness", "datasets"]
 """kind of a study's table: scores, ranks of spreads, or facts of the datasets"""
 
 PAPERS = "paper"
-"""the union of all studies of the paper; `all` is every study"""
+"""name of all studies of the paper together; `all` is every study"""
 
 _UNLESS_SAID: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
 
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Arm:
-    """Levels that differ in one thing only; a plot connects them by a line."""
+    """Levels that differ in one factor only; a plot connects them by a line."""
 
     title: str
     varies: Literal["bag_size", "max_bags"]
@@ -65,21 +65,21 @@ class Arm:
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of the paper, or one of our own."""
+    """One table or figure of the paper, or our own study."""
 
     name: str
     title: str
     question: str
-    """the question it answers, in one line"""
+    """question that the study answers, in one line"""
     factors: Mapping[str, Mapping[str, Level]] = field(default_factory=dict)
-    """levels by the labels of their rows, for each factor by the heading of its column"""
+    """levels by the labels of their rows, by factor (the heading of its column)"""
     reference: str = ""
     """file of the paper's numbers in `report/paper`; "" if the paper has a figure"""
     layout: Layout = "scores"
     arms: tuple[Arm, ...] = ()
-    """lines of a plot, whose ends are compared; only for studies with the method as their first factor"""
+    """lines of a plot, whose ends are compared; only for studies whose first factor is the method"""
     papers: bool = True
-    """whether the study is the paper's"""
+    """whether the study is from the paper"""
 
     @property
     def lines(self) -> tuple[Line, ...]:

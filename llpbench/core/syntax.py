@@ -1,6 +1,6 @@
 """Canonical text of Python code without comments, docstrings, formatting or locations of imports.
 
-`ast.dump` and `ast.unparse` differ between versions of Python; this text is the same on all supported versions.
+`ast.dump` and `ast.unparse` differ between versions of Python. This text is the same in all supported versions.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Imported(NamedTuple):
 
 
 def canonical(tree: ast.AST, describe: Callable[[Imported], str]) -> str:
-    """Return `tree` as text, with `describe` giving the text of an import.
+    """Return `tree` as text; `describe` returns the text of an import.
 
-    Consecutive imports are sorted by their names, not by their modules, so that moving a module changes no order.
+    Consecutive imports are sorted by their names, not by their modules, so moving a module does not change the order.
     """
     if isinstance(tree, ast.Constant):
         return f"{type(tree.value).__name__}:{tree.value!a}"
@@ -43,7 +43,7 @@ def canonical(tree: ast.AST, describe: Callable[[Imported], str]) -> str:
 
 
 def _field(value: object, describe: Callable[[Imported], str]) -> str:
-    """Return a field of a node; "" if it is empty, so that fields missing in some versions of Python do not count."""
+    """Return a field of a node; "" if it is empty, since some versions of Python lack empty fields."""
     if value is None or value == []:
         return ""
     if isinstance(value, ast.AST):
@@ -87,7 +87,7 @@ def imported(statement: ast.Import | ast.ImportFrom) -> list[Imported]:
 
 
 def _pieces(text: ast.JoinedStr, describe: Callable[[Imported], str]) -> Iterator[str]:
-    """Yield the parts of an f-string, with adjacent constants joined: versions of Python split them differently."""
+    """Yield the parts of an f-string with adjacent constants joined; versions of Python split them differently."""
     constant = ""
     for value in text.values:
         if isinstance(value, ast.Constant):

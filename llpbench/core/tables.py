@@ -1,4 +1,4 @@
-"""Whole datasets before any method sees them: a table with its labels, a split of its rows, rows assigned to bags."""
+"""Whole datasets before any method gets them: a table with its labels, a split of its rows, rows assigned to bags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llpbench.core.bags import FloatArray, IntArray, Rest
 from llpbench.core.errors import LLPBenchError
 
 TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
-"""Types that an object column may hold to be read as text."""
+"""Types in an object column that is read as text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +36,15 @@ class Table:
 
     name: str
     numeric: FloatArray
-    """[rows, numeric features] float64, NaN where missing"""
+    """[rows, numeric features] float64, NaN if missing"""
     categorical: IntArray
-    """[rows, categorical features] int64, index into `categories`, -1 where missing"""
+    """[rows, categorical features] int64, index into `categories`, -1 if missing"""
     labels: IntArray | None
-    """[rows] int64, index into `classes`; in binary data 1 is the positive class. None if labels are unknown"""
+    """[rows] int64, index into `classes`; with two classes, 1 is the positive one. None if labels are unknown"""
     numeric_names: tuple[str, ...]
     categorical_names: tuple[str, ...]
     categories: tuple[tuple[str, ...], ...]
-    """the categories of each categorical column, in ascending order of their strings"""
+    """categories of each categorical column, in ascending order of their strings"""
     classes: tuple[str, ...]
     published: PublishedBags | None = None
     """bags and counts, if there are no labels"""
@@ -56,7 +56,7 @@ class Table:
 
     @property
     def row_labels(self) -> IntArray:
-        """[rows] labels. Raises `LLPBenchError` if they are unknown."""
+        """Labels [rows]. Raises `LLPBenchError` if they are unknown."""
         if self.labels is None:
             raise LLPBenchError(
                 f"dataset {self.name!r} has counts of bags and no labels of rows. Choose --baggings given, and "
@@ -66,7 +66,7 @@ class Table:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of names, categories and all values. Tables with the same fingerprint hold the same data."""
+        """SHA-256 of names, categories and all values. Tables with the same fingerprint have the same data."""
         names = repr((self.numeric_names, self.categorical_names, self.categories, self.classes))
         if self.published is None:
             keys = [repr(tuple(self.keys))] if self.keys else []
@@ -88,8 +88,8 @@ class Split:
 class Assignment:
     """Assignment of rows to bags: the bag manifest of one (dataset, bagging, bag size, number, seed).
 
-    It depends on nothing else, so every method and every criterion sees the same bags. Bags are row numbers of the
-    table, `[bags, size]`, padded with -1 if bags differ in size.
+    It depends on nothing else, so all methods and criteria use the same bags. Bags are row numbers of the table
+    `[bags, size]`, padded with -1 if bags differ in size.
     """
 
     split: Split

@@ -42,20 +42,20 @@ def one_line(text: object, most: int = 300) -> str:
 
 
 def clean(text: str) -> str:
-    """Return a foreign name on one line, without control characters (a terminal would obey them)."""
+    """Return a foreign name on one line, without control characters, which a terminal would execute."""
     if not text.isprintable():  # few texts need it, and there are many
         text = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(text.split())
 
 
 def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
-    """Return the first lines, and the number of further ones."""
+    """Return the first lines, and a line with the number of the others."""
     more = len(lines) - most
     return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def printable(text: str) -> str:
-    """Return a text with all control characters except line ends escaped: a terminal would obey them."""
+    """Return a text with escaped control characters (except line ends), which a terminal would execute."""
     if text.isprintable():
         return text
     shown = (char if char.isprintable() or char == "\n" or _is_blank(char) else ascii(char)[1:-1] for char in text)
@@ -69,9 +69,9 @@ def _is_blank(char: str) -> bool:
 def fault(error: BaseException, own: str | None = None) -> str:
     """Return an exception on one line, with the location for a method's author: `ValueError: no luck (mine.py:12)`.
 
-    `own`: the author's file. If the error has passed through it, its innermost frame is named, with the function.
+    `own` is the author's file. If the error has passed through it, the location is its innermost frame.
     """
-    if isinstance(error, HookError):  # its message names the location
+    if isinstance(error, HookError):  # the message contains the location
         return str(error)
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
     mine = [frame for each in (error.__cause__, error) if each for frame in traceback.extract_tb(each.__traceback__)]
@@ -83,7 +83,7 @@ def fault(error: BaseException, own: str | None = None) -> str:
 
 
 def log_traceback(error: BaseException) -> None:
-    """Log the traceback of an error: only the log shows it, a run reports failures in one line."""
+    """Log the traceback of an error. Only the log shows it; a run reports failures in one line."""
     LOG.debug("What failed:", exc_info=error)
 
 
@@ -94,7 +94,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _instead(error: AttributeError) -> str:
-    """Return the attributes that an llpbench object has instead of a missing one; labels are missing on purpose."""
+    """Return advice for a missing attribute of an llpbench object; labels are missing on purpose."""
     kind = type(error.obj)
     if not kind.__module__.startswith("llpbench."):
         return ""
@@ -107,7 +107,7 @@ def _instead(error: AttributeError) -> str:
 def slug(text: str, most: int = 60) -> str:
     """Return a foreign text as part of a file name: lower-case letters, digits and hyphens.
 
-    A longer one is cut and ends in a hash of the whole text, so that texts with the same beginning get different names.
+    A longer text is cut and ends in a hash of the whole text, so texts with the same beginning get different names.
     """
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
     if len(name) <= most:

@@ -1,8 +1,8 @@
 """A *tuning*: a search for the best hyperparameters of one cell under one validation regime.
 
-Its id is the content hash of its specification, like that of a cell. It trains on a seed of its own, not on those of
-reported results, and never predicts a test row. A coarse-grained tuning never sees a label of a validation row either:
-neither its proposals, nor its early stopping, nor its choice depends on one.
+Like the id of a cell, its id is the content hash of its specification. It trains on its own seed, not on the seeds of
+reported results, and never predicts a test row. Coarse-grained tuning does not use labels of validation rows: neither
+its proposals, nor its early stopping, nor its choice depends on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TUNING_SEED = 1000
 """default seed of the split and the random streams of every trial"""
 SAMPLERS = ("tpe", "random")
 TOGETHER = 5
-"""trials of one architecture proposed together: more would train faster, but learn less from one another"""
+"""trials of one architecture that are proposed together; more would train faster but learn less from each other"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Tuning:
     space: Mapping[str, Mapping[str, Any]]
     """search space by hyperparameter: `low` and `high` (and `log`), or `choices`
 
-    `when` gives the values of other hyperparameters, by name, that make this one matter.
+    `when` has the values of other hyperparameters, by name, for which this one matters.
     """
     sampler: str = "tpe"
     seed: int = TUNING_SEED
@@ -113,18 +113,18 @@ class Trial:
     number: int
     """number of the trial; 0 is the initial configuration"""
     params: Mapping[str, Any]
-    """hyperparameters searched here; all others are the cell's"""
+    """searched hyperparameters; all others are those of the cell"""
     status: str
     """`ok`, `stopped` at a rung, `failed` or `out-of-memory`"""
     reason: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
     """best value over all epochs, by criterion of the regime"""
     epochs: int = 0
-    """epochs trained, over all stages"""
+    """trained epochs, in all stages"""
     rungs: tuple[tuple[int, float | None], ...] = ()
-    """number of epochs and the guide's best value so far, at each rung it reached"""
+    """number of epochs and the guide's best value so far, at each rung that the trial reached"""
     seconds: float = 0.0
-    """its share of the time of the trials trained together"""
+    """time of the trials trained together, divided by their number"""
 
 
 def _hash(spec: Mapping[str, Any]) -> str:

@@ -15,15 +15,15 @@ from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
 
 _ROUNDED = 0.02
-"""tolerance of the sum of a bag's proportions, unless they are printed with less precision"""
+"""tolerance for the sum of a bag's proportions, unless they are printed with fewer digits"""
 _PRINTED_DIGITS = range(1, 5)
-"""numbers of digits of proportions rounded for print"""
+"""possible numbers of digits in printed proportions"""
 _FLOAT_DIGITS = 6
-"""digits that are compared in weights with more than print has"""
+"""number of digits that are compared if weights have more digits than printed ones"""
 _NOISE_TAIL = 10.0
-"""noise tolerated in counts, in standard deviations"""
+"""largest deviation of counts that noise may explain, in standard deviations"""
 _EXACT = 2.0**53
-"""number from which floats skip whole numbers"""
+"""smallest number beyond which floats cannot represent all whole numbers"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,15 @@ class BagLabels:
     of_row: IntArray
     """[rows] index into `names`; -1: no bag"""
     names: list[Hashable]
-    """labels of the bags in ascending order, or in order of appearance if they cannot be compared"""
+    """names of the bags in ascending order, or in order of appearance if they cannot be compared"""
     columns: list[Hashable] | None = None
     """column names of natural keys"""
     weights: FloatArray | None = None
-    """[rows] how many people each row stands for; None: one"""
+    """[rows] number of people that each row represents; None: one"""
 
     @property
     def sizes(self) -> IntArray | FloatArray:
-        """[bags] number of rows in each bag, or the sum of their weights"""
+        """Number of rows in each bag, or the sum of their weights [bags]."""
         inside = self.of_row >= 0
         if self.weights is not None and (self.weights[inside] % 1).any():
             return np.asarray(np.bincount(self.of_row[inside], self.weights[inside], len(self.names)), np.float64)
@@ -49,9 +49,9 @@ class BagLabels:
         return np.asarray(sums.astype(np.int64))
 
     def rounding(self, published: FloatArray) -> FloatArray:
-        """Return how far sums of weights may be from published numbers [bags, columns], as printed: 0 if all are whole.
+        """Return the rounding error [bags] of sums of printed weights compared with `published` [bags, columns].
 
-        Half a unit of the last digit, for each row and each column.
+        It is half a unit of the last digit, for each row and each column; 0 if all numbers are whole.
         """
         found: FloatArray = np.zeros(len(self.names))
         if self.weights is not None and (self.weights % 1).any():
@@ -61,20 +61,20 @@ class BagLabels:
 
     @property
     def keys(self) -> int:
-        """number of columns that identify a bag"""
+        """Number of columns that identify a bag."""
         return len(self.names[0]) if self.names and isinstance(self.names[0], tuple) else 1
 
     def among(self, known: Sequence[Hashable]) -> IntArray:
-        """Return an index into the bags `known` [rows]; -1: none of them."""
+        """Return the index of each row's bag in `known` [rows]; -1 if it is not there."""
         place = {name: index for index, name in enumerate(known)}
         return np.array([*(place.get(name, -1) for name in self.names), -1], dtype=np.int64)[self.of_row]
 
 
 def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None) -> BagLabels:
-    """Return the bag of each row from an array, series or list of labels, or from a frame of natural keys.
+    """Return the bag of each row from an array, series or list of bag names, or from a frame of natural keys.
 
-    Labels of natural keys are tuples. Labels are matched by position. Raises `LLPBenchError` if their number differs
-    from the rows of the features, or if both have an index with the same entries in different orders.
+    Names of natural keys are tuples. Names are matched to rows by position. Raises `LLPBenchError` if their number
+    differs from the number of rows, or if both have an index with the same entries in different orders.
     """
     if not _has_entries(bags):
         raise LLPBenchError(f"bags must be the label of each row's bag, in an array, series or frame, got {bags!r}")
@@ -111,7 +111,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
 
 
 def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
-    """Raise `LLPBenchError` for floats so large that different identifiers may be merged."""
+    """Raise `LLPBenchError` for floats that are so large that different identifiers may be equal."""
     for column in (
         [labels] if not isinstance(labels, pd.DataFrame) else [labels.iloc[:, n] for n in range(labels.shape[1])]
     ):
@@ -139,17 +139,14 @@ class BagTable:
 
     names: list[Hashable]
     values: FloatArray
-    """[bags, columns] values, NaN if suppressed; a single column is that of the positive class"""
+    """[bags, columns] values, NaN if suppressed; a single column belongs to the positive class"""
     columns: list[Hashable] | None
     """names of the classes, if given"""
     is_counts: bool
     sizes: FloatArray | None = None
     """[bags] published number of rows of each whole bag"""
     at_fit: bool = True
-    """whether the table was given to `fit`
-
-    Messages then suggest its arguments `sampled`, `noise`, `impossible` and `unmatched`.
-    """
+    """whether the table was given to `fit`; messages then suggest `sampled`, `noise`, `impossible` and `unmatched`"""
 
     @property
     def what(self) -> str:
@@ -157,7 +154,7 @@ class BagTable:
         return "counts" if self.is_counts else "proportions"
 
     def in_order_of(self, other: BagTable) -> FloatArray:
-        """Return the values [bags, columns] with columns in the order of those of `other`, if both name them."""
+        """Return the values [bags, columns] with columns in the order of `other`, if both have named columns."""
         if self.columns is None or other.columns is None:
             return self.values
         return self.values[:, [self.columns.index(column) for column in other.columns]]
@@ -165,8 +162,8 @@ class BagTable:
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
         """Return all classes, in the order of the columns.
 
-        For a single column the positive class is the last one. If the column's name is a text, the classes are named
-        after it: `not late` and `late`. Raises `LLPBenchError` if `named` is given and differs.
+        For a single column, the positive class is the last one. If the column's name is a text such as `late`, the
+        classes are `not late` and `late`. Raises `LLPBenchError` if `named` is given and differs.
         """
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
@@ -190,7 +187,7 @@ class BagTable:
         return found
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:
-        """Return the table without columns of classes not in `named`, if all of `named` are columns."""
+        """Return the table with only the columns in `named`, if all of these are columns."""
         if named is None or self.columns is None or not set(named) < set(self.columns):
             return self
         kept = [place for place, column in enumerate(self.columns) if column in set(named)]
@@ -209,7 +206,7 @@ class BagTable:
         """Return the counts of each bag of `labels` [bags, classes], NaN if suppressed or absent.
 
         `sampled`: the table is about whole bags and the rows are a sample of them; counts are scaled to the rows.
-        `as_shares`: the same for a table of other people or in other units, which may count fewer than the rows.
+        `as_shares`: the same for a table of other people or in other units, whose counts may be below the rows.
         `hint`: advice if counts do not match the rows, for callers that know the cause.
         Raises `LLPBenchError` for impossible values, unless noise may explain them; with `suppress` they become NaN.
         """
@@ -242,7 +239,7 @@ class BagTable:
         return np.asarray(share * labels.sizes[:, None])
 
     def suppressed(self, labels: BagLabels) -> int:
-        """Return the number of bags in `labels` without an entry or with a suppressed one."""
+        """Return the number of bags in `labels` that have no counts in the table."""
         known = {name for name, values in zip(self.names, self.values, strict=True) if not np.isnan(values).any()}
         return sum(name not in known for name in labels.names)
 
@@ -251,7 +248,7 @@ class BagTable:
         return np.full(len(self.names), np.nan) if self.sizes is None else self.sizes
 
     def _whole(self, values: FloatArray, rows: FloatArray, sizes: FloatArray, sampled: bool) -> FloatArray:
-        """Return the rows of each whole bag [bags]: as published, as the sum of counts, or as present."""
+        """Return the size of each whole bag [bags]: as published, as the sum of its counts, or as its rows."""
         if self.sizes is not None:
             return np.asarray(np.where(np.isnan(sizes), rows, sizes))
         if sampled and self.is_counts:
@@ -266,7 +263,7 @@ class BagTable:
     def _other_sums(
         self, labels: BagLabels, given: FloatArray, values: FloatArray, unit: FloatArray, noise: float, hint: str
     ) -> _Fault:
-        """Return which bags [bags] have impossible counts or shares: `given` as in the table, `values` by class."""
+        """Return the bags with impossible counts or shares: `given` as in the table, `values` by class."""
         total = values.sum(axis=1)
         most: FloatArray = np.asarray(_NOISE_TAIL * noise / (1 if self.is_counts else np.maximum(labels.sizes, 1.0)))
         most = most + (labels.rounding(given) if self.is_counts else 0.0)
@@ -330,7 +327,7 @@ class BagTable:
         return "If the counts are about other people than the rows of X, use as_shares=True"
 
     def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:
-        """Return the advice for counts that are shares, percents or of a class too many; "" if they are not."""
+        """Return the advice for counts that are shares or percents, or that have a class too many; "" otherwise."""
         known = np.isfinite(values).all(axis=1)
         values, unit = values[known], unit[known]
         total = values.sum(axis=1)
@@ -348,7 +345,7 @@ class BagTable:
     def _other_sizes(
         self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str
     ) -> _Fault:
-        """Return which bags [bags] differ from X in their number of rows."""
+        """Return the bags with another number of rows than in X."""
         rows = labels.sizes
         known = ~np.isnan(values).any(axis=1)
 
@@ -375,7 +372,7 @@ def _how_many(number: int, bags: int) -> str:
 
 
 def _rounding(shares: FloatArray) -> FloatArray:
-    """Return the tolerance of the sum of shares [bags]: half a unit of the last printed digit per class."""
+    """Return the tolerance for the sum of shares [bags]: half a unit of the last printed digit for each class."""
     known = shares[np.isfinite(shares)]
     for digits in _PRINTED_DIGITS:
         if _has_digits(known, digits) and not np.isin(known, (0.0, 1.0)).all():
@@ -384,14 +381,14 @@ def _rounding(shares: FloatArray) -> FloatArray:
 
 
 def _half_a_unit(numbers: FloatArray) -> float:
-    """Return half a unit of the last digit that numbers are printed with."""
+    """Return half a unit of the last printed digit of some numbers."""
     known = numbers[np.isfinite(numbers)]
     digits = next((digits for digits in (0, *_PRINTED_DIGITS) if _has_digits(known, digits)), _FLOAT_DIGITS)
     return float(0.5 / 10.0**digits)
 
 
 def _has_digits(numbers: FloatArray, digits: int) -> bool:
-    """Return whether numbers have at most so many digits after the point."""
+    """Return whether numbers have at most `digits` digits after the point."""
     scaled = numbers * 10.0**digits
     return np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6)
 
@@ -401,11 +398,10 @@ _Fault = tuple[BoolArray, Callable[[int, str], str]]
 
 
 def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any = None) -> BagTable:
-    """Return the table given to `fit`, and the `sizes` of whole bags, which are a mapping, series or array.
+    """Return the proportions or counts of bags, and the `sizes` of whole bags (a mapping, series or array).
 
-    The table is a mapping, a series by bag or by bag and class, a frame (one column per class), or an array in the
-    order of the bags. Raises `LLPBenchError` unless exactly one of proportions and counts is given, and for
-    non-numbers.
+    Proportions or counts are a mapping, a series by bag or by bag and class, a frame with one column per class, or an
+    array in the order of the bags. Raises `LLPBenchError` unless exactly one of the two is given and has numbers.
     """
     if (proportions is None) == (counts is None):
         both = "proportions= and counts= cannot be combined. Give one of them."
@@ -421,7 +417,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
         given = dict(zip(labels.names, given, strict=True))
     if isinstance(given, Mapping) and given and all(isinstance(each, Mapping | pd.Series) for each in given.values()):
         columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
-        # a class missing in a bag's mapping is 0, as in a long table; an empty mapping is unknown
+        # a class that is missing in a bag's mapping has count 0, as in a long table; an empty mapping is unknown
         usual = {name: 0.0 if len(value) else np.nan for name, value in given.items()}
         given = {name: [value.get(column, usual[name]) for column in columns] for name, value in given.items()}
     elif isinstance(given, pd.DataFrame):
@@ -462,7 +458,7 @@ def _as_keys(given: Any, labels: BagLabels) -> Any:
 
 
 def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], FloatArray]:
-    """Return the bags and their numbers [bags, columns]."""
+    """Return the names of the bags and their numbers [bags, columns]."""
     names: list[Hashable]
     if isinstance(given, pd.DataFrame | pd.Series):
         names, values = list(given.index), given
@@ -494,7 +490,7 @@ def _has_entries(given: Any) -> bool:
 
 
 def _wide(series: pd.Series, what: str) -> pd.DataFrame:
-    """Return one column per class from a series by bag and class. A class not listed for a bag is 0."""
+    """Return one column per class from a series by bag and class. A class that a bag does not list has count 0."""
     index = series.index
     nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
     if nameless:

@@ -1,12 +1,12 @@
-"""Parsing of baggings: how the text `ordered:columns=age+workclass` becomes a function and its options.
+"""Parsing of baggings: convert a text such as `ordered:columns=age+workclass` into a function and its options.
 
-A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` of row numbers under
-`@register_bagging(name)`; the built-in ones are in `datasets/bagging_*.py`. A bagging that decides the sizes of its
+A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` that returns row numbers. It is registered
+by `@register_bagging(name)`; the built-in ones are in `datasets/bagging_*.py`. A bagging that decides the sizes of its
 bags takes no `size`: `(table, rows, rng, **options)`. It pads its result with -1 (`grouped`).
 
-Keyword-only parameters are options; those without a default are required, and take names. In a text they follow the
-name as `:option=value`, and several values of one option are joined by `+`. The engine adds the options `OWN_SIZES` to
-baggings without a size (`own_sizes.py`).
+Keyword-only parameters are options. Options without a default are required, and their values are names. In a text,
+options follow the name as `:option=value`. `+` joins several values of one option. The engine adds the options
+`OWN_SIZES` to baggings without a size (`own_sizes.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from llpbench.core.tables import Table
 from llpbench.core.text import hint
 
 UNSIZED = 0
-"""bag size in the specification of a cell whose bagging decides the sizes of its bags"""
+"""bag size of a cell whose bagging decides the sizes of its bags"""
 
 OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": "rows"}
 """options of every bagging without a size (`own_sizes.py`), with their defaults; `most` 0: no limit"""
@@ -35,7 +35,7 @@ OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": 
 _CHOICES: Mapping[str, tuple[str, ...]] = {"rest": ("drop", "pool"), "split": ("rows", "bags")}
 
 _ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichlet", "alpha"): 0}
-"""lower bounds of options of the built-in baggings. Their functions check them, too, but only once there are rows"""
+"""lower bounds for options of built-in baggings; their functions check them again when they get rows"""
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
@@ -48,7 +48,7 @@ def shuffled(rows: IntArray, rng: Generator) -> IntArray:
     >>> sorted(shuffled(np.arange(4), np.random.default_rng(0)).tolist())
     [0, 1, 2, 3]
     """
-    # From raw bits: numpy keeps them stable in all releases, unlike Generator.permutation.
+    # Raw bits are the same in all releases of numpy, unlike Generator.permutation.
     return rows[np.argsort(rng.bit_generator.random_raw(len(rows)), kind="stable")]
 
 
@@ -75,7 +75,7 @@ def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
 
 
 def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
-    """Return numbers `[rows]` in the sort order of a column: numbers ascend, categories by their string, missing last.
+    """Return numbers `[rows]` that sort like a column: numbers ascend, categories by their string, missing last.
 
     The column is a feature or a key (`Table.keys`).
 
@@ -96,19 +96,19 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
 
 
 def is_sized(name: str) -> bool:
-    """Return whether a bagging takes a bag size; otherwise it decides the sizes of its bags."""
+    """Return whether a bagging takes a bag size. If not, it decides the sizes of its bags."""
     return not {"size", "_size"}.isdisjoint(inspect.signature(BAGGINGS.get(name)).parameters)
 
 
 def needed_options(name: str) -> list[str]:
-    """Return the options of a bagging without a default."""
+    """Return the required options of a bagging, which have no default."""
     return [option for option, default in options_of(name).items() if default is inspect.Parameter.empty]
 
 
 def options_of(name: str) -> dict[str, Any]:
     """Return the options of a bagging with their defaults.
 
-    These are its keyword-only parameters, and `OWN_SIZES` if it has no size. Raises `LLPBenchError` for a wrong
+    Options are its keyword-only parameters, and `OWN_SIZES` if it has no size. Raises `LLPBenchError` for a wrong
     signature.
     """
     parameters = inspect.signature(BAGGINGS.get(name)).parameters.values()
@@ -171,7 +171,7 @@ def format_bagging(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _convert(value: str, default: object, option: str, text: str) -> Any:
-    """Return `value` with the type of the option's default; as names if it has no default."""
+    """Return `value` converted to the type of the option's default; names if it has no default."""
     if isinstance(default, tuple) or default is inspect.Parameter.empty:
         return tuple(part.strip() for part in value.split("+"))
     if isinstance(default, bool):

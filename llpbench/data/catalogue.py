@@ -15,7 +15,7 @@ from llpbench.data.specs import balance_of, dataset_spec, dataset_specs
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogueEntry:
-    """One dataset as a line of a list. Counts are None if they are not declared."""
+    """One dataset, as a line of a list. Counts are None if they are not declared."""
 
     name: str
     code: str
@@ -28,11 +28,11 @@ class CatalogueEntry:
     redistributable: bool
     reference: str
     source: str
-    """the source in a few words; "" if the data can only be in the data directory"""
+    """source in a few words; "" if the data must be in the data directory"""
     found: str
     """`data-dir`, `cache`, `embedded`, `file`, `to download` or `missing`"""
     path: Path | None
-    """the local file"""
+    """local file"""
 
     @property
     def features(self) -> int | None:
@@ -51,13 +51,13 @@ class Findings:
     sha256: str = ""
     """hash of the file; "" for generated data"""
     fingerprint: str = ""
-    """hash of the table: the same for two files with the same data"""
+    """hash of the table, which is equal for files with equal data"""
     rows: int = 0
     numeric: int = 0
     categorical: int = 0
     balance: Mapping[str, int] | None = None
     problem: str = ""
-    """the problem in one line; "" if there is none"""
+    """problem in one line; "" if there is none"""
 
     @property
     def ok(self) -> bool:
@@ -66,7 +66,7 @@ class Findings:
 
 
 def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
-    """Return every registered dataset, then the OpenML datasets on this machine, with the location of each.
+    """Return every registered dataset, then the OpenML datasets on this machine, with their locations.
 
     Reads no data.
     """

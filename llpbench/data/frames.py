@@ -1,6 +1,6 @@
 """Conversion of a data frame into a `Table`: text is categorical, numbers are numeric, labels are classes.
 
-Unsuitable data raise an error of one line that names the column.
+Unsuitable data raise an error of one line with the name of the column.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 def table_from_frame(
     frame: DataFrame, *, name: str, target: str, positive: str | None = None, key_only: Sequence[str] = ()
 ) -> Table:
-    """Return the table of a frame: `target` holds the labels, every other column is a feature, in the frame's order.
+    """Return the table of a frame. Column `target` has the labels; all others are features, in the frame's order.
 
-    Columns `key_only` make bags (`Table.keys`) and are no features.
+    Columns `key_only` make bags (`Table.keys`) and are not features.
 
     String, object, category and bool columns are categorical, numbers (including decimals) are numeric, nulls are
-    missing. Whole numbers read as categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive`
-    (default: the later in string order) gets label 1; otherwise classes are in string order.
+    missing. Whole numbers that become categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive`
+    (default: the later in string order) gets label 1. More classes are in string order.
 
     Raises `DataError` for: a repeated column name, no rows, no features, an absent target, nulls or fewer than two
     classes in the target, numbers that are no class names, an infinite or wholly missing column, an unsupported type.
@@ -61,9 +61,9 @@ def table_from_frame(
 
 
 def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequence[str], noise: float) -> Table:
-    """Return the table of a frame without labels: columns `by` identify the bag of a row, every other one is a feature.
+    """Return the table of a frame without labels. Columns `by` identify a row's bag; all others are features.
 
-    `bags` has one row per bag: the columns `by`, and one column per class with counts, null if suppressed. Keys are
+    `bags` has one row per bag: the columns `by`, and one column per class with counts (null if suppressed). Keys are
     compared as texts. Classes are in string order.
 
     Raises `DataError` for an absent column, rows without a bag, bags without rows, counts that do not match their rows,
@@ -71,7 +71,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     """
     import pandas as pd
 
-    from llpbench.data.bag_tables import matched, read_bag_labels, read_bag_table  # imports pandas, too
+    from llpbench.data.bag_tables import matched, read_bag_labels, read_bag_table  # imports pandas
 
     frame, bags = frame.rename(columns=str), bags.rename(columns=str)
     for what, table in (("", frame), ("the bags of ", bags)):
@@ -104,7 +104,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
 def _features(
     numeric: dict[str, FloatArray], categorical: dict[str, tuple[IntArray, tuple[str, ...]]], rows: int
 ) -> dict[str, Any]:
-    """Return the fields of a table that hold features."""
+    """Return the fields of a table that describe features."""
     return {
         "numeric": _stack(list(numeric.values()), rows, np.float64),
         "categorical": _stack([codes for codes, _ in categorical.values()], rows, np.int64),
@@ -117,10 +117,10 @@ def _features(
 def read_features(
     frame: DataFrame, owner: str
 ) -> tuple[dict[str, FloatArray], dict[str, tuple[IntArray, tuple[str, ...]]]]:
-    """Return numbers `[rows]`, NaN if missing, and codes `[rows]`, -1 if missing, with their categories, by column.
+    """Return numbers `[rows]` (NaN if missing) and codes `[rows]` (-1 if missing) with their categories, by column.
 
-    Raises `DataError` with the `owner` of the columns ("dataset 'credit'") for an infinite or wholly missing column and
-    an unsupported type.
+    Raises `DataError` for columns with infinite values, without any value, or of an unsupported type. `owner` of the
+    columns is part of the message, such as "dataset 'credit'".
     """
     numeric: dict[str, FloatArray] = {}
     categorical: dict[str, tuple[IntArray, tuple[str, ...]]] = {}
@@ -136,9 +136,9 @@ def read_features(
 
 
 def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
-    """Return the position of each text of a column in `categories` `[rows]`; -1 if it is missing or unknown.
+    """Return the position in `categories` of each text of a column `[rows]`; -1 if it is missing or unknown.
 
-    Whole numbers match with and without decimals: pandas writes "7.0" if a column has gaps.
+    Whole numbers match with and without decimals, because pandas writes "7.0" if a column has missing values.
     """
     is_numeric(series, owner)
     codes, names = _factorize(series)
@@ -149,12 +149,12 @@ def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
 
 
 def without_decimals(text: str) -> str:
-    """Return a whole number with decimals ("7.0") without them, and any other text unchanged."""
+    """Return a whole number such as "7.0" without decimals, and any other text unchanged."""
     return _WHOLE.sub(r"\1", text)
 
 
 def read_parquet(path: Path) -> DataFrame:
-    """Return the frame in a parquet file. Raises `DataError` if it is absent, invalid, truncated or repeats columns."""
+    """Return the frame in a parquet file. Raises `DataError` if it is missing or damaged, or if it repeats a column."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -166,13 +166,13 @@ def read_parquet(path: Path) -> DataFrame:
                 raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
             return file.read().to_pandas()
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        # pyarrow raises anything from ArrowInvalid to plain OSError for a truncated file
+        # for a truncated file pyarrow raises many types of errors, such as ArrowInvalid or OSError
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
 
 
 def as_text(series: Series) -> Series:
-    """Return a column as text, hence categorical. Whole numbers lose their decimals; missing stays missing.
+    """Return a column as text, which is categorical. Whole numbers lose their decimals; missing values stay missing.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def as_text(series: Series) -> Series:
 
 
 def _key(series: Series, name: str) -> NDArray[Any]:
-    """Return numbers `[rows]` in the sort order of the values, missing last: numbers themselves, or ranks of texts."""
+    """Return numbers `[rows]` that sort like the values, missing last: the numbers themselves, or ranks of texts."""
     owner = f"dataset {name!r}"
     if is_numeric(series, owner):
         return read_numbers(series, owner)
@@ -268,13 +268,13 @@ def _encode(series: Series, owner: str) -> tuple[IntArray, tuple[str, ...]]:
     codes, names = _factorize(series)
     order = sorted(set(names))
     rank = {text: index for index, text in enumerate(order)}
-    # one string can stand for several values (1 and "1"); code -1 selects the last entry
+    # several values may have the same string (1 and "1"); code -1 selects the last entry
     lookup = np.array([*(rank[text] for text in names), -1], dtype=np.int64)
     return lookup[codes], tuple(order)
 
 
 def _factorize(series: Series) -> tuple[IntArray, list[str]]:
-    """Return positions in the list of distinct values `[rows]`, -1 if missing, and those values as strings."""
+    """Return positions in the list of distinct values `[rows]`, -1 if missing, and the distinct values as strings."""
     codes, values = series.factorize(use_na_sentinel=True)
     return codes.astype(np.int64), [_text(value) for value in values]
 
@@ -290,6 +290,6 @@ def _stack(columns: list[Any], rows: int, dtype: type) -> Any:
 
 
 def _frozen(array: Any) -> Any:
-    """Make an array read-only and return it: all cells of a process share a table."""
+    """Make an array read-only and return it, since all cells of a process share a table."""
     array.setflags(write=False)
     return array

@@ -1,8 +1,7 @@
 """Finding, reading, checking and caching of datasets.
 
-A dataset is looked up in this order: the data directory (argument, else `LLPBENCH_DATA`), the user's cache, data
-embedded in the package, the source. The cache is `LLPBENCH_CACHE`, else `XDG_CACHE_HOME/llpbench`, else
-`~/.cache/llpbench`.
+A dataset is searched in this order: the data directory (argument or `LLPBENCH_DATA`), the user's cache, data embedded
+in the package, the source. The cache is `LLPBENCH_CACHE`, or `XDG_CACHE_HOME/llpbench`, or `~/.cache/llpbench`.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ _tables: dict[tuple[object, ...], Table] = {}
 
 
 def load_table(name: str, data_dir: str | Path | None = None, download: bool = True) -> Table:
-    """Return the dataset called `name`, checked against its declaration; in memory after the first call.
+    """Return the dataset called `name`, checked against its declaration. It stays in memory after the first call.
 
-    Raises `DataError` if it is unavailable or differs from its declaration; without `download`, if it is not on this
+    Raises `DataError` if it is unavailable or differs from its declaration. Without `download`, it must be on this
     machine.
     """
     spec = dataset_spec(name)
@@ -85,7 +84,7 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
 
 
 def data_directory(data_dir: str | Path | None = None) -> Path | None:
-    """Return `data_dir`, else the folder in `LLPBENCH_DATA`, else None. Raises `DataError` if it is no directory."""
+    """Return `data_dir`, or the folder in `LLPBENCH_DATA`, or None. Raises `DataError` if it is not a directory."""
     given = data_dir or os.environ.get("LLPBENCH_DATA")
     if not given:
         return None

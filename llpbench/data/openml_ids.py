@@ -1,7 +1,7 @@
 """Undeclared datasets of OpenML: `openml:ID`, and the datasets of an OpenML suite, `openml-suite:ID`.
 
-OpenML states the target, and which columns are categories, identifiers or to be ignored. The cached file has the target
-as its last column, and OpenML's other facts as the attributes of its frame.
+OpenML declares the target, and which columns are categories, identifiers or ignored. The cached file has the target as
+its last column. The attributes of its frame have OpenML's other facts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FACTS = ("summary", "licence", "rows", "numeric", "categorical", "balance")
 
 @dataclass(frozen=True)
 class OpenMLById(OpenML):
-    """A dataset of OpenML with its default target, types and gaps."""
+    """A dataset of OpenML with its default target, types and missing values."""
 
     def download(self) -> DataFrame:
         """Return the features in OpenML's order, then the target. Raises `DataError` on failure or without classes."""
@@ -68,7 +68,7 @@ class OpenMLById(OpenML):
 def declared(number: str) -> Mapping[str, Any]:
     """Return the declaration of `openml:NUMBER`, with rows, features and classes if it is on this machine.
 
-    Raises `LLPBenchError` if `number` is no number.
+    Raises `LLPBenchError` if `number` is not a number.
     """
     ident = _ident(OPENML, number)
     name = f"{OPENML}{ident}"
@@ -81,14 +81,14 @@ def declared(number: str) -> Mapping[str, Any]:
 
 
 def local_names(data_dir: str | Path | None = None) -> list[str]:
-    """Return `openml:ID` for every OpenML dataset in the data directory or the cache, sorted by number."""
+    """Return `openml:ID` for every OpenML dataset in the data directory or the cache, in the order of IDs."""
     folders = {path.parent for path in _files(OPENML, data_dir)}
     found = (re.fullmatch(r"openml-([1-9]\d*)", path.stem) for folder in folders for path in folder.glob("*.parquet"))
     return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in found if match})]
 
 
 def openml_suite(number: str) -> Iterator[str]:
-    """Return `openml:ID` for each dataset of a suite, by number. The list is downloaded once and cached.
+    """Return `openml:ID` for each dataset of a suite, in the order of IDs. The list is downloaded once and cached.
 
     Raises `DataError` if OpenML does not answer and no list is cached.
     """
@@ -137,7 +137,7 @@ def _files(name: str, data_dir: str | Path | None = None) -> list[Path]:
 
 @lru_cache(maxsize=256)
 def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
-    """Return the facts in a file's attributes; none if another program wrote the file, or if it is damaged."""
+    """Return the facts in a file's attributes; empty if another program wrote the file, or if it is damaged."""
     del modified, size
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,15 +1,15 @@
-"""Limits on bags of varying size: options of every bagging without a size, in addition to its own.
+"""Limits on the sizes of bags: options of every bagging without a size, in addition to its own.
 
-A bagging without a size assigns every row to a bag, of one row or of half the table. This module corrects bags that are
-too small or too large, and can split whole bags, instead of rows, into training, validation and test:
+A bagging without a size assigns every row to a bag, which may have one row or half of the table. This module corrects
+bags that are too small or too large. It can also split whole bags, instead of rows, into training, validation and test:
 
 - `least`, `most`: limits on the rows of a training bag. If rows are split, validation and test bags have an eighth of
-  its rows, and an eighth of these limits. A bag with fewer than `least` rows is dissolved; a bag with more than `most`
-  is reduced to as many, drawn at random. The rows left over are the rest.
+  its rows, and an eighth of these limits. A bag with fewer than `least` rows is dissolved. A bag with more than `most`
+  rows is reduced to `most` random rows. The rows left over are called the rest.
 - `rest`: `drop` leaves these rows in no bag (in validation and test they are still evaluated). `pool` makes bags of
-  `most` rows of them, or a single bag. If the last bag has fewer than `least` rows, these are dropped.
-- `split`: `rows` splits rows 80/10/10, stratified by class, so that bags of test rows also have training rows. `bags`
-  splits bags: bags of validation and test rows have no training row.
+  `most` rows from them, or a single bag. If the last bag has fewer than `least` rows, its rows are dropped.
+- `split`: `rows` splits rows 80/10/10, stratified by class, so the bags of test rows also have training rows. `bags`
+  splits bags, so the bags of validation and test rows have no training rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Limited(NamedTuple):
 
 
 def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> Limited:
-    """Limit bags `[bags, longest]` to `least` to `most` rows (0: no limit), and return them and the rest."""
+    """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest."""
     kept: list[IntArray] = []
     over: list[IntArray] = [np.empty(0, dtype=np.int64)]
     for padded in bags:
@@ -62,11 +62,10 @@ def _padded(bags: list[IntArray]) -> IntArray:
 def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:
     """Split whole bags `[bags, longest]` into test, validation and training; return the rows and bags of each part.
 
-    In random order bags go into test until it has about a tenth of the rows, then into validation; the others train. A
-    part ends when the next bag would move it further from a tenth, so it has between half and one and a half of a
-    tenth; a bag with more than a tenth of all rows always trains. The split is not stratified: the class balance of the
-    parts varies as bags do. `what` names the bagging in an error. Raises `LLPBenchError` if there are too few bags to
-    fill the parts.
+    Bags in random order are added to test until it has about a tenth of the rows, then to validation. The others are
+    for training. A part ends when the next bag would move it further from a tenth, so it has between 0.5 and 1.5 tenths
+    of the rows. A bag with more than a tenth of all rows is always for training. The split is not stratified by class.
+    `what` names the bagging in an error. Raises `LLPBenchError` if there are too few bags to fill the parts.
     """
     sizes = (bags >= 0).sum(axis=1)
     tenth = sizes.sum() / 10
@@ -91,5 +90,5 @@ def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[s
 
 
 def _trimmed(bags: IntArray) -> IntArray:
-    """Return bags without columns that hold only padding."""
+    """Return bags without columns that contain only padding."""
     return bags[:, : int((bags >= 0).sum(axis=1).max(initial=0))]

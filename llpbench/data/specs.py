@@ -1,9 +1,9 @@
-"""Declarations of datasets, known before loading: origin, size, licence; and the check of data against them.
+"""Declarations of datasets (origin, size, licence), which are known before loading, and checks of data against them.
 
 A dataset is a function under `@register_dataset(name, ...)`. It takes the frame from its source, or from a user's
 parquet file, and returns features and target. It must return its own output unchanged. The decorator's keywords are the
-fields of `DatasetSpec`. Only `target` is required, and `source` unless the data are always in the data directory or
-embedded.
+fields of `DatasetSpec`. Only `target` is required, and also `source` unless the data are embedded or always in the data
+directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LAST_COLUMN = "(the last column)"
-"""a target given by its position"""
+"""target that is given by its position"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,28 +43,28 @@ class DatasetSpec:
     folder: Path
     """folder of the file that registers the dataset, where a relative `Parquet` path starts"""
     target: str = ""
-    """column with the labels; "": labels are unknown, and `bags` has the counts of bags"""
+    """column with the labels; "" if labels are unknown and `bags` has the counts of bags"""
     source: Source | Parquet | Generated | None = None
-    """source of the download, or your own file; None: only in the data directory or the package"""
+    """source of the download, or your file; None: only in the data directory or the package"""
     bags: Parquet | Generated | None = None
-    """table of bags without labels: columns `by`, and one column per class with counts, null if suppressed"""
+    """table of bags if rows have no labels: columns `by`, and one column per class with counts (null if suppressed)"""
     by: tuple[str, ...] = ()
-    """columns of rows and bags that identify the bag of a row, and are no features"""
+    """columns of rows and bags that identify the bag of a row; they are not features"""
     noise: float = 0.0
     """standard deviation of the noise added to each count"""
     code: str = ""
-    """abbreviation of the name; the paper's for its datasets"""
+    """abbreviation of the name; for datasets of the paper, its abbreviation"""
     positive: str | None = None
-    """in binary data, the class with label 1; default: the later in string order"""
+    """class with label 1, if there are two classes; default: the later one in string order"""
     rows: int | None = None
     numeric: int | None = None
     """number of numeric features"""
     categorical: int | None = None
     """number of categorical features"""
     columns: tuple[str, ...] = ()
-    """names of the features in dataset order, which decides ordered bags; a file may hold them in any order"""
+    """names of the features in the dataset's order, which determines ordered bags; a file may have any order"""
     key_only: tuple[str, ...] = ()
-    """columns besides `columns` that make bags and never reach a method: a date names a day and describes no row"""
+    """columns that make bags and are hidden from methods, such as a date: it names a day but describes no row"""
     balance: Mapping[str, int] = field(default_factory=dict)
     """number of rows of each class"""
     natural_keys: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class DatasetSpec:
 
     @property
     def remote(self) -> Source | None:
-        """Source of the download; None for your own files."""
+        """Source of the download; None for your files."""
         return None if isinstance(self.source, Parquet | Generated) else self.source
 
     def _bag_table(self) -> DataFrame:
@@ -157,12 +157,12 @@ class DatasetSpec:
 
 
 def file_name(name: str) -> str:
-    """Return the file name of dataset `name` in the data directory and the cache, where colons are not allowed."""
+    """Return the file name of dataset `name` in the data directory and the cache, without colons."""
     return f"{name.replace(':', '-')}.parquet"
 
 
 def dataset_spec(name: str) -> DatasetSpec:
-    """Return the declaration of dataset `name` (or code). Raises `LLPBenchError` if it is unknown or badly declared."""
+    """Return the declaration of a dataset, given its name or code. Raises `LLPBenchError` if it is unknown or wrong."""
     return _spec(DATASETS.entry(name))
 
 
@@ -198,7 +198,7 @@ def _spec(entry: Entry) -> DatasetSpec:
 
 
 def _folder(function: Callable[..., Any]) -> Path:
-    """Return the folder of a function's file; the working directory for one typed into a prompt or a notebook."""
+    """Return the folder of a function's file; for functions in a prompt or notebook, the working directory."""
     folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
     return folder if folder.is_dir() else Path.cwd()
 

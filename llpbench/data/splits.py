@@ -1,7 +1,7 @@
 """Splits and bags: the part and the bag of each row, for one (dataset, bagging, bag size, seed).
 
-Nothing here depends on a method, a criterion or a library's version: results of different machines and years can be
-compared by the hash of their assignment (`Assignment.manifest`).
+Nothing here depends on a method, a criterion or the version of a library. So results from different machines and years
+can be compared by the hash of their assignment (`Assignment.manifest`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def split_rows(labels: IntArray, seed: int, name: str) -> Split:
     `labels` is `[rows]`. Rows are in random order inside each part. The sizes of each part, and of each class in it,
     are the same for every seed. Validation and test hold `rows // 10` rows each.
     """
-    # Not taken from a library: the manifest of a published result must stay the same when scikit-learn changes how it
-    # draws.
+    # Not taken from a library: the manifest of a published result must stay the same if scikit-learn changes its draws.
     rng = generator(seed, "split", name)
     part_size = len(labels) // 10
     counts = np.bincount(labels).astype(np.int64)
@@ -56,16 +55,16 @@ def split_rows(labels: IntArray, seed: int, name: str) -> Split:
 def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: int | None = None) -> Assignment:
     """Split `table` and put the rows of each part into bags of `bag_size`, separately for each part.
 
-    `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Rows of a part that fill no
-    bag (rows mod size) are chosen at random before any sorting, since otherwise the same extreme of the sort order
-    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows, and `bag_size` must be 0; its
-    bags may be limited in size and split as a whole (`own_sizes.py`).
+    `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. The rows left over in a part
+    (rows mod size) are dropped. They are chosen at random before sorting; otherwise the same extreme of the sort order
+    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows, and `bag_size` must be 0. Its
+    bags may be limited in size, and whole bags may be assigned to one part (`own_sizes.py`).
 
-    `max_bags` training bags are drawn at random; for one seed, a smaller number is a subset of a larger one. Rows of
-    the other bags are left out. Validation and test are unchanged.
+    If `max_bags` is given, as many training bags are drawn at random. With the same seed, the bags for a smaller number
+    are a subset of those for a larger one. Validation and test are unchanged.
 
-    Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`, and if
-    there are fewer training bags than `max_bags`.
+    Raises `LLPBenchError` if the bag size is not a positive integer or larger than `largest_bag_size(len(table))`, and
+    if there are fewer training bags than `max_bags`.
     """
     name, options = parse_bagging(bagging)
     if is_sized(name):
@@ -95,7 +94,7 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
 def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray, rows: IntArray) -> IntArray | None:
     """Return the training bag of each of `rows`, -1 for none.
 
-    Returns None if the bagging is not keyed, or if bags are split, so that all rows are in new bags.
+    Returns None if the bagging is not keyed, or if the split is by whole bags, so that every row is in a new bag.
     """
     if not BAGGINGS.entry(name).facts["keyed"] or {**OWN_SIZES, **options}["split"] == "bags":
         return None
@@ -106,7 +105,7 @@ def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray
     key_of[-1] = -1
     keys = key_of[bags]
     inside, first = bags >= 0, keys[:, 0]
-    of_one_key = ((keys == first[:, None]) | ~inside).all(axis=1)  # False if small bags were pooled
+    of_one_key = ((keys == first[:, None]) | ~inside).all(axis=1)  # False for pooled small bags
     bag_of = np.full(len(whole), -1, dtype=np.int64)
     bag_of[first[of_one_key]] = np.flatnonzero(of_one_key)
     return np.asarray(bag_of[key_of[rows]])
@@ -141,7 +140,7 @@ def _own_sizes(
         return split, bags, None
     found = {}
     for part in PARTS:
-        share = 1 if by == "bags" or part == "train" else _TIMES  # otherwise few of their bags would be large enough
+        share = 1 if by == "bags" or part == "train" else _TIMES  # validation and test bags are eight times smaller
         limits = (math.ceil(least / share), math.ceil(most / share))
         found[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
         if not len(found[part].bags):
@@ -164,9 +163,10 @@ def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
     return found[:, : int((found >= 0).sum(axis=1).max())]
 
 
-def too_few_bags(what: str, found: int, wanted: int) -> str:
+def too_few_bags(what: str, number: int, wanted: int) -> str:
     """Return the message for too few training bags."""
-    return f"{what} has {found:,} training bags, fewer than --max-bags {wanted:,}. Choose {found} at most, or none."
+    advice = f"Choose at most {number}, or leave the option out."
+    return f"{what} has {number:,} training bags, fewer than --max-bags {wanted:,}. {advice}"
 
 
 def training_bags(rows: int, bag_size: int) -> int:
@@ -175,9 +175,9 @@ def training_bags(rows: int, bag_size: int) -> int:
 
 
 def largest_bag_size(rows: int) -> int:
-    """Return the largest bag size for `rows` rows: 2 training bags, 1 validation and 1 test bag must be filled.
+    """Return the largest bag size for `rows` rows, with which 2 training bags, 1 validation and 1 test bag are filled.
 
-    0 if there are too few rows for any bag. No data are needed, so that a planner can leave out impossible cells.
+    0 if there are too few rows for any bag. No data are needed, so a planner can skip impossible cells.
     """
     return rows // 10  # validation and test; training has eight times as many rows and always fills two bags
 
@@ -198,7 +198,7 @@ def _require_bag_size(bag_size: int, table: Table) -> None:
 
 
 def _apportion(counts: IntArray, total: int) -> IntArray:
-    """Take `total` of `counts.sum()` items in proportion to `counts`, by largest remainders, ties in order."""
+    """Divide `total` items in proportion to `counts`, by largest remainders, ties in order."""
     whole = counts * total
     share: IntArray = whole // counts.sum()
     by_remainder = np.argsort(-(whole % counts.sum()), kind="stable")
@@ -207,7 +207,7 @@ def _apportion(counts: IntArray, total: int) -> IntArray:
 
 
 def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> IntArray:
-    """Return the output of a bagging if it is row numbers `[bags, size]` from `rows`, none twice, padded with -1."""
+    """Return the output of a bagging. It must be distinct row numbers `[bags, size]` from `rows`, padded with -1."""
     place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
     if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
         found = f"{bags.dtype} {bags.shape}" if isinstance(bags, np.ndarray) else type(bags).__name__

@@ -8,15 +8,15 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.tables import Table
 
 FREQUENT = 0.01
-"""smallest share of rows for which a category gets a column: rare ones would outnumber all other features"""
+"""smallest fraction of rows with which a category gets a column; rare ones would outnumber all other features"""
 ROUNDING = 1e-12
-"""relative rounding error of a mean: numbers with a smaller standard deviation are equal"""
+"""relative rounding error of a mean; numbers with a smaller standard deviation count as equal"""
 
 
 def standardised(table: Table, rows: IntArray) -> FloatArray:
     """Return standardised features `[rows, columns]` float64: numbers, then frequent categories as 0 or 1.
 
-    Columns have mean 0 and standard deviation 1. Missing numbers are at the mean; missing categories are in no column.
+    Columns have mean 0 and standard deviation 1. Missing numbers have the mean; missing categories have no column.
     Constant columns are 0.
     """
     numeric = table.numeric[rows]

@@ -1,7 +1,7 @@
-"""Suites: named lists of datasets, which `--datasets` takes as `suite:NAME`.
+"""Suites: named lists of datasets. `--datasets` takes them as `suite:NAME`.
 
-A suite is a function under `@register_suite(name)` that returns names of datasets; its docstring says in one line what
-they have in common. The built-in ones are in `datasets/built_in_suites.py`. A plugin declares one in the same way.
+A suite is a function under `@register_suite(name)` that returns names of datasets. Its docstring describes them in one
+line. The built-in suites are in `datasets/built_in_suites.py`. A plugin declares a suite in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from llpbench.data.specs import dataset_spec
 
 @dataclass(frozen=True)
 class SuiteEntry:
-    """One suite as a line of a list."""
+    """One suite, as a line of a list."""
 
     name: str
     summary: str
@@ -29,7 +29,7 @@ class SuiteEntry:
 
 
 def suite_datasets(name: str) -> tuple[str, ...]:
-    """Return names of the datasets of a suite, in its order.
+    """Return the names of the datasets of a suite, in its order.
 
     Raises `LLPBenchError` for an unknown suite (with the nearest names), an empty suite, and a suite with an unknown
     dataset.
@@ -47,7 +47,7 @@ def suite_datasets(name: str) -> tuple[str, ...]:
 
 
 def select_datasets(pattern: str) -> list[str]:
-    """Return names selected by `all`, comma-separated lists, globs, `suite:NAME` and `openml-suite:ID`, each once."""
+    """Return the names in a pattern: `all`, a comma-separated list, globs, `suite:NAME` or `openml-suite:ID`."""
     return DATASETS.select(expanded(pattern))
 
 

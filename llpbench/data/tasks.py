@@ -1,4 +1,4 @@
-"""Construction of a task from a table and its assignment to bags: the only place where labels meet training rows."""
+"""Construction of a task from a table and its assignment to bags. Labels and training rows meet only here."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ def build_task(
     bags_per_step: int = Protocol.bags_per_step,
     numbers: str = "z",
 ) -> Task:
-    """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
+    """Return a task: normalise with statistics of the training rows, count labels in bags, and drop the labels.
 
-    With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
-    as every other. This function is the only place where labels meet training rows. If labels are unknown, bags have
-    their published counts; raises `LLPBenchError` if labels are needed nevertheless. `numbers`: representation of
-    numbers for methods (`cell.NUMBERS`).
+    With `supervision="instances"`, the training set has bags of one row, so supervised methods run the same code as all
+    others. If labels are unknown, bags have their published counts. Raises `LLPBenchError` if labels are needed but
+    unknown. `numbers` is the representation of numbers for methods (`cell.NUMBERS`).
     """
     if supervision not in ("bags", "instances"):
         raise LLPBenchError(f"supervision must be 'bags' or 'instances', got {supervision!r}")
@@ -64,7 +63,7 @@ def build_task(
 def name_effects(
     effects: Iterable[FeatureEffect], table: Table, assignment: Assignment, numbers: str = "z"
 ) -> list[FeatureEffect]:
-    """Return effects of features with their names, in the units and categories of the table of a task."""
+    """Return effects with the names of features, in the units and categories of a task's table."""
     rows = assignment.train[assignment.train >= 0]
     scaler = Scaler(table.numeric[rows], table.categorical[rows], table.categories, numbers)
     return scaler.named(effects, table.numeric_names, table.categorical_names)
@@ -74,12 +73,12 @@ class Scaler:
     """Normalisation of numbers and vocabularies of categories, from the training rows only."""
 
     transform: Transform | None = None
-    """None: z-scores, also for models saved by earlier versions"""
+    """representation of numbers; None: z-scores, as in models saved by earlier versions"""
 
     def __init__(
         self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]], numbers: str = "z"
     ) -> None:
-        """Numbers [training rows, features], NaN if missing; codes likewise, -1 if missing; names of codes."""
+        """`numeric` [training rows, features] is NaN if missing; `categorical` are codes, -1 if missing."""
         self.transform = TRANSFORMS[numbers](numeric) if numbers != "z" else None
         present = ~np.isnan(numeric)
         number = np.maximum(present.sum(axis=0), 1)
@@ -87,14 +86,14 @@ class Scaler:
         self.std = np.sqrt(np.where(present, (numeric - self.mean) ** 2, 0.0).sum(axis=0) / number)
         lowest = np.where(present, numeric, np.inf).min(axis=0, initial=np.inf)
         constant = ~(lowest < np.where(present, numeric, -np.inf).max(axis=0, initial=-np.inf))
-        # a constant column carries nothing: it becomes exactly 0, though a mean of equal numbers is rounded
+        # a constant column must become exactly 0, although the mean of equal numbers has a rounding error
         self.mean = np.where(constant & present.any(axis=0), lowest, self.mean)
         self.std[constant] = 1.0
         self.categories = categories
         self.seen = [np.isin(np.arange(len(names)), categorical[:, column]) for column, names in enumerate(categories)]
 
     def __call__(self, numeric: FloatArray, categorical: IntArray) -> Rows:
-        """Return any rows, given as to `__init__`, as inputs of methods."""
+        """Return any rows, in the form of `__init__`, as inputs of methods."""
         numeric = (numeric - self.mean) / self.std if self.transform is None else self.transform(numeric)
         missing = np.isnan(numeric)
         codes = np.zeros(categorical.shape, dtype=np.int64)
@@ -107,7 +106,7 @@ class Scaler:
     def named(
         self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]
     ) -> list[FeatureEffect]:
-        """Return effects of features with the names of numbers and categories, in their units and categories."""
+        """Return effects with the names of features, in their units and categories."""
         found = []
         for effect in effects:
             place = effect.feature
@@ -138,7 +137,7 @@ def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Ho
 
 def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
     """Return row numbers of the table as positions in `rows`."""
-    position = np.full(total + 1, -1, dtype=np.int64)  # the last entry, reached by -1, keeps padding at -1
+    position = np.full(total + 1, -1, dtype=np.int64)  # -1 selects the last entry, so padding stays -1
     position[rows] = np.arange(len(rows))
     return position[bags]
 
@@ -150,7 +149,7 @@ def _of_single_rows(table: Table, rows: Rows, train_rows: IntArray) -> BaggedRow
 
 
 def bag_counts(table: Table, bags: IntArray) -> FloatArray:
-    """Return counts [bags, classes] of bags of row numbers `[bags, size]`: counted from labels, or as published."""
+    """Return the counts [bags, classes] of bags of row numbers `[bags, size]`: from labels, or as published."""
     if table.published is None:
         return count_labels(table.row_labels, bags, len(table.classes))
     return table.published.counts[table.published.of_row[bags[:, 0]]]

@@ -32,7 +32,7 @@ def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: in
 
 
 def toy_assignment(rows: int = 400, size: int = 16, seed: int = 0, unequal: bool = False) -> Assignment:
-    """Return random bags of `size`; `unequal`: every second bag lacks half of its rows."""
+    """Return random bags of `size` rows. With `unequal`, every second bag has half as many rows."""
     order = np.random.default_rng(seed).permutation(rows)
     parts = np.split(order, [int(0.6 * rows), int(0.8 * rows)])
     bags = [part[: len(part) // size * size].reshape(-1, size) for part in parts]
@@ -51,7 +51,7 @@ def toy_task(
 
 
 def permuted_within(table: Table, bags: IntArray) -> Table:
-    """Return the table with labels shuffled within each bag: a learner from bags cannot see the difference."""
+    """Return the table with labels shuffled within each bag. For methods that use only bags, nothing changes."""
     labels, rng = table.row_labels.copy(), np.random.default_rng(1)
     for bag in bags:
         rows = bag[bag >= 0]
@@ -87,14 +87,14 @@ def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
 
 
 def awkward_tables(rows: int = 400) -> dict[str, tuple[Table, Assignment]]:
-    """Return tables with irregularities of real ones, by description."""
+    """Return tables with the irregularities of real tables, by description."""
     table, assignment = toy_table(rows, missing=0.2), toy_assignment(rows)
     rng = np.random.default_rng(0)
     numeric = table.numeric.copy()
     numeric[assignment.train.ravel(), 1] = np.nan
     numeric[:, 2] = 3.0
     categorical = np.column_stack([table.categorical, np.full(rows, -1), rng.integers(0, 10_000, rows)])
-    categorical[assignment.train.ravel(), 1] = 0  # all other categories are unseen in training
+    categorical[assignment.train.ravel(), 1] = 0  # no other category occurs in training
     full = replace(
         table,
         numeric=numeric,

@@ -1,1 +1,1 @@
-"""Encoders, one per file, found by the registry. `llpbench list encoders` names them."""
+"""Encoders, one per file. The registry finds them, and `llpbench list encoders` lists them."""

@@ -1,6 +1,6 @@
 """FT-Transformer: linear feature tokens and a [CLS] token under a pre-norm transformer (Gorishniy et al. 2021).
 
-As in the authors' code, there is no normalisation before the first attention, which they call crucial. Differences from
+As in the authors' code, there is no normalisation before the first attention; they call this crucial. Differences from
 the authors' code:
 
 - The feed-forward part uses the method's dropout rate.
@@ -45,7 +45,7 @@ class FTTransformerSmallParams(FTTransformerParams):
 
 
 class LinearTokens(nn.Module):
-    """A linear token for each feature: x w + b for a number, its embedding + b for a category.
+    """A linear token for each feature: x w + b for a number x, embedding + b for a category.
 
     Categorical columns come first. A missing number has a learned vector, as in `blocks.tokens`.
     """

@@ -1,6 +1,6 @@
 """MLP: concatenated feature embeddings under two layers with LayerNorm. Fast on a CPU.
 
-LayerNorm replaces BatchNorm: in ordered bags, batch statistics are those of one bag, so BatchNorm would shift between
+LayerNorm replaces BatchNorm. In ordered bags, batch statistics come from one bag, so BatchNorm would differ between
 training and test.
 """
 

@@ -1,8 +1,8 @@
-"""RealMLP: the architecture of an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024).
+"""RealMLP: an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024).
 
-The authors' schedules, label smoothing and initial biases are left out: the engine uses AdamW with one constant rate,
-and bag losses have no labels. Some parameters have a multiple of the learning rate. They are stored divided by this
-multiple, which is equivalent under Adam.
+Only the architecture is the authors'. Their schedules, label smoothing and initial biases are not used: the engine uses
+AdamW with one constant rate, and bag losses have no labels. Some parameters have a multiple of the learning rate. They
+are stored divided by this multiple, which is equivalent under Adam.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import register_encoder
 
 SCALE_RATE, SLOW_RATE = 6.0, 0.1
-"""multiples of the learning rate: for input factors; for biases, embeddings of numbers and activations"""
+"""multiples of the learning rate for input factors, and for biases, embeddings of numbers and activations"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PeriodicEmbedding(nn.Module):
 
 
 class ScaledLayer(nn.Module):
-    """A linear layer with standard normal weights over the root of `fan_in`, and a learned blend with SELU."""
+    """A linear layer with standard normal weights divided by the root of `fan_in`, and a learned blend with SELU."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class RealMLP(Encoder):
         self.token_dim = max(params.category_dim, params.number_dim, params.most_one_hot)
         self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
         self.numbers = PeriodicEmbedding(schema.numeric, params) if schema.numeric else None
-        # code 0 (missing or unseen) is not a level: it is all zeros in a one-hot category
+        # code 0 (missing or unseen) is not a level: in a one-hot category it is all zeros
         levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities])
         self.register_buffer("one_hot", levels <= params.most_one_hot)
         widths = torch.where(levels <= params.most_one_hot, levels, params.category_dim).tolist()

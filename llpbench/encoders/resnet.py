@@ -1,7 +1,7 @@
 """ResNet for tables: residual blocks of two linear layers (Gorishniy et al. 2021).
 
-LayerNorm replaces the published BatchNorm, since in ordered bags batch statistics are those of one bag. The first
-dropout of a block uses the method's rate. There is no second dropout.
+LayerNorm replaces the published BatchNorm, since batch statistics come from one bag in ordered bags. The first dropout
+of a block uses the method's rate. There is no second dropout.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ResNet(Encoder):
         self.dim, self.token_dim = params.dim, params.category_dim
         self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
         self.missing = nn.Parameter(torch.zeros(schema.numeric)) if schema.numeric else None
-        # a number is the first entry of its token; the other entries are zero and no input
+        # a number is the first entry of its token; the other entries are zero and not used
         width, first = params.category_dim, len(schema.cardinalities)
         numbers = torch.arange(first, first + schema.numeric) * width
         self.register_buffer("inputs", torch.cat([torch.arange(first * width), numbers]))

@@ -6,7 +6,7 @@
 - `saint-row` adds attention between the rows of a step (SAINT's "colrow", depth 1). A row's prediction then
   depends on the other rows.
 
-The attention dropout and unused parameters of the authors' code are left out; the dropout was never applied.
+The attention dropout of the authors' code, which was never applied, and its unused parameters are omitted.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class Saint(Encoder):
         return Encoding(x[..., 0, :], x[..., 1:, :])
 
     def _by_lanes(self, x: Tensor, random: Random | None) -> Encoding:
-        """Run `transform` in the layout that a compiler makes fast on a CPU.
+        """Run `transform` in the layout that is fast on a CPU if compiled.
 
-        The last block computes [CLS] and the feature tokens one after the other. Most losses and predictions do not use
-        the tokens, and then the compiler skips their half.
+        The last block computes [CLS] and the feature tokens one after the other. The compiler skips the tokens if they
+        are not used.
         """
         rows = x.flatten(0, -3)
         lanes = to_lanes(rows)

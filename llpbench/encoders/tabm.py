@@ -1,8 +1,8 @@
 """TabM: MLPs that share their weights (Gorishniy, Kotelnikov & Babenko 2025).
 
 All copies share each layer. A copy has its own input and output factors, biases and head. Initially, copies differ
-only in the input factors of the first layer, one per feature. Training minimises the mean of their losses, which the
-authors call crucial. So a bag loss sees the predictions of one copy at a time.
+only in the input factors of the first layer, one per feature. Training minimises the mean of their losses; the authors
+call this crucial. So a bag loss gets the predictions of one copy at a time.
 
 Differences from the authors' code:
 
@@ -64,7 +64,7 @@ class PlainNumbers(nn.Module):
         self.missing = nn.Parameter(torch.zeros(columns))
 
     def forward(self, rows: Rows) -> Tensor:
-        """Return [..., numeric features, 1]."""
+        """Return numbers [..., numeric features, 1]."""
         return torch.where(rows.missing, self.missing, rows.numeric).unsqueeze(-1)
 
 
@@ -107,7 +107,7 @@ class TabM(Encoder):
         self.numbers: nn.Module | None = None
         if schema.numeric:
             self.numbers = PeriodicEmbedding(schema.numeric, sizes) if params.periodic else PlainNumbers(schema.numeric)
-        # code 0 (missing or unseen) is not a level: it is all zeros in a one-hot category
+        # code 0 (missing or unseen) is not a level: in a one-hot category it is all zeros
         levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities], dtype=torch.long)
         self.register_buffer("one_hot", levels <= params.most_one_hot)
         widths = torch.where(self.one_hot, levels, params.category_dim).tolist() + [number_dim] * schema.numeric
@@ -146,7 +146,7 @@ class TabM(Encoder):
         return Encoding(x, embeddings)
 
     def _vary(self) -> None:
-        """Draw the factors of the first inputs, one per feature: normal for embedded numbers, otherwise signs."""
+        """Draw the input factors of the first layer, one per feature: normal for embedded numbers, otherwise signs."""
         factors = torch.randn(len(self.widths))
         factors = factors if self.periodic else factors.sign()
         with torch.no_grad():

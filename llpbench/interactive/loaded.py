@@ -310,11 +310,11 @@ def _as_html(table: ReportTable) -> str:
 
 
 def load_results(*sources: Source | Iterable[Source]) -> Results:
-    """Return the results of journals: `"published"`, `"core"`, `"natural"`, the `--out` of runs, or journal files.
+    """Return the results of journals: names of published ones, the `--out` of runs, or journal files.
 
-    `"published"`, `"core"` and `"natural"` (suites of these names) are tables that ship with the package. They have no
-    learning curves, diagnostics, reliability bins or histograms; `"leaderboards"`, `"leaderboards/core"` and
-    `"leaderboards/natural"` of a checkout have them.
+    `"published"`, and the suites `"core"`, `"natural"` and `"rare"`, are tables that ship with the
+    package. They have no learning curves, diagnostics, reliability bins or histograms; `"leaderboards"`,
+    `"leaderboards/core"` and the like of a checkout have them.
 
     Several are read as one, as `llpbench report --journal A --journal B` does; without any, that in `results/`. Raises
     `LLPBenchError` for what is no journal.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -71,9 +72,14 @@ class BagStore:
         self._open: list[Any] = [open(file.path, "wb", 1 << 18) for file in self._files]  # noqa: SIM115
 
     @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self._sizes.sum())
+
+    @property
     def bytes(self) -> int:
         """Size of the temporary files in bytes."""
-        return 2 * self._features * int(self._sizes.sum())
+        return 2 * self._features * self.rows
 
     def __enter__(self) -> Self:
         return self
@@ -126,18 +132,21 @@ class BagStore:
 
     def finish(self) -> None:
         """Order the rows of each file by bag, after the last one was added."""
-        for file, handle in zip(self._files, self._open, strict=True):
+        for handle in self._open:
             handle.close()
-            records = np.fromfile(file.path, self._record)
-            assert len(records) == file.rows
-            few = file.groups[-1].stop - file.first <= 1 << 16  # 16 bits are sorted much faster
-            bags = (records["bag"] - file.first).astype(np.uint16 if few else np.int32)
-            order = np.argsort(bags, kind="stable")
-            bins = np.empty((2 * self._features, file.rows), np.uint8)
-            for first in range(0, file.rows, _ORDERED_ROWS):
-                part = slice(first, first + _ORDERED_ROWS)
-                bins[:, part] = records["bins"][order[part]].T
-            bins.tofile(file.path)
+        deque(side_by_side(self._files, self._order), maxlen=0)
+
+    def _order(self, file: _File) -> None:
+        records = np.fromfile(file.path, self._record)
+        assert len(records) == file.rows
+        few = file.groups[-1].stop - file.first <= 1 << 16  # 16 bits are sorted much faster
+        bags = (records["bag"] - file.first).astype(np.uint16 if few else np.int32)
+        order = np.argsort(bags, kind="stable")
+        bins = np.empty((2 * self._features, file.rows), np.uint8)
+        for first in range(0, file.rows, _ORDERED_ROWS):
+            part = slice(first, first + _ORDERED_ROWS)
+            bins[:, part] = records["bins"][order[part]].T
+        bins.tofile(file.path)
 
     def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
         """Yield the result of `look` for each group of bags, in the order of bags, as `BagGroups` does."""

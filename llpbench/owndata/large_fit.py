@@ -6,7 +6,6 @@ if bags are confounded), and for writing bins of all rows to temporary files. Al
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import nullcontext
@@ -51,6 +50,7 @@ from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, needs_no_sample, shares_of_all_bags
+from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.side_by_side import side_by_side
@@ -59,9 +59,6 @@ from llpbench.training.cell_runs import limit_threads
 
 METHOD = "bag-gp"
 """The only method that is fitted in passes."""
-_EVERY = 10.0
-"""Seconds between lines of progress."""
-
 Say = Callable[[str], None]
 Found = TypeVar("Found")
 
@@ -107,6 +104,7 @@ def fit_large(
     rows: LargeRows,
     *,
     say: Say,
+    show: Say = lambda _: None,
     proportions: Any = None,
     counts: Any = None,
     classes: Sequence[Hashable] | None = None,
@@ -118,7 +116,9 @@ def fit_large(
     unmatched: str = "raise",
     impossible: str = "raise",
 ) -> LLPClassifier:
-    """Return a fitted copy of `model`, as its `fit` with these arguments. Lines of progress go to `say`.
+    """Return a fitted copy of `model`, as its `fit` with these arguments.
+
+    Facts about the fit go to `say`, its stage to `show`.
 
     Raises `LLPBenchError` as `fit` does, and for other methods than `bag-gp`. Warns as `fit` does.
     """
@@ -145,7 +145,7 @@ def fit_large(
         suppress = impossible == "suppress"
         return table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
 
-    reader = _Reader(rows, say)
+    reader = _Reader(rows, say, show)
     counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
     with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
         content = _Fit(model, reader, counted).content()
@@ -171,14 +171,14 @@ def _require_settings(model: LLPClassifier) -> None:
 class _Reader:
     """Passes over the files."""
 
-    def __init__(self, rows: LargeRows, say: Say) -> None:
-        self._rows, self._say = rows, say
+    def __init__(self, rows: LargeRows, say: Say, show: Say) -> None:
+        self._rows, self.say, self.show = rows, say, show
+        self._total = rows.batches.total
         self._codes = BagCodes(rows.keys)
 
     def _batches(self, what: str) -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray]]:
-        """Yield batches, their features and the numbers of their bags, and report progress."""
-        start = told = time.perf_counter()
-        total = 0
+        """Yield batches, their features and the numbers of their bags, and show progress."""
+        done = RowsDone(self.show, what, self._total)
         for batch in self._rows.batches:
             with batch.blamed():
                 codes = self._codes(batch)
@@ -186,11 +186,7 @@ class _Reader:
                 if self._rows.keep_key:
                     frame = frame.assign(**self._codes.texts(batch))
             yield batch, frame, codes
-            total += len(codes)
-            if time.perf_counter() - told > _EVERY:
-                told = time.perf_counter()
-                self._say(f"{what}: {plural(total, 'row')}, {told - start:.0f} s")
-        self._say(f"{what}: {plural(total, 'row')} in {time.perf_counter() - start:.0f} s")
+            done.add(len(codes))
 
     def count(
         self,
@@ -329,7 +325,7 @@ class _Fit:
     """The fit of a model to the results of the first pass."""
 
     def __init__(self, model: LLPClassifier, reader: _Reader, counted: _Counted) -> None:
-        self._model, self._reader, self._counted, self._say = model, reader, counted, reader._say
+        self._model, self._reader, self._counted, self._say = model, reader, counted, reader.say
         known = counted.train.known
         self._known_bags = known
         self._train = _without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
@@ -369,19 +365,20 @@ class _Fit:
     def _in_passes(self) -> tuple[ProcessPredictor, Any, KnownBags]:
         own: Any = read_params(METHODS.get(METHOD).Params, self._model.params or {}, owner=METHOD)
         rng = generator(self._model.random_state, "training")
-        found = fit_to_sample(self._train, own.process, rng, self._sample, self._say)
+        found = fit_to_sample(self._train, own.process, rng, self._sample, self._say, self._reader.show)
         assert found.sample is not None
         sample = found.sample[1]
         with BagStore(found.components, self._train.sizes) as store:
             self._say(f"temporary files: {store.bytes / 1e9:.2f} GB")
             for records in self._reader.read(self._counted, self._known_bags, "bins of all rows", store.records):
                 store.add(records)
+            self._reader.show("ordering rows by bag")
             store.finish()
             process: FittedProcess | LogitProcess
             if own.link == "identity":
                 process = shares_of_all_bags(found, store, self._train)
             else:
-                process = logits_of_all_bags(found, store, self._train, self._say)
+                process = logits_of_all_bags(found, store, self._train, self._reader.show)
             predictor = ProcessPredictor(process)
             calibrated, known_bags = self._learned(predictor, sample, store)
         return predictor, calibrated, known_bags
@@ -425,7 +422,7 @@ class _Fit:
 
         Both are learned from held-out bags of the sample. With a store, effects are estimated for all bags.
         """
-        self._say("effects of bags: learned from bags that are held out of the sample")
+        self._reader.show("effects of bags: learned from bags that are held out of the sample")
         held_out = None
         if len(sample.sizes) >= FEWEST_BAGS:
             held_out = held_out_predictions(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,27 +16,28 @@ from llpbench.blocks.bag_logits import ProcessPredictor
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.method import DirectMethod
 from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line, plural
+from llpbench.core.text import one_line
 from llpbench.owndata.bag_codes import BagCodes
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows
 from llpbench.owndata.fitting import AUTO, method_on_bags
+from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.row_files import column_of, demand_room
 from llpbench.owndata.side_by_side import side_by_side
 from llpbench.owndata.unknown_bags import UnknownBags
 
-_EVERY = 10.0
-"""Seconds between lines of progress."""
 _MOST_WAITING = 8
 """Number of batches to wait for the first value of a column, which determines its type."""
 
 
 def predict_large(
-    model: LLPClassifier, batches: RowBatches, out: Path, *, keys: Sequence[str], say: Callable[[str], None]
+    model: LLPClassifier, batches: RowBatches, out: Path, *, keys: Sequence[str], show: Callable[[str], None]
 ) -> int:
-    """Write predictions as `llpbench predict` does, and return their number. `keys` are columns that name known bags.
+    """Write predictions as `llpbench predict` does, and return their number.
+
+    `keys` are columns that name known bags. The stage goes to `show`.
 
     Raises `LLPBenchError` for networks, whose predictions may depend on other rows, and for files that cannot be read
     or written. Warns of unknown bags and categories like `predict_proba`.
@@ -49,16 +49,14 @@ def predict_large(
     if isinstance(model._predictor, ProcessPredictor):
         model._predictor = QuickPredictor(model._predictor)
     codes = BagCodes(keys)
-    start = told = time.perf_counter()
+    done = RowsDone(show, "predictions", batches.total)
     total = number = 0
     with _written(out) as write, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for frame in side_by_side(_aligned(batches), lambda pieces: _predicted(model, pieces, keys, codes)):
             write(frame)
             total, number = total + len(frame), number + 1
-            if time.perf_counter() - told > _EVERY:
-                told = time.perf_counter()
-                say(f"{plural(total, 'prediction')}, {told - start:.0f} s")
+            done.add(len(frame))
         if not total:
             raise DataError(f"file {str(batches.path)!r} has no rows.")
     _warn_once(caught, number)

@@ -23,6 +23,7 @@ from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray
 from llpbench.core.errors import DataError
 from llpbench.core.text import plural
 from llpbench.owndata.bag_store import BagStore
+from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.quick_rows import QuickGroup
 
 Sampler = Callable[[BoolArray], BaggedRows]
@@ -48,7 +49,7 @@ def needs_no_sample(sizes: IntArray) -> bool:
 
 
 def fit_to_sample(
-    train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say
+    train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say, show: Say
 ) -> FittedProcess:
     """Return the process of `fit_wary` on shares, with the coefficients of its sample.
 
@@ -56,16 +57,16 @@ def fit_to_sample(
     """
     if len(train.sizes) > bag_process._MANY_BAGS:
         settings = replace(settings, most_pairs=settings.most_pairs // 4)
-    found = _drawn(train, settings, rng, sample, say)
+    found = _drawn(train, settings, rng, sample, say, show)
     if found.confounded:
         say("bags are confounded: fitting again with other priors and another sample")
-        again = _drawn(train, replace(settings, wary=True), rng, sample, say)
+        again = _drawn(train, replace(settings, wary=True), rng, sample, say, show)
         found = replace(again, unexplained=found.unexplained)
     return replace(found, prior=train.prior)
 
 
 def _drawn(
-    train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say
+    train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say, show: Say
 ) -> FittedProcess:
     few = _bags_in_sample(train.sizes)
     chosen = np.zeros(len(train.sizes), dtype=bool)
@@ -73,6 +74,7 @@ def _drawn(
     some = sample(chosen)
     rows = plural(len(some.bag_of_row), "row")
     say(f"bins, kernel scales, pairs and hyperparameters come from {few} randomly drawn bags ({rows})")
+    show(f"fit to {few} bags")
     found = bag_process._fit(some, settings, rng, brief=True)
     return replace(found, sample=(found, some))
 
@@ -99,14 +101,15 @@ def shares_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows)
     return replace(found, coefficients=coefficients, precision=Precision(scales, inner), sample=None)
 
 
-def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows, say: Say) -> LogitProcess:
+def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows, show: Say) -> LogitProcess:
     """Return logits that are fitted to the sample, then refined in a few passes over all bags."""
     assert found.sample is not None
+    show("logits of the sample")
     start = fit_logits(*found.sample)
     classes = range(1, 2) if len(found.prior) == 2 else range(len(found.prior))
     fits = []
     for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True):
-        groups = _TellingPasses(store, f"logits of class {label + 1}" if len(classes) > 1 else "logits", say)
+        groups = _ShownPasses(store, f"logits of class {label + 1}" if len(classes) > 1 else "logits", show)
         fit = _QuickLogits(found, train, label)
         fits.append(fit.run_in_groups(groups, offset, coefficients))  # type: ignore[arg-type]
     offsets, weights, precisions = (list(each) for each in zip(*fits, strict=True))
@@ -135,13 +138,20 @@ class _QuickLogits(bag_logits._LogitFit):
         return Seen(root * np.hstack([average[:, None], features]), noise, target[:, None]), misfit
 
 
-class _TellingPasses:
-    """A store that reports the begin of each pass."""
+class _ShownPasses:
+    """A store that shows the progress of each pass."""
 
-    def __init__(self, store: BagStore, name: str, say: Say) -> None:
-        self._store, self._name, self._say, self._passes = store, name, say, 0
+    def __init__(self, store: BagStore, name: str, show: Say) -> None:
+        self._store, self._name, self._show, self._passes = store, name, show, 0
 
     def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
         self._passes += 1
-        self._say(f"{self._name}: step {self._passes} of at most 4")
-        return self._store(look)
+        name = f"{self._name}, step {self._passes} of at most 4"
+        done = RowsDone(self._show, name, self._store.rows)
+
+        def counted(group: QuickGroup) -> tuple[int, Found]:
+            return len(group.bag_of_row), look(group)
+
+        for rows, found in self._store(counted):
+            done.add(rows)
+            yield found

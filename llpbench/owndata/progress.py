@@ -1,20 +1,22 @@
-"""Progress of a comparison of methods: a bar in a terminal or notebook, elsewhere a line for each fold.
+"""Progress on standard error, as in `llpbench run`.
 
-It goes to standard error, as in `llpbench run`.
+A comparison of methods shows a bar in a terminal or notebook, elsewhere a line for each fold. A fit or a prediction
+shows its stage in a line of a terminal, elsewhere nothing.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from llpbench.core.text import duration
+from llpbench.core.text import duration, plural
 
 
 class ComparisonProgress:
@@ -23,7 +25,7 @@ class ComparisonProgress:
     def __init__(self, progress: bool | Callable[[str], None], folds: int) -> None:
         """Start the display. `progress` is False for none, or a function for lines instead of standard error."""
         console = Console(stderr=True, highlight=False)
-        alive = console.is_jupyter or (console.is_terminal and not os.environ.get("NO_COLOR"))
+        alive = console.is_jupyter or _is_live(console)
         self._tell = progress if callable(progress) else lambda text: console.print(text, markup=False, soft_wrap=True)
         self._folds, self._done = folds, 0
         self.silent = not progress
@@ -60,6 +62,53 @@ class ComparisonProgress:
         self._done += 1
         if self._bar is None:
             self.say(f"fold {self._done} of {self._folds}{_left(left)}")
+
+
+class StageLine:
+    """A line of a terminal with the stage of a long computation. A context manager, which removes the line."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True, highlight=False)
+        self._line: Progress | None = None
+        if _is_live(console):
+            columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+            self._line = Progress(*columns, console=console, transient=True)
+            self._task = self._line.add_task("", total=None)
+
+    def __enter__(self) -> StageLine:
+        if self._line is not None:
+            self._line.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._line is not None:
+            self._line.stop()
+
+    def show(self, text: str) -> None:
+        """Replace the text of the line."""
+        if self._line is not None:
+            self._line.update(self._task, description=text)
+
+
+class RowsDone:
+    """Number of rows that a pass has processed, and the time left."""
+
+    def __init__(self, show: Callable[[str], None], name: str, total: int | None) -> None:
+        """Start a pass over `total` rows (None if not known)."""
+        self._show, self._name, self._total = show, name, total
+        self._start, self._done = time.perf_counter(), 0
+        show(name)
+
+    def add(self, rows: int) -> None:
+        """Count some rows."""
+        self._done += rows
+        if self._total is None:
+            self._show(f"{self._name}: {plural(self._done, 'row')}")
+        elif self._done:
+            left = (time.perf_counter() - self._start) * max(self._total / self._done - 1, 0.0)
+            self._show(f"{self._name}: {self._done:,} of {plural(self._total, 'row')}{_left(left)}")
 
 
 class RemainingFits:
@@ -106,6 +155,10 @@ class RemainingFits:
         if took := self._took[name]:
             return float(np.mean(took))
         return self._trials[name] * math.sqrt(self._ratio)
+
+
+def _is_live(console: Console) -> bool:
+    return console.is_terminal and not os.environ.get("NO_COLOR")
 
 
 def _left(seconds: float | None) -> str:

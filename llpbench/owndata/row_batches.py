@@ -87,6 +87,19 @@ class RowBatches:
         self._kinds: dict[str, tuple[str, Path]] = {}
         self._noted = False
 
+    @property
+    def total(self) -> int | None:
+        """Number of rows; None if the files do not say it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if any(source.kind != "parquet" for source in self._sources):
+            return None
+        try:
+            return sum(pq.read_metadata(source.path).num_rows for source in self._sources)
+        except (pa.ArrowException, OSError):  # a pass reports it
+            return None
+
     def head(self) -> pd.DataFrame:
         """Return the first batch, with the `attrs` of `read_rows`. Raises `DataError` if there are no rows."""
         for batch in self:

@@ -422,47 +422,48 @@ def _finite(value: Any) -> Any:
 
 def _parse(data: bytes, path: Path) -> Contents:
     *lines, tail = data.split(b"\n")
-    found: dict[str, list[Record]] = {}
+    runs: dict[str, list[Record]] = {}
     tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
     run_lines = RunLines()
 
-    def take(line: bytes) -> None:
-        run = run_lines.read(line)
-        value: Any = run or _value(line, path)
-        if "run" in value:
-            run = run or as_run(value)
-            found.setdefault(run["run"], []).append(run)
-        else:
-            told = as_tuning(value)
-            earlier = tunings.get(told["tuning"])
-            tunings[told["tuning"]] = told if earlier is None else newer(earlier, told)
+    def add(line: bytes) -> None:
+        """Add the record in a line. Raises `DamagedError`, and `LLPBenchError` for another schema."""
+        if (run := run_lines.read(line)) is None:
+            value = _value(line, path)
+            if "run" not in value:
+                tuning = as_tuning(value)
+                earlier = tunings.get(tuning["tuning"])
+                tunings[tuning["tuning"]] = tuning if earlier is None else newer(earlier, tuning)
+                return
+            run = as_run(value)
+        runs.setdefault(run["run"], []).append(run)
 
     for number, line in enumerate(lines, start=1):
         try:
-            take(line)
+            add(line)
         except DamagedError as error:
             if line.strip():
                 warnings.append(f"line {number} of {str(path)!r}: {error}; {_missing(line)}")
-    whole = bool(tail)
+    unterminated = bool(tail)
     try:
-        take(tail)
+        add(tail)
     except NotJSONError:
-        whole = False
+        unterminated = False
         if tail:
             warnings.append(f"the last line of {str(path)!r} is torn; {_missing(tail)}")
     except DamagedError as error:
         warnings.append(f"the last line of {str(path)!r}: {error}; {_missing(tail)}")
-    if not found and not tunings and not _is_ours(data):
+    if not runs and not tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
-    kept = {run: settle(records) for run, records in found.items()}
+    settled = {name: settle(records) for name, records in runs.items()}
     return Contents(
-        records={run: records[-1] for run, records in kept.items()},
+        records={name: records[-1] for name, records in settled.items()},
         tunings=tunings,
         warnings=tuple(warnings),
-        disputed={run: tuple(records) for run, records in kept.items() if len(records) > 1},
+        disputed={name: tuple(records) for name, records in settled.items() if len(records) > 1},
         end=len(data) - len(tail),
-        unterminated=whole,
+        unterminated=unterminated,
     )
 
 

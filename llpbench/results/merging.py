@@ -38,8 +38,8 @@ from llpbench.results.journal import (
 from llpbench.results.published import TABLE, read_table, write_published
 
 PUBLISHED = "published"
-SHIPPED = {PUBLISHED: TABLE, "core": f"core/{TABLE}", "natural": f"natural/{TABLE}"}
-"""Results that ship with the package, by name: the main leaderboards, those of the suite `core`, and natural bags."""
+SHIPPED = {PUBLISHED: TABLE} | {suite: f"{suite}/{TABLE}" for suite in ("core", "natural", "rare")}
+"""Tables of results that ship with the package, by name: the main leaderboards, and those of three suites."""
 
 
 @dataclass(frozen=True)

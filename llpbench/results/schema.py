@@ -1,6 +1,6 @@
-"""Reading and checking lines of a journal against the types and bounds in `core/record.py`.
+"""Complete check of a line of a journal against the types and bounds in `core/record.py`.
 
-pydantic's compiled core decodes and validates them as fast as `json.loads` alone decodes.
+It names the first fault of a damaged line. `results/run_lines.py` reads most lines faster.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from llpbench.core.tuning_spec import Tuning
 from llpbench.results.packing import UNPACKED, PackingError, unpacked
 
 LONGEST_LINE = 2**23
-"""largest number of bytes; the longest line so far has a hundredth of it"""
+"""Largest number of bytes of a line. The longest line so far has a hundredth of it."""
 _LATEST_SCHEMA = 9_999
-"""largest schema number that is not considered damage"""
-_FAULTS = 1_000
-"""largest number of faults up to which the first one is named"""
-_SHOWN = 40
-"""largest number of characters of a value in a warning"""
+"""Largest schema number that is not considered damage."""
+_MOST_FAULTS = 1_000
+"""Largest number of faults of a line whose first fault is named."""
+_LONGEST_VALUE = 40
+"""Largest number of characters of a value in a warning."""
 
 _WORDS = {
     "dict_type": "an object",
@@ -36,7 +36,7 @@ _WORDS = {
     "too_short": "a list of {min_length}",
     "too_long": "a list of {max_length}",
 }
-"""expected values, by pydantic's name of the error, for fields without a description of their own"""
+"""Expected values by pydantic's name of the error, for fields without a description."""
 
 
 class DamagedError(ValueError):
@@ -64,14 +64,14 @@ def decode(line: bytes) -> dict[str, Any]:
         raise NotJSONError(f"it is not JSON ({str(error).replace('line 1 column', 'byte')})") from None
     if not isinstance(value, dict) or not {"run", "tuning"} & value.keys():
         raise DamagedError("it is neither a run nor a search")
-    again = to_json(value, inf_nan_mode="constants")
-    if again.count(b'":') != line.count(b'":'):  # keys repeat, or there are spaces before colons
-        json.loads(line, object_pairs_hook=_once)
-    if b"NaN" in again or b"Infinity" in again:
+    encoded = to_json(value, inf_nan_mode="constants")
+    if encoded.count(b'":') != line.count(b'":'):  # keys repeat, or there are spaces before colons
+        json.loads(line, object_pairs_hook=_without_duplicates)
+    if b"NaN" in encoded or b"Infinity" in encoded:
         value = from_json(to_json(value, inf_nan_mode="null"))
     schema = value.get("schema")
     if type(schema) is not int or not 0 < schema <= _LATEST_SCHEMA:
-        raise DamagedError(f"schema is {_shown(schema)}, not a schema number")
+        raise DamagedError(f"schema is {_shortened(schema)}, not a schema number")
     if schema == UNPACKED:
         return {**value, "schema": SCHEMA}
     if schema != SCHEMA:
@@ -88,7 +88,7 @@ def as_run(value: dict[str, Any]) -> Record:
     run = cast(Record, value)
     name = f"{run['cell']}-{run['seed']}"
     if run["run"] != name:
-        raise DamagedError(f"run is {_shown(run['run'])}, but cell and seed give {name}")
+        raise DamagedError(f"run is {_shortened(run['run'])}, but cell and seed give {name}")
     if run["status"] == "ok" and not run["results"]:
         raise DamagedError("results is empty, though status is ok")
     for criterion, result in run["results"].items():
@@ -121,7 +121,7 @@ def _require(value: Any, kind: Any, where: str = "") -> None:
     try:
         _validator(kind).validate_python(value, strict=True)
     except ValidationError as error:
-        raise DamagedError(_told(error, where)) from None
+        raise DamagedError(_fault(error, where)) from None
 
 
 @cache
@@ -129,31 +129,31 @@ def _validator(kind: Any) -> SchemaValidator:
     return cast(SchemaValidator, TypeAdapter(kind).validator)
 
 
-def _told(error: ValidationError, where: str) -> str:
-    """Return the first fault: `results.auc.test.auc is 3.5, not a number from 0 to 1`."""
-    if error.error_count() > _FAULTS:  # each of them would become an object
+def _fault(error: ValidationError, where: str) -> str:
+    """Return the first fault of a value: `results.auc.test.auc is 3.5, not a number from 0 to 1`."""
+    if error.error_count() > _MOST_FAULTS:  # each of them would become an object
         return f"{error.error_count():,} of its fields are wrong"
     first = error.errors(include_url=False)[0]
-    where = where or ".".join(one_line(part, _SHOWN) for part in first["loc"])
+    where = where or ".".join(one_line(part, _LONGEST_VALUE) for part in first["loc"])
     if first["type"] == "missing":
         return f"{where} is missing"
     words = _WORDS.get(first["type"], first["msg"]).format_map(first.get("ctx", {}))
-    return f"{where} is {_shown(first['input'])}, not {words}"
+    return f"{where} is {_shortened(first['input'])}, not {words}"
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     """Return a value on one line, shortened."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of these pairs. Raises `DamagedError` for a repeated key."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise DamagedError(f"{_shown(key)} appears twice")
-        found[key] = value
-    return found
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise DamagedError(f"{_shortened(key)} appears twice")
+        value[key] = item
+    return value

@@ -30,11 +30,11 @@ class Room(NamedTuple):
 
     def holds(self, other: Room) -> bool:
         """Return whether these resources include those of `other`."""
-        return all(mine >= its for mine, its in zip(self, other, strict=True))
+        return all(amount >= needed for amount, needed in zip(self, other, strict=True))
 
     def without(self, other: Room) -> Room:
         """Return the resources that `other` leaves."""
-        return Room(*(mine - its for mine, its in zip(self, other, strict=True)))
+        return Room(*(amount - used for amount, used in zip(self, other, strict=True)))
 
     @staticmethod
     def sum(rooms: Iterable[Room]) -> Room:

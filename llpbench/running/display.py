@@ -1,4 +1,4 @@
-"""Displays of a run on standard error: live in a terminal, plain lines elsewhere (`notebook.py` has another)."""
+"""Displays of a run on standard error: live in a terminal, plain lines elsewhere. `notebook.py` has another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llpbench.running.schedule import Job
 
 
 def make_display() -> Display:
-    """Return the display for a terminal or notebook; plain lines elsewhere, or if NO_COLOR is set."""
+    """Return the display for a terminal or notebook. Elsewhere, or if NO_COLOR is set, it prints plain lines."""
     console = Console(stderr=True, highlight=False)
     if console.is_jupyter:
         from llpbench.running.notebook import NotebookDisplay, cell_output
@@ -26,7 +26,7 @@ def make_display() -> Display:
 
 
 class PlainDisplay(Display):
-    """A line for the start and the end of each cell."""
+    """Display that prints a line at the start and the end of each cell."""
 
     def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
         self._console.print(text, markup=False, soft_wrap=True)
@@ -36,12 +36,13 @@ class PlainDisplay(Display):
         self.say(f"started {title(job)}")
 
     def _show_end(self, running: Running, failed: bool, verdict: str, details: str) -> None:  # noqa: ARG002
-        took, more = duration(time.monotonic() - running.since), f": {details}" if details else ""
-        self.say(f"{verdict} {running.title} in {took}, {self._finished}/{self._runs} runs{more}")
+        seconds = time.monotonic() - running.start
+        text = f"{verdict} {running.title} in {duration(seconds)}, {self._finished}/{self._runs} runs"
+        self.say(f"{text}: {details}" if details else text)
 
 
 class LiveDisplay(Display):
-    """Progress in a terminal, redrawn four times a second; failures stay above it."""
+    """Progress in a terminal, redrawn four times per second. Failures remain above it."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

@@ -177,12 +177,12 @@ class Estimator:
             yield self._estimate(pretraining, len(new))
 
     def _estimate(self, work: Work, runs: float) -> Estimate:
-        if (known := self._timings.seconds(work, NEAR)) is not None:
-            seconds, level = known
+        if (timing := self._timings.seconds(work, NEAR)) is not None:
+            seconds, level = timing
             return Estimate.of(seconds * runs, Basis.SAME if level == SAME else Basis.NEAR)
-        known = self._published.seconds(work)
-        assert known is not None, "work of each kind is published"
-        seconds, level = known
+        timing = self._published.seconds(work)
+        assert timing is not None, "work of each kind is published"
+        seconds, level = timing
         fits = work.kind.kind == "fit"
         basis = Basis.GUESS if level > NEAR or (self._gpu and not fits) else Basis.PUBLISHED
         return Estimate.of(self._timings.relative_to(self._published, fits=fits) * seconds * runs, basis)

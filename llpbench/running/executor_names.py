@@ -1,3 +1,3 @@
-"""The registry of executors: by name, the module of this room whose `make` returns one. To add one, add a line here."""
+"""The registry of executors. To add one, add a line with the name of its module, which has a function `make`."""
 
 EXECUTORS = {"inline": "inline", "ray": "ray_executor", "debug": "debug"}

@@ -46,9 +46,7 @@ class Listener(Protocol):
 
     def finished(self, job: Job, records: list[Record]) -> None: ...
 
-    def found(self, job: Job, record: TuningRecord) -> None:
-        """Receive the result of a search."""
-        ...
+    def search_finished(self, job: Job, record: TuningRecord) -> None: ...
 
     def ended(self, job: Job, end: Ended) -> None:
         """Receive the end of a job without a result."""
@@ -64,7 +62,7 @@ def notify(listener: Listener, job: Job, outcome: Outcome) -> None:
     elif isinstance(outcome, list):
         listener.finished(job, outcome)
     else:
-        listener.found(job, outcome)
+        listener.search_finished(job, outcome)
 
 
 class LogHandler(logging.Handler):
@@ -114,7 +112,7 @@ def run_job(
         if job.tuning is not None:
             from llpbench.tuning.tuning_runs import run_tuning  # Optuna
 
-            return run_tuning(job.tuning, environment, on_epoch, job.instead)
+            return run_tuning(job.tuning, environment, on_epoch, job.replaces)
         if run is None:
             from llpbench.training.cell_runs import run_cell  # torch
 

@@ -10,48 +10,48 @@ from contextlib import contextmanager
 from types import FrameType
 
 _SECONDS_TO_END = 30.0
-"""in which further signals change nothing: what the first one ends is being ended"""
+"""Time after a signal in which further signals are ignored, while the run ends."""
 
-_heeded = -_SECONDS_TO_END
-"""when the last signal came that was heeded, as `time.monotonic` counts"""
+_last_signal = -_SECONDS_TO_END
+"""Moment of the last signal that was not ignored, as `time.monotonic` counts."""
 _depth = 0
-"""of the blocks that are entered"""
+"""Number of nested blocks."""
 
 
 @contextmanager
 def interruptible(*, to_the_end: bool = False) -> Iterator[None]:
-    """Turn SIGTERM, too, into `KeyboardInterrupt`, and hear SIGINT even where a shell has it ignored.
+    """Raise `KeyboardInterrupt` for SIGTERM as for SIGINT, even if a shell has SIGINT ignored.
 
-    A terminal that is closed (SIGHUP) is the same, unless somebody has it ignored, as nohup does. What comes soon after
-    is not heard, for a terminal, a batch system and somebody impatient send a signal more than once; with `to_the_end`
-    not even after the block: what remains then of an interrupted process is Python's own tidying.
+    SIGHUP, from a closed terminal, does the same unless it is ignored, as by nohup. Signals that follow soon are
+    ignored, because terminals, batch systems and impatient users send several. With `to_the_end` they are ignored after
+    the block, too, while Python exits.
     """
-    global _heeded, _depth
-    if threading.current_thread() is not threading.main_thread():  # where Python cannot set handlers
+    global _last_signal, _depth
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can set handlers
         yield
         return
-    heard = [signal.SIGINT, signal.SIGTERM]
+    signals = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        heard.append(signal.SIGHUP)
+        signals.append(signal.SIGHUP)
     if _depth == 0:
-        _heeded = -_SECONDS_TO_END
+        _last_signal = -_SECONDS_TO_END
     _depth += 1
-    previous = {number: signal.signal(number, _interrupt) for number in heard}
+    previous = {number: signal.signal(number, _interrupt) for number in signals}
     try:
         yield
     finally:
         _depth -= 1
-        ending = to_the_end and _in_the_end()
+        ignored = to_the_end and _is_ending()
         for number, handler in previous.items():
-            signal.signal(number, signal.SIG_IGN if ending else handler)
+            signal.signal(number, signal.SIG_IGN if ignored else handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    global _heeded
-    if not _in_the_end():
-        _heeded = time.monotonic()
+    global _last_signal
+    if not _is_ending():
+        _last_signal = time.monotonic()
         raise KeyboardInterrupt
 
 
-def _in_the_end() -> bool:
-    return time.monotonic() - _heeded < _SECONDS_TO_END
+def _is_ending() -> bool:
+    return time.monotonic() - _last_signal < _SECONDS_TO_END

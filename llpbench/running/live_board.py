@@ -1,7 +1,7 @@
 """The live board: means of finished runs, shown while a run goes on. Nothing is ranked.
 
-Test AUC x 100 at the epochs that fine-grained validation selects, by method and column. Methods with all columns come
-first, by their mean over them; a method that lacks one has a gap and no mean.
+It shows test AUC x 100 at the epochs that fine-grained validation selects. Methods with all columns come first, sorted
+by their mean. Other methods have gaps and no mean.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ TITLE = "finished so far (preliminary): test AUC by fine-grained validation, mea
 
 _GAP = "–"
 _LINES_AROUND = 3
-"""Lines besides rows: title, heading, and how many rows are left out."""
+"""Lines besides rows: title, heading, and number of hidden rows."""
 _NAME_WIDTH, _COLUMN_WIDTH, _SEEDS_WIDTH = 34, 22, 8
 
 
 def draw(
     records: Collection[Record], searches: Collection[TuningRecord], height: int, width: int
 ) -> RenderableType | None:
-    """Return the board in at most so many lines and characters; None if nothing is finished or there is no room."""
+    """Return the board within a height and width; None if no run is finished or there is no room."""
     tuned = {choice["cell"] for search in searches if (choice := search["best"].get("auc"))}
     frame = tidy(records, tunings=[*searches], criteria={"auc"})
     frame = frame[~frame["chosen"] | frame["cell"].isin(tuned)]
@@ -43,9 +43,9 @@ def draw(
     names = frame.sort_values(["dataset", "bagging", "bag_size"])["column"].unique()
     scores, seeds = cells.mean().unstack()[names], cells.count().unstack()
     means = scores.mean(axis="columns", skipna=False)
-    known = scores.notna().sum(axis="columns")
-    order = scores.assign(known=known, mean=scores.mean(axis="columns")).sort_values(
-        ["known", "mean"], ascending=False, kind="stable"
+    filled = scores.notna().sum(axis="columns")
+    order = scores.assign(filled=filled, mean=scores.mean(axis="columns")).sort_values(
+        ["filled", "mean"], ascending=False, kind="stable"
     )
     number = len(scores.columns)
     columns = [*scores.columns] if _NAME_WIDTH + _COLUMN_WIDTH * number + _SEEDS_WIDTH <= width else []
@@ -58,13 +58,13 @@ def draw(
         table.add_column(heading, justify="right", no_wrap=True)
     for row in order.index[:room]:
         parts = [_number(scores.loc[row, column]) for column in columns]
-        parts += [_number(means[row]) for _ in more] + ([] if columns else [f"{known[row]}/{number}"])
+        parts += [_number(means[row]) for _ in more] + ([] if columns else [f"{filled[row]}/{number}"])
         counts = seeds.loc[row][seeds.loc[row] > 0]
         least, most = (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
         parts.append(f"{least}" if least == most else f"{least}{_GAP}{most}")
         table.add_row(Text(row), *map(Text, parts))
-    left_out = len(order) - room
-    rest = [Text(f"and {plural(left_out, 'more method')}", style="dim")] if left_out > 0 else []
+    hidden = len(order) - room
+    rest = [Text(f"and {plural(hidden, 'more method')}", style="dim")] if hidden > 0 else []
     return Group(Text(TITLE, style="bold", no_wrap=True, overflow="ellipsis"), table, *rest)
 
 
@@ -81,7 +81,7 @@ def _rows(frame: DataFrame) -> Series:
 
 
 def _columns(frame: DataFrame) -> Series:
-    """Return the name of each run's column: dataset, bagging unless it is the usual one, and bag size."""
+    """Return the name of each run's column: dataset, bagging unless it is `ordered`, and bag size."""
     sizes = frame["bag_size"].map(lambda size: f"{size}" if size else "")
     bagging = frame["bagging"].where((frame["bagging"] != "ordered") | (frame["bag_size"] == 0), "")
     most = frame["max_bags"].map(lambda number: f"{int(number)} bags" if number == number else "")

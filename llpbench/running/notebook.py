@@ -14,7 +14,7 @@ from llpbench.core.text import duration, plural
 from llpbench.running.run_progress import Display
 
 Show = Callable[[str], None]
-"""Shows HTML in the place of what it was given before."""
+"""Function that shows HTML and replaces what it showed before."""
 
 _SECONDS_BETWEEN = 0.5
 _WIDTH, _HEIGHT = 100, 40
@@ -22,33 +22,34 @@ _PRE = '<pre style="line-height:1.2;font-family:monospace">{code}</pre>'
 
 
 class NotebookDisplay(Display):
-    """Progress as HTML. At the end the lines that stay remain, with the number of runs."""
+    """Progress as HTML. At the end only messages and the number of runs remain."""
 
     def __init__(self, show: Show) -> None:
-        super().__init__(_sheet())
+        super().__init__(_html_console())
         self._show = show
-        self._drawn = 0.0
-        self._since = time.monotonic()
+        self._last_drawn = 0.0
+        self._start = time.monotonic()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._finished:
-            done = f"{self._finished:,} of {plural(self._runs, 'run')} in {duration(time.monotonic() - self._since)}"
-            self._console.print(done + (f", {self._failed:,} failed" if self._failed else ""))
-        if self._drawn:
+            seconds = time.monotonic() - self._start
+            failed = f", {self._failed:,} failed" if self._failed else ""
+            self._console.print(f"{self._finished:,} of {plural(self._runs, 'run')} in {duration(seconds)}{failed}")
+        if self._last_drawn:
             self._show(_html(self._console))
 
-    def _changed(self, *, little: bool = False) -> None:
-        if little and time.monotonic() - self._drawn < _SECONDS_BETWEEN:
+    def _changed(self, *, minor: bool = False) -> None:
+        if minor and time.monotonic() - self._last_drawn < _SECONDS_BETWEEN:
             return
-        live = _sheet()
+        live = _html_console()
         live.print(self.render())
         self._show(_html(self._console) + _html(live))
-        self._drawn = time.monotonic()
+        self._last_drawn = time.monotonic()
 
 
-def _sheet() -> Console:
+def _html_console() -> Console:
     file = io.StringIO()
     return Console(file=file, record=True, width=_WIDTH, height=_HEIGHT, force_jupyter=False, highlight=False)
 
@@ -58,7 +59,7 @@ def _html(console: Console) -> str:
 
 
 def cell_output() -> Show:
-    """Return what shows HTML below the running cell; the output appears when it is first used."""
+    """Return a function that shows HTML below the running notebook cell."""
     from IPython.display import HTML, display
 
     handles: list[Any] = []

@@ -1,4 +1,4 @@
-"""The plan of a run: which cells there are, what of them is done, failed or stale, is to run, or cannot be and why."""
+"""The plan of a run: its cells and searches, what is done, failed or stale, and what will run."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ State = Literal["done", "failed", "stale", "to run", "impossible"]
 
 @dataclass(frozen=True)
 class Planned:
-    """One cell and how its seeds stand: each is of one of the four kinds."""
+    """A cell and the state of its seeds."""
 
     cell: Cell
     done: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
     stale: Mapping[int, str] = field(default_factory=dict)
-    """done or failed with other code than today's, and why that is known"""
+    """Seeds that ran with other code than today's, and how it differs."""
     missing: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
-    """what will run, or would without the obstacle: missing runs, and runs to repeat"""
+    """Seeds that will run if there is no obstacle: missing runs, and runs to repeat."""
     obstacle: Obstacle | None = None
-    """why the wanted seeds cannot be run; None if they can"""
+    """Why the wanted seeds cannot run; None if they can."""
 
     @property
-    def kept(self) -> set[int]:
-        """Seeds whose records stay as they are."""
+    def retained(self) -> set[int]:
+        """Seeds whose records are not replaced."""
         return {*self.done, *self.failed, *self.stale}.difference(self.wanted)
 
     @property
@@ -55,15 +55,15 @@ class Planned:
 
 @dataclass(frozen=True)
 class PlannedTuning:
-    """A search for hyperparameters and how it stands."""
+    """A search for hyperparameters and its state."""
 
     tuning: Tuning
     record: TuningRecord | None = None
-    """what it has found, if it has been made"""
+    """Result of the search in the journal."""
     stale: str = ""
-    """why that was made by other code than today's"""
+    """How today's code differs from that of the record."""
     wanted: bool = False
-    """whether it will run, or would without the obstacle"""
+    """Whether the search will run if there is no obstacle."""
     obstacle: Obstacle | None = None
 
     @property
@@ -72,8 +72,8 @@ class PlannedTuning:
 
     @property
     def job(self) -> Job:
-        instead = self.record["finished"] if self.record is not None and self.record["trials"] else ""
-        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, instead=instead)
+        replaced = self.record["finished"] if self.record is not None and self.record["trials"] else ""
+        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, replaces=replaced)
 
 
 def _state(planned: Planned | PlannedTuning, *, failed: bool) -> State:
@@ -88,73 +88,76 @@ def _state(planned: Planned | PlannedTuning, *, failed: bool) -> State:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every cell of a run, in the order in which the settings name them."""
+    """All cells and searches of a run, in the order of the settings."""
 
     cells: tuple[Planned, ...]
     tunings: tuple[PlannedTuning, ...] = ()
-    """the searches of a run; what they choose is among the cells once they have been made"""
+    """Searches. The cells that they select are added to the plan when they are done."""
     seeds: tuple[int, ...] = ()
-    """that results are reported on; none where nothing follows a search"""
+    """Seeds to run for cells that searches select; empty for `llpbench tune`."""
+
+    @property
+    def entries(self) -> list[Planned | PlannedTuning]:
+        """Cells and searches."""
+        return [*self.cells, *self.tunings]
 
     @property
     def jobs(self) -> list[Job]:
-        """Runs to do now; the cells that searches choose follow."""
+        """Searches and runs to do, without runs that follow from searches."""
         return [*self.searches, *(Job(one.cell, one.wanted) for one in self.cells if one.wanted and not one.obstacle)]
 
     @property
     def searches(self) -> list[Job]:
-        """The searches to run."""
-        return [each.job for each in self.tunings if each.wanted and not each.obstacle]
+        """Searches to do."""
+        return [one.job for one in self.tunings if one.wanted and not one.obstacle]
 
     @property
-    def found(self) -> list[TuningRecord]:
-        """Results of searches that are not repeated."""
-        return [each.record for each in self.tunings if each.record is not None and not each.wanted]
+    def search_results(self) -> list[TuningRecord]:
+        """Records of searches that are not repeated."""
+        return [one.record for one in self.tunings if one.record is not None and not one.wanted]
 
     @property
     def expected(self) -> list[Job]:
-        """Runs to do, with those that searches will probably choose: a configuration for each of their boards."""
+        """Searches and runs to do. Each search is expected to select one cell per board."""
         searches = self.searches if self.seeds else ()
-        follow = [Job(job.cell, self.seeds) for job in searches if job.tuning for _ in job.tuning.boards]
-        return [*self.jobs, *follow]
+        following = [Job(job.cell, self.seeds) for job in searches if job.tuning for _ in job.tuning.boards]
+        return [*self.jobs, *following]
 
     @property
     def reasons(self) -> list[str]:
-        """Why cells are impossible, each reason once."""
-        every: list[Planned | PlannedTuning] = [*self.cells, *self.tunings]
-        obstacles = (each.obstacle for each in every if each.state == "impossible")
+        """Distinct reasons of impossible cells and searches."""
+        obstacles = (one.obstacle for one in self.entries if one.state == "impossible")
         return list(dict.fromkeys(obstacle.reason for obstacle in obstacles if obstacle))
 
     @property
     def doubts(self) -> list[str]:
-        """Errors in the declarations of the methods to run: `llpbench check` says more."""
+        """Faults in the declarations of the methods to run."""
         methods = dict.fromkeys(job.cell.method for job in self.jobs)
         return [f"method {name!r}: {fault}" for name in methods for fault in faults(METHODS.entry(name))]
 
     @property
     def changes(self) -> list[str]:
-        """Why runs are stale: `mine: source of method changed (3 runs)`."""
-        found = Counter(f"{planned.cell.method}: {why}" for planned in self.cells for why in planned.stale.values())
-        searches = Counter(f"{each.tuning.cell.method}: {each.stale}" for each in self.tunings if each.stale)
+        """Reasons of stale runs and searches with their numbers: `mine: source of method changed (3 runs)`."""
+        runs = Counter(f"{one.cell.method}: {reason}" for one in self.cells for reason in one.stale.values())
+        searches = Counter(f"{one.tuning.cell.method}: {one.stale}" for one in self.tunings if one.stale)
         return [
-            *(f"{why} ({plural(runs, 'run')})" for why, runs in found.items()),
-            *(f"{why} ({plural(number, 'tuning')})" for why, number in searches.items()),
+            *(f"{reason} ({plural(number, 'run')})" for reason, number in runs.items()),
+            *(f"{reason} ({plural(number, 'tuning')})" for reason, number in searches.items()),
         ]
 
     def of(self, state: State) -> list[Planned]:
-        """The cells in one state."""
+        """Return the cells in a state."""
         return [planned for planned in self.cells if planned.state == state]
 
     def with_obstacles(self, find: FindObstacle) -> Plan:
-        """This plan with the obstacles of its cells; `find` is asked only about cells with wanted runs.
+        """Return this plan with the obstacles of cells and searches that are wanted.
 
-        Raises `LLPBenchError` with the first reason if not a single cell can be run or is done.
+        Raises `LLPBenchError` with the first reason if everything is impossible.
         """
-        cells = (replace(each, obstacle=find(each.cell)) if each.wanted else each for each in self.cells)
-        tunings = (replace(each, obstacle=find(each.tuning.cell)) if each.wanted else each for each in self.tunings)
+        cells = (replace(one, obstacle=find(one.cell)) if one.wanted else one for one in self.cells)
+        tunings = (replace(one, obstacle=find(one.tuning.cell)) if one.wanted else one for one in self.tunings)
         plan = replace(self, cells=tuple(cells), tunings=tuple(tunings))
-        every: list[Planned | PlannedTuning] = [*plan.cells, *plan.tunings]
-        if every and all(each.state == "impossible" for each in every):
+        if {one.state for one in plan.entries} == {"impossible"}:
             raise LLPBenchError(plan.reasons[0])
         return plan
 
@@ -164,109 +167,109 @@ def make_plan(
     seeds: tuple[int, ...],
     records: Mapping[str, Record],
     *,
-    again: Collection[str] = ("stale",),
+    repeat: Collection[str] = ("stale",),
     why_stale: WhyStale = lambda _: "",
 ) -> Plan:
-    """Compare the cells with what a journal holds. `again`: which runs are repeated, of `done`, `failed`, `stale`."""
+    """Return the plan of some cells and seeds, given the records of a journal.
+
+    `repeat`: kinds of runs to repeat, of `done`, `failed` and `stale`.
+    """
     planned = []
     for cell in cells:
-        known = {seed: records[cell.run_id(seed)] for seed in seeds if cell.run_id(seed) in records}
-        stale = {seed: why for seed, record in known.items() if (why := why_stale(record))}
-        done = tuple(seed for seed, record in known.items() if seed not in stale and record["status"] == "ok")
-        failed = tuple(seed for seed in known if seed not in stale and seed not in done)
-        missing = tuple(seed for seed in seeds if seed not in known)
-        repeated = {seed for seed, record in known.items() if _is_repeated(record, stale.get(seed, ""), again)}
+        existing = {seed: record for seed in seeds if (record := records.get(cell.run_id(seed))) is not None}
+        stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
+        done = tuple(seed for seed, record in existing.items() if seed not in stale and record["status"] == "ok")
+        failed = tuple(seed for seed in existing if seed not in stale and seed not in done)
+        missing = tuple(seed for seed in seeds if seed not in existing)
+        repeated = {seed for seed, record in existing.items() if _is_repeated(record, stale.get(seed, ""), repeat)}
         wanted = tuple(seed for seed in seeds if seed in missing or seed in repeated)
         planned.append(Planned(cell, done, failed, stale, missing, wanted))
     return Plan(tuple(planned))
 
 
-def _is_repeated(record: Record | TuningRecord, stale: str, again: Collection[str]) -> bool:
-    """Whether a run or search is repeated; it may be both failed and stale."""
+def _is_repeated(record: Record | TuningRecord, stale: str, repeat: Collection[str]) -> bool:
+    """Return whether a run or search is repeated. It may be both failed and stale."""
     status = "done" if record["status"] == "ok" else "failed"
-    return ("stale" if stale else status) in again or (status == "failed" and "failed" in again)
+    return ("stale" if stale else status) in repeat or (status == "failed" and "failed" in repeat)
 
 
 def with_tunings(
     plan: Plan,
     tunings: Iterable[Tuning],
-    found: Mapping[str, TuningRecord],
+    records: Mapping[str, TuningRecord],
     *,
-    again: Collection[str] = ("stale",),
+    repeat: Collection[str] = ("stale",),
     why_stale: Callable[[TuningRecord], str] = lambda _: "",
 ) -> Plan:
-    """The plan with searches, as far as a journal has not `found` what they find. `again`: as for `make_plan`."""
+    """Return the plan with some searches, given the records of a journal. `repeat`: as for `make_plan`."""
     planned = []
     for tuning in tunings:
-        record = found.get(tuning.id)
+        record = records.get(tuning.id)
         stale = "" if record is None else why_stale(record)
-        wanted = record is None or _is_repeated(record, stale, again)
+        wanted = record is None or _is_repeated(record, stale, repeat)
         planned.append(PlannedTuning(tuning, record, stale, wanted))
     return replace(plan, tunings=tuple(planned))
 
 
 def chosen_cells(record: TuningRecord) -> list[Cell]:
-    """The cells whose configurations a search has chosen for its boards, each once."""
+    """Return the cells that a search has selected for its boards, without duplicates."""
     start, tuning = Cell.of(record["spec"]["cell"]), Tuning.of(record["spec"])
-    chosen = (record["best"].get(name) for name in tuning.boards)
-    cells = (replace(start, params=choice["params"]) for choice in chosen if choice is not None)
+    choices = (record["best"].get(name) for name in tuning.boards)
+    cells = (replace(start, params=choice["params"]) for choice in choices if choice is not None)
     return list({cell.id: cell for cell in cells}.values())
 
 
 def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
-    """The searches that the settings ask for, one for each cell and regime.
+    """Return the searches of the settings, one per cell and regime.
 
-    Raises `LLPBenchError` for a range of a hyperparameter or method that is not in this run, and where
-    nothing is left to search.
+    Raises `LLPBenchError` if a search range names a hyperparameter that is set or a method that is not in the run, and
+    if there is nothing to search.
     """
     if settings.tune is None:
         if settings.space:
             raise LLPBenchError("a search space needs --tune N. Add it, or remove the search space.")
         return []
-    from llpbench.tuning.space import architecture, fixed, require_start, search_space
-
-    overrides = {METHODS.entry(name).name: own for name, own in settings.space.items()}
-    given = {METHODS.entry(name).name: own.keys() for name, own in settings.set.items() if name != "pretraining"}
+    ranges = {METHODS.entry(name).name: values for name, values in settings.space.items()}
+    fixed = {METHODS.entry(name).name: values.keys() for name, values in settings.set.items() if name != "pretraining"}
     whole = cells if settings.shard is None else expand(replace(settings, shard=None))
-    searched = {cell.method for cell in whole}
-    for name in overrides:
-        if name not in searched:
+    methods = {cell.method for cell in whole}
+    for name in ranges:
+        if name not in methods:
             raise LLPBenchError(f"the search space names {name!r}, which is not in this run. Add it to --methods.")
-        if twice := sorted(overrides[name].keys() & given.get(name, ())):
+        if twice := sorted(ranges[name].keys() & fixed.get(name, ())):
             raise LLPBenchError(f"{name}.{twice[0]} is in --set and in the search space. Remove one of them.")
-    found = []
-    for cell in cells:
-        own = overrides.get(cell.method, {})
-        space = search_space(cell.method, own)
-        free = {name: each for name, each in space.items() if name not in given.get(cell.method, ())}
-        start = replace(cell, params={**cell.params, **fixed(cell.method, own)})
-        require_start(cell.method, free, start.params)
-        # a round has one architecture: without numbers in which its trials may differ they would all be one
-        numbers = free.keys() - architecture(cell.method, free, dict.fromkeys(free))
-        found += [
-            Tuning(
-                start,
-                regime,
-                settings.tune,
-                free,
-                settings.tune_sampler,
-                settings.tune_seed,
-                TOGETHER if numbers and cell.protocol is not None else 1,
-            )
-            for regime in settings.tune_regimes
-            if free
-        ]
-    if cells and not found and settings.shard is None:
-        names = ", ".join(sorted(searched))
+    tunings = [
+        tuning
+        for cell in cells
+        for tuning in _tunings_of_cell(settings, cell, ranges.get(cell.method, {}), fixed.get(cell.method, ()))
+    ]
+    if cells and not tunings and settings.shard is None:
         raise LLPBenchError(
-            f"--tune {settings.tune} needs a hyperparameter to search, and {names} has none that --set leaves free. "
-            "Leave --tune out, or add a method that has one (llpbench list params METHOD)."
+            f"--tune {settings.tune} needs a hyperparameter to search, and {', '.join(sorted(methods))} has none that "
+            "--set leaves free. Leave --tune out, or add a method that has one (llpbench list params METHOD)."
         )
-    return list({tuning.id: tuning for tuning in found}.values())
+    return list({tuning.id: tuning for tuning in tunings}.values())
+
+
+def _tunings_of_cell(
+    settings: Settings, cell: Cell, ranges: Mapping[str, Any], fixed: Collection[str]
+) -> Iterator[Tuning]:
+    """Yield the searches of a cell, one per regime. `ranges`: given by the user; `fixed`: names that --set sets."""
+    from llpbench.tuning import space  # Optuna
+
+    free = {name: values for name, values in space.search_space(cell.method, ranges).items() if name not in fixed}
+    start = replace(cell, params={**cell.params, **space.fixed(cell.method, ranges)})
+    space.require_start(cell.method, free, start.params)
+    # trials proposed together have one architecture, so without other free hyperparameters they would be equal
+    together = free.keys() - space.architecture(cell.method, free, dict.fromkeys(free))
+    size = TOGETHER if together and cell.protocol is not None else 1
+    assert settings.tune is not None
+    for regime in settings.tune_regimes if free else ():
+        yield Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, size)
 
 
 def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
-    """Whether a cell belongs to a part of a plan: whatever else is planned, done or missing, it belongs to the same."""
+    """Return whether a cell belongs to a part of a plan. This depends on the cell only."""
     if shard is None:
         return True
     part, parts = shard
@@ -274,23 +277,21 @@ def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
 
 
 def expand(settings: Settings) -> list[Cell]:
-    """Every cell that the settings name, each once. Methods without an encoder appear once.
+    """Load the plugins and return the cells of the settings, or of a part of them (`--shard`), without duplicates.
 
-    Of a part of the plan (`--shard`) the cells of that. Loads the plugins. Raises `LLPBenchError` for unknown names and
-    for hyperparameters that a method does not have.
+    Methods without an encoder appear once. Raises `LLPBenchError` for unknown names and unknown hyperparameters.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
-    cells = _all_cells(settings) if settings.study is None else study_cells(settings)
-    neural = (
+    cells = (
         cell if cell.protocol is None else replace(cell, precision=settings.precision, ensemble=settings.ensemble)
-        for cell in cells
+        for cell in (_all_cells(settings) if settings.study is None else study_cells(settings))
     )
-    return list({cell.id: cell for cell in neural if in_shard(cell, settings.shard)}.values())
+    return list({cell.id: cell for cell in cells if in_shard(cell, settings.shard)}.values())
 
 
 def _all_cells(settings: Settings) -> Iterator[Cell]:
-    """Every combination."""
+    """Return every combination of the settings."""
     methods = METHODS.select(settings.methods)
     params = _params(settings, methods)
     pretrained = grid(settings.set.get("pretraining", {}))
@@ -302,7 +303,7 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
             bagging=bagging,
             encoder=encoder,
             protocol=settings.protocol,
-            params=own,
+            params=method_params,
             pretraining=pretraining,
             pretraining_params=pretraining_params,
             max_bags=settings.max_bags,
@@ -315,41 +316,42 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
         for numbers in settings.numbers or (None,)
         for pretraining in settings.pretraining
         for method in methods
-        for own in grid(params.get(method, {}))
+        for method_params in grid(params.get(method, {}))
         for pretraining_params in pretrained
     )
 
 
 def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every combination of values, where some hyperparameters have a list of several."""
-    lists = [each if isinstance(each, list) else [each] for each in values.values()]
-    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*lists)]
+    """Return every combination of values. A hyperparameter may have a list of several values."""
+    lists = [value if isinstance(value, list) else [value] for value in values.values()]
+    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*lists)]
 
 
 def study_cells(settings: Settings) -> list[Cell]:
-    """Every cell of the studies that the settings name, each once.
+    """Return the cells of the studies in the settings, without duplicates.
 
-    What a study leaves open (datasets, and mostly bagging, bag size and encoder) is as the settings say; of what it
-    names, flags and the file choose a part. Raises `LLPBenchError` if that leaves nothing at all.
+    Factors that a study does not fix have the values of the settings. These are the datasets, and usually bagging, bag
+    size and encoder. Flags and the configuration file select a part of the factors that it fixes. Raises
+    `LLPBenchError` if no cell is selected.
     """
     if settings.set:
         raise LLPBenchError("--set and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     cells: dict[str, Cell] = {}
     emptied = []
     for study in studies.select(settings.study or ""):
-        found = {
+        selected = {
             cell.id: cell
             for dataset in select_datasets(settings.datasets)
             for line in study.lines
             for cell in _line_cells(line, dataset, settings)
         }
-        if study.lines and not found:
+        if study.lines and not selected:
             emptied.append(study)
-        cells |= found
+        cells |= selected
     if emptied and not cells:
         options = ", --".join(sorted(settings.narrowed & _NARROWING))
         raise LLPBenchError(
-            f"no cell of study {emptied[0].name!r} is selected: the study has {_named(emptied[0])}. "
+            f"no cell of study {emptied[0].name!r} is selected: the study has {_fixed_values(emptied[0])}. "
             f"Change --{options}, or leave it out."
         )
     return list(cells.values())
@@ -362,11 +364,11 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
     fixed = line.fixed
 
     def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
-        """Values that a line fixes unless the settings leave them out, otherwise those of the settings."""
+        """Return the values that a line fixes and the user has not excluded, otherwise those of the settings."""
         if part not in fixed:
             return list(wanted)
-        named = line.pretrainings if part == "pretraining" else [fixed[part]]
-        return [value for value in named if option not in settings.narrowed or value in wanted]
+        values = line.pretrainings if part == "pretraining" else [fixed[part]]
+        return [value for value in values if option not in settings.narrowed or value in wanted]
 
     if fixed["method"] not in METHODS.select(settings.methods) and "methods" in settings.narrowed:
         return
@@ -390,8 +392,8 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
         )
 
 
-def _named(study: studies.Study) -> str:
-    """Values that the lines of a study fix, for an error."""
+def _fixed_values(study: studies.Study) -> str:
+    """Return the values that the lines of a study fix, as text for an error."""
     parts = {
         part: dict.fromkeys(str(line.fixed[part]) for line in study.lines if part in line.fixed)
         for part in ("method", "pretraining", "bagging", "bag_size", "encoder")
@@ -400,7 +402,7 @@ def _named(study: studies.Study) -> str:
 
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """Values of --set by method name; also checked if nothing is pretrained."""
+    """Return the values of --set by method name. Those of pretraining are only checked."""
     params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
     if "pretraining" in settings.set:
         from llpbench.blocks.pretraining import PretrainingParams
@@ -414,13 +416,13 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
 
 
 def _baggings(pattern: str) -> list[str]:
-    """Names of baggings, options included, in their canonical form: they are part of a cell's specification.
+    """Return baggings with their options, in canonical form since they are part of a cell's specification.
 
-    `all` and globs leave out those that need an option, or counts that only datasets without labels have.
+    `all` and globs skip baggings that need an option, and the one for datasets without labels.
     """
-    chosen: dict[str, None] = {}
+    baggings: dict[str, None] = {}
     for part in filter(None, (part.strip() for part in pattern.split(","))):
         names = [part] if ":" in part or part in BAGGINGS.names() else BAGGINGS.select(part)
-        ready = [name for name in names if len(names) == 1 or not (needed_options(name) or name == GIVEN)]
-        chosen.update(dict.fromkeys(format_bagging(*parse_bagging(name)) for name in ready))
-    return list(chosen) or BAGGINGS.select(pattern)
+        usable = [name for name in names if len(names) == 1 or not (needed_options(name) or name == GIVEN)]
+        baggings.update(dict.fromkeys(format_bagging(*parse_bagging(name)) for name in usable))
+    return list(baggings) or BAGGINGS.select(pattern)

@@ -265,8 +265,8 @@ class RayExecutor:
 def _private_ray() -> dict[str, str]:
     """Return environment variables for a Ray that serves this run only.
 
-    Whoever connects to Ray can execute code in it. So it requires a token, which stays in the memory of this run's
-    processes, and listens on the loopback address only. The cluster of `--ray-address` has its owner's settings.
+    A process that connects to Ray can execute code in it. So Ray requires a token, which stays in the memory of this
+    run's processes, and listens on the loopback address only. The cluster of `--ray-address` has its owner's settings.
     """
     return {
         "RAY_AUTH_MODE": "token",

@@ -400,7 +400,7 @@ def _smallest_gpu_megabytes() -> float:
     import torch
 
     return min(
-        (torch.cuda.get_device_properties(each).total_memory / 2**20 for each in range(torch.cuda.device_count())),
+        (torch.cuda.get_device_properties(index).total_memory / 2**20 for index in range(torch.cuda.device_count())),
         default=0.0,
     )
 

@@ -1,13 +1,14 @@
-"""CPU cores and GPUs of this machine, and the part of a GPU that some memory takes."""
+"""CPU cores and GPUs of this machine, and shares of a GPU."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 _SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
-_MARGIN = 1.25  # of memory: allocators fragment
+_MARGIN = 1.25
+"""Factor on memory, since allocators fragment it."""
 _UNKNOWN_MEGABYTES = 16_000.0
-"""what a cell gets whose memory is not known yet"""
+"""GPU memory reserved for a cell whose memory is unknown."""
 
 
 @dataclass(frozen=True)
@@ -18,21 +19,21 @@ class Resources:
     gpus: int = 0
 
     def slots(self, threads: int) -> int:
-        """Jobs of so many threads that run at a time."""
+        """Return the number of jobs with so many threads that run at a time."""
         return max(self.cpus // threads, 1)
 
 
 def gpu_share(megabytes: float | None, memory: float) -> float:
-    """The part of a GPU, in steps of 1/8, 1/4, 1/2 and 1, that holds so many megabytes of its `memory`, also in MB.
+    """Return the share of a GPU that a job needs, in steps of 1/8, 1/4, 1/2 and 1.
 
-    None: unknown.
+    `megabytes`: memory of the job, None if unknown; `memory`: megabytes of the GPU.
     """
-    wanted = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / memory
-    return next((share for share in _SHARES if wanted <= share), 1.0)
+    share = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / memory
+    return next((step for step in _SHARES if share <= step), 1.0)
 
 
 def available(device: str) -> Resources:
-    """Resources for cells on `device` (as `Environment` names it)."""
+    """Return the resources for cells on a device (see `Environment`)."""
     cpus = usable_cpus()
     if device == "cpu":
         return Resources(cpus)
@@ -42,7 +43,7 @@ def available(device: str) -> Resources:
 
 
 def usable_cpus() -> int:
-    """CPU cores that this process may use, with regard to affinity and to the quota of a container."""
+    """Return the number of CPU cores that this process may use, within its affinity and its container's quota."""
     from joblib import cpu_count
 
     return int(cpu_count())

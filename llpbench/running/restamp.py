@@ -1,13 +1,13 @@
-"""Keep stale results honestly: make a sample of them again, and only if all figures are equal, stamp the rest.
+"""Renewing the stamps of stale results: a sample of them is repeated, and if all numbers agree, the rest counts again.
 
-The sample is drawn of cells by a seed: every method as often as any other, then every dataset, bag size, encoder and
-device. Each cell runs as it did: the same seeds together, the same device, as many threads. Figures must be the same to
-nine digits, which is what the order of a sum in float64 can change; new figures may have been added. Runs with a
-method, device or changed source that no sampled run has stay stale, and so do failed runs. A search for hyperparameters
-is kept with the runs of its method and is not repeated.
+A random sample of cells covers methods as evenly as possible, then datasets, bag sizes, encoders and devices. Each cell
+is repeated with the same seeds together, on the same device, with as many threads. Numbers must agree to nine digits,
+since the order of a sum changes the last ones. New numbers may have been added. Runs stay stale if the sample has no
+run of their method, device or changed source, and if they failed. A search is renewed with the runs of its method and
+is not repeated.
 
-Products of matrices differ between kinds of CPUs, and training amplifies that. For a journal of another machine, give a
-*reference*: a journal of the same runs, made on this machine by the code before the change.
+Matrix products differ between processors, and training amplifies the difference. For a journal of another machine,
+give a *reference*: a journal of the same runs, made on this machine by the previous code.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ from llpbench.running.runner import about
 from llpbench.running.schedule import Job
 
 Part = tuple[str, str]
-"""Something that a run is of, such as `("method", "dllp")`."""
+"""A property of a run, such as `("method", "dllp")`."""
 
 
 @dataclass(frozen=True)
 class Restamped:
-    """Result of a restamp."""
+    """Outcome of a restamp."""
 
     cells: int
-    """Sampled cells."""
+    """Number of sampled cells."""
     compared: int
-    """Runs that were repeated."""
+    """Number of repeated runs."""
     renewed: int
-    """Runs with a new stamp."""
+    """Number of runs with a new stamp."""
     difference: str = ""
-    """The first run and figure that differ; "" if none does."""
+    """First run and number that differ; "" if all agree."""
     left: tuple[str, ...] = ()
-    """Runs that are still stale, one line for each method and reason."""
+    """Runs that are still stale, one line per method and reason."""
     searches: int = 0
-    """Searches with a new stamp."""
+    """Number of searches with a new stamp."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of a cell that trained together, failed ones included."""
+    """Runs of a cell that trained together, including failed ones."""
 
     cell: Cell
     records: tuple[Record, ...]
@@ -84,138 +84,147 @@ def restamp(
     plugins: Sequence[str] = (),
     reference: Sequence[Path] = (),
 ) -> Restamped:
-    """Make a sample of the stale runs of `out` again, and stamp all that it speaks for if nothing differs.
+    """Repeat a sample of the stale runs of `out`. If all numbers agree, stamp the runs that the sample represents.
 
-    `reference`: journals to compare with instead, where they have a run. The journal is replaced as a whole at the end,
-    or not at all. Raises `LLPBenchError` if there is no journal, or no stale run that can be repeated here.
+    `reference`: journals with runs to compare with instead. The journal is replaced as a whole at the end. Raises
+    `LLPBenchError` if there is no journal, or no stale run that can be repeated on this machine.
     """
     journal_files(str(out))
     for plugin in plugins:
         load_plugin(plugin)
-    known = _reference(reference) if reference else {}
+    references = _references(reference) if reference else {}
     with interruptible(), Journal(out) as journal:
-        contents, why = journal.contents, comparison()
+        contents, why_stale = journal.contents, comparison()
         entries: dict[str, Record | TuningRecord] = {**contents.records, **contents.tunings}
-        stale = {name: entry for name, entry in entries.items() if why(entry)}
-        unfit = {name: "failed" for name, entry in stale.items() if entry["status"] != "ok"}
-        unfit |= dict.fromkeys(stale.keys() & contents.disputed, "disputed")
-        cells = _cells(contents.records.values(), stale.keys() - unfit.keys())
+        stale = {name: entry for name, entry in entries.items() if why_stale(entry)}
+        unusable = {name: "failed" for name, entry in stale.items() if entry["status"] != "ok"}
+        unusable |= dict.fromkeys(stale.keys() & contents.disputed, "disputed")
+        cells = _cells(contents.records.values(), stale.keys() - unusable.keys())
         if not cells:
             raise LLPBenchError(f"no run of {str(out)!r} can be restamped: {_why_none(stale, contents.records)}")
-        chosen = draw(cells, sample, seed)
-        groups = [group for groups in chosen for group in groups]
-        runs = sum(len(group.records) for group in groups)
+        sampled = draw(cells, sample, seed)
+        groups = [group for groups in sampled for group in groups]
+        runs = [record["run"] for group in groups for record in group.records]
         environment = Environment(device="cpu", data_dir=data_dir, plugins=tuple(plugins))
         estimator = make_estimator(contents.records.values(), environment, gpu=False, pretrained=False)
         with display:
             display.say(
-                f"{len(chosen)} of {plural(len(cells), 'cell')} with stale runs, drawn with seed {seed}: "
-                f"{plural(runs, 'run')} to make again, {about(estimator.total(group.job for group in groups))}"
+                f"{len(sampled)} of {plural(len(cells), 'cell')} with stale runs, drawn with seed {seed}: "
+                f"{plural(len(runs), 'run')} to repeat, {about(estimator.total(group.job for group in groups))}"
             )
-            display.begin(runs)
-            if found := _first_difference(groups, known, display, environment):
-                return Restamped(len(chosen), runs, 0, found)
+            display.begin(len(runs))
+            if difference := _first_difference(groups, references, display, environment):
+                return Restamped(len(sampled), len(runs), 0, difference)
         covered = {part for group in groups for record in group.records for part in _parts(record)}
-        left = {name: unfit.get(name) or _lacking(entry, covered) for name, entry in stale.items()}
-        renewed = {name: entry for name, entry in stale.items() if not left[name]}
-        facts = code_facts()
-        stamp: dict[str, Any] = {"when": utc_now(), "commit": facts["commit"], "dirty": facts["dirty"], "sample": runs}
-        if referred := {record["run"] for group in groups for record in group.records} & known.keys():
-            commits = sorted({str(known[run]["code"].get("commit")) for run in referred})
-            stamp["reference"] = {"runs": len(referred), "commits": commits}
-        journal.replace(_stamped_lines(journal.path, renewed, stamp))
-        lines = Counter(
+        reasons = {name: unusable.get(name) or _uncovered(entry, covered) for name, entry in stale.items()}
+        renewed = {name: entry for name, entry in stale.items() if not reasons[name]}
+        journal.replace(_stamped_lines(journal.path, renewed, _stamp(runs, references)))
+        left = Counter(
             (f"{cell_spec(stale[name])['method']}: {reason}", "run" if name in contents.records else "tuning")
-            for name, reason in left.items()
+            for name, reason in reasons.items()
             if reason
         )
+        lines = tuple(f"{text} ({plural(number, kind)})" for (text, kind), number in sorted(left.items()))
         searches = len(renewed.keys() & contents.tunings)
-        told = tuple(f"{text} ({plural(number, what)})" for (text, what), number in sorted(lines.items()))
-        return Restamped(len(chosen), runs, len(renewed) - searches, left=told, searches=searches)
+        return Restamped(len(sampled), len(runs), len(renewed) - searches, left=lines, searches=searches)
 
 
-def _reference(paths: Sequence[Path]) -> dict[str, Record]:
-    """Return the runs of a reference. Raises `LLPBenchError` if today's code made any: they would prove nothing."""
-    known, why = merge(paths).records, comparison()
-    for record in known.values():
-        if record["spec"]["method"] in METHODS.names() and not why(record):  # nobody can tell of other methods
+def _stamp(runs: Sequence[str], references: Mapping[str, Record]) -> dict[str, Any]:
+    """Return the stamp of renewed records (`core.record.StampFacts`). `runs`: repeated ones."""
+    code = code_facts()
+    stamp = {"when": utc_now(), "commit": code["commit"], "dirty": code["dirty"], "sample": len(runs)}
+    compared = references.keys() & set(runs)
+    if compared:
+        commits = sorted({str(references[run]["code"].get("commit")) for run in compared})
+        stamp["reference"] = {"runs": len(compared), "commits": commits}
+    return stamp
+
+
+def _references(paths: Sequence[Path]) -> dict[str, Record]:
+    """Return the runs of a reference. Raises `LLPBenchError` if today's code made one, which would prove nothing."""
+    references, why_stale = merge(paths).records, comparison()
+    for record in references.values():
+        if record["spec"]["method"] in METHODS.names() and not why_stale(record):  # others cannot be compared
             raise LLPBenchError(
                 f"run {record['run']} of the reference was made by today's code and cannot be a reference. "
                 "Create it with the previous version."
             )
-    return known
+    return references
 
 
 def _why_none(stale: Mapping[str, Any], records: Mapping[str, Record]) -> str:
     """Return why no run can be sampled."""
-    strange = sorted({record["spec"]["method"] for record in records.values()} - set(METHODS.names()))
-    if not stale and strange:
-        return f"{', '.join(strange)} cannot be found. Give --plugin, as their runs were given it."
+    unknown = sorted({record["spec"]["method"] for record in records.values()} - set(METHODS.names()))
+    if not stale and unknown:
+        return f"{', '.join(unknown)} cannot be found. Use --plugin as in the run."
     if not stale:
-        return "none is stale. Nothing is to do."
+        return "none is stale. There is nothing to do."
     return "its stale runs have failed, or cannot be repeated on this machine. Run them again instead."
 
 
 def _cells(records: Iterable[Record], wanted: Iterable[str]) -> dict[str, list[Group]]:
-    """Return groups that hold a wanted run and can be repeated on this machine, by cell."""
+    """Return groups with a wanted run that can be repeated on this machine, by cell."""
     import torch
 
     devices = {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}
-    found: dict[str, list[Group]] = {}
+    names = {*wanted}
+    cells: dict[str, list[Group]] = {}
     for group in trained_together(records):
         runs = {record["run"] for record in group.records}
-        if runs & {*wanted} and group.records[0]["hardware"].get("device") in devices:
-            found.setdefault(group.cell.id, []).append(group)
-    return found
+        if runs & names and group.records[0]["hardware"].get("device") in devices:
+            cells.setdefault(group.cell.id, []).append(group)
+    return cells
 
 
 def trained_together(records: Iterable[Record]) -> Iterator[Group]:
-    """Yield runs that trained together: as many of a cell as each says, in the order in which they were finished.
+    """Yield groups of runs that trained together: runs of a cell that were finished one after the other.
 
-    Groups with a missing run are left out, and so are specifications of another version.
+    Their number is in the records. Groups with a missing run and specifications of another version are skipped.
     """
     cells: dict[tuple[str, int], list[Record]] = {}
     for record in records:
         if record["members"] > 0:
             cells.setdefault((record["cell"], record["members"]), []).append(record)
-    for (cell_id, members), those in cells.items():
+    for (cell_id, members), runs in cells.items():
         try:
-            cell = Cell.of(those[0]["spec"])
+            cell = Cell.of(runs[0]["spec"])
         except TypeError:
             continue
         if cell.id != cell_id:
             continue
-        those.sort(key=lambda record: (record["finished"], record["seed"]))
+        runs.sort(key=lambda record: (record["finished"], record["seed"]))
         seeds = max(members // cell.ensemble, 1)
-        for start in range(0, len(those) - seeds + 1, seeds):
-            yield Group(cell, tuple(sorted(those[start : start + seeds], key=lambda record: record["seed"])))
+        for start in range(0, len(runs) - seeds + 1, seeds):
+            yield Group(cell, tuple(sorted(runs[start : start + seeds], key=lambda record: record["seed"])))
 
 
 def draw(cells: Mapping[str, list[Group]], number: int, seed: int) -> list[list[Group]]:
-    """Return the groups of so many cells: methods as evenly as possible, then datasets and so on, else by chance."""
-    rest = sorted(cells.values(), key=lambda each: hashlib.sha256(f"{seed} {each[0].cell.id}".encode()).digest())
-    chosen: list[list[Group]] = []
+    """Return the groups of a random sample of cells, which covers methods evenly, then datasets and so on."""
+    remaining = sorted(
+        cells.values(), key=lambda groups: hashlib.sha256(f"{seed} {groups[0].cell.id}".encode()).digest()
+    )
+    sample: list[list[Group]] = []
     seen: Counter[Part] = Counter()
-    while rest and len(chosen) < number:
-        best = min(rest, key=lambda each: [seen[part] for part in _parts(each[0].records[0])])  # the first of equals
-        rest.remove(best)
-        seen.update(_parts(best[0].records[0]))
-        chosen.append(best)
-    return chosen
+    while remaining and len(sample) < number:
+        rarest = min(remaining, key=lambda groups: [seen[part] for part in _parts(groups[0].records[0])])
+        remaining.remove(rarest)
+        seen.update(_parts(rarest[0].records[0]))
+        sample.append(rarest)
+    return sample
 
 
 def _parts(record: Record | TuningRecord) -> list[Part]:
-    """Return what a run or search is of, in the order in which a sample covers it."""
+    """Return the properties of a run or search that a sample covers, the most important first."""
     spec = cell_spec(record)
     names = ("method", "dataset", "bag_size", "encoder", "pretraining", "bagging", "max_bags")
     return [*((name, str(spec.get(name))) for name in names), ("device", str(record["hardware"].get("device")))]
 
 
-def _lacking(record: Record | TuningRecord, covered: set[Part]) -> str:
-    """Return which part a sample lacks to speak for a run or search: one that computes, or one whose source changed."""
+def _uncovered(record: Record | TuningRecord, covered: set[Part]) -> str:
+    """Return the properties of a run or search that decide its numbers and that no sampled run has, as text."""
     changed = {"method", "pretraining", "device", *changed_parts(record, _sources(record))}
-    lacking = {(kind, name) for kind, name in _parts(record) if kind in changed} - covered
-    return f"no sampled run has {' and '.join(f'{kind} {name}' for kind, name in sorted(lacking))}" if lacking else ""
+    missing = {(kind, name) for kind, name in _parts(record) if kind in changed} - covered
+    return f"no sampled run has {' and '.join(f'{kind} {name}' for kind, name in sorted(missing))}" if missing else ""
 
 
 def _sources(record: Record | TuningRecord) -> dict[str, str | None]:
@@ -224,13 +233,13 @@ def _sources(record: Record | TuningRecord) -> dict[str, str | None]:
 
 
 def _first_difference(
-    groups: Sequence[Group], known: Mapping[str, Record], display: Display, environment: Environment
+    groups: Sequence[Group], references: Mapping[str, Record], display: Display, environment: Environment
 ) -> str:
     """Repeat groups and return the first difference; "" if there is none."""
-    with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # pretraining is repeated, too
+    with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # for pretrained weights
         for group in groups:
             hardware = group.records[0]["hardware"]
-            own = Environment(
+            like_then = Environment(
                 device=hardware["device"],
                 threads=hardware["threads"],
                 compile=hardware["compiled"],
@@ -240,34 +249,34 @@ def _first_difference(
                 plugins=environment.plugins,
             )
             display.started(group.job)
-            again = run_job(group.job, own, partial(display.progressed, group.job))
-            assert isinstance(again, list)
-            display.finished(group.job, again)
-            for before, after in zip(group.records, again, strict=True):
-                if found := difference(known.get(before["run"], before), after):
-                    return found
+            repeated = run_job(group.job, like_then, partial(display.progressed, group.job))
+            assert isinstance(repeated, list), "records of runs, not of a search"
+            display.finished(group.job, repeated)
+            for before, after in zip(group.records, repeated, strict=True):
+                if text := difference(references.get(before["run"], before), after):
+                    return text
     return ""
 
 
 def difference(before: Record, after: Record) -> str:
-    """Return the first figure that differs, in one line; "" if none does.
+    """Return the first number that differs, in one line; "" if none does.
 
-    New figures do not count, nor that a run is longer because more criteria watch it.
+    New numbers do not count. With more criteria a run may be longer.
     """
-    new = dict(_figures(after))
+    new = dict(_numbers(after))
     more = bool(after["results"].keys() - before["results"].keys())
-    for name, value in _figures(before):
-        if name not in new or not (_same(value, new[name]) or (more and _goes_on(name, value, new[name]))):
+    for name, value in _numbers(before):
+        if name not in new or not (_same(value, new[name]) or (more and _is_continued(name, value, new[name]))):
             run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
             now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
             facts = [(record["libraries"], record["hardware"].get("name")) for record in (before, after)]
-            where = "" if facts[0] == facts[1] else "; its hardware or libraries were others"
-            return f"{run}: {name} was {value}, now {now}{where}"
+            note = "" if facts[0] == facts[1] else "; its hardware or libraries were others"
+            return f"{run}: {name} was {value}, now {now}{note}"
     return ""
 
 
-def _goes_on(name: str, before: Any, after: Any) -> bool:
-    """Return whether a number of epochs, or a curve of them, is that of a longer training that began the same."""
+def _is_continued(name: str, before: Any, after: Any) -> bool:
+    """Return whether epochs or a curve belong to a longer training that began with the same values."""
     if name.startswith(("curves.", "earlier_curves.")):
         return _same(before, after[: len(before)])
     return bool(name == "epochs" and after > before)
@@ -281,11 +290,11 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _figures(record: Record) -> Iterator[tuple[str, Any]]:
-    """Yield what must come out again of a record as a journal has it, by a name with dots."""
-    kept = ("status", "data", "epochs", "parameters", "results", "curves", "earlier_curves")
+def _numbers(record: Record) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers of a record that must agree, with their names, as a line of a journal has them."""
+    compared = ("status", "data", "epochs", "parameters", "results", "curves", "earlier_curves")
     written = decode(to_line(record))
-    yield from _flat({name: written[name] for name in kept if name in written and record["status"] == "ok"}, "")
+    yield from _flat({name: written[name] for name in compared if name in written and record["status"] == "ok"}, "")
     if record["status"] != "ok":
         yield "status", record["status"]
 
@@ -299,9 +308,9 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _stamped_lines(path: Path, renewed: Mapping[str, Record | TuningRecord], stamp: Mapping[str, Any]) -> bytes:
-    """Return the lines of a journal, those of `renewed` with today's code and a stamp; all others stay as they are.
+    """Return the lines of a journal, where renewed records have today's sources and a stamp.
 
-    A stamped line moves behind later lines of the same run or search, since these would count as newer code.
+    Renewed lines move behind later lines of the same run or search, since those would count as newer code.
     """
     lines: list[bytes] = []
     last: dict[str, int] = {}
@@ -322,5 +331,5 @@ def _stamped_lines(path: Path, renewed: Mapping[str, Record | TuningRecord], sta
 
 
 def _without_former(entry: Record | TuningRecord | None) -> dict[str, Any] | None:
-    """Return an entry without what the journal remembers of a search's earlier results."""
+    """Return an entry without the cells that earlier records of a search have selected."""
     return None if entry is None else {name: value for name, value in entry.items() if name != "former"}

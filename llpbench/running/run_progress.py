@@ -1,4 +1,4 @@
-"""Progress of a run: what displays are told, what they keep of it, and how it is drawn."""
+"""Progress of a run: the state of a display, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from llpbench.running.schedule import Job
 from llpbench.training.specification import configuration
 
 _MOST_RUNNING = 12
-"""Lines of running cells."""
+"""Largest number of lines for running cells."""
 _LINES_AROUND = 4
-"""Lines besides running cells and board: bar, number of further cells, an empty line, the cursor's."""
+"""Lines besides running cells and board: bar, number of further cells, an empty line, the line of the cursor."""
 
 
 @dataclass
 class Running:
-    """A job that runs."""
+    """A running job."""
 
     title: str
-    since: float = field(default_factory=time.monotonic)
+    start: float = field(default_factory=time.monotonic)
     epoch: Epoch | None = None
 
 
 class Display:
-    """Display of a run and its state. A context manager, so that it is always closed."""
+    """Display of a run. A context manager that closes it."""
 
     def __init__(self, console: Console) -> None:
-        """`console`: for lines that stay."""
+        """`console`: for lines that remain."""
         self._console = console
         self._runs = self._finished = self._failed = 0
         self._end: float | None = None
@@ -58,43 +58,43 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Take it down."""
+        """Close the display."""
 
-    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
-        """Expect this number of runs; `known` runs and `searches` of the same plan are done."""
+    def begin(self, runs: int, done: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
+        """Set the number of runs, and the records of the plan that were `done` before."""
         self._runs = runs
         self._searches |= {search["tuning"]: search for search in searches}
-        self._records |= {record["run"]: record for record in known}
+        self._records |= {record["run"]: record for record in done}
         self._changed()
 
     def estimate(self, seconds: float) -> None:
-        """Take over an estimate of the seconds that remain."""
+        """Set the remaining seconds."""
         self._end = time.monotonic() + seconds
 
     def say(self, text: str, *, warning: bool = False) -> None:
-        """Show a line that stays."""
+        """Show a line that remains."""
         self._console.print(escape(text), style="yellow" if warning else "")
         self._changed()
 
     def started(self, job: Job) -> None:
-        """Note that a job runs."""
+        """Add a running job."""
         self._running[job.id] = Running(title(job))
         self._changed()
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
-        """Note the last epoch of a job."""
+        """Set the last epoch of a job."""
         self._running[job.id].epoch = epoch
-        self._changed(little=True)
+        self._changed(minor=True)
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:
-        """Note the records of a job."""
+        """Add the records of a job."""
         self._records |= {record["run"]: record for record in records}
         verdict, reason = in_short(records)
         failed = sum(record["status"] != "ok" for record in records)
         self._ended(job, len(records), failed, verdict, "; ".join(filter(None, (figure(records), reason))))
 
-    def found(self, job: Job, record: TuningRecord, more: int) -> None:
-        """Note the result of a search; `more` runs follow from it."""
+    def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:
+        """Add the result of a search. `more` runs follow from it."""
         self._runs += more
         self._searches[record["tuning"]] = record
         self._ended(job, 1, int(record["status"] != "ok"), record["status"], gain(record) or record["reason"])
@@ -110,19 +110,20 @@ class Display:
         if failed:
             self._console.print(f"[red]{verdict}[/] {escape(running.title)}: {escape(details)}")
 
-    def _changed(self, *, little: bool = False) -> None:
-        """Redraw, where that is not done anyway."""
+    def _changed(self, *, minor: bool = False) -> None:
+        """Redraw the display, unless it is redrawn anyway. `minor` changes may be skipped."""
 
     def render(self) -> RenderableType:
-        """Return what is redrawn: a bar with the time that remains, running cells, a board of what is finished."""
+        """Return a bar with the remaining time, the running cells and a board of finished runs."""
         if not self._runs:
             return Text("")
-        running = list(self._running.values())  # a copy: the display's thread draws while the run goes on
+        running = list(self._running.values())  # a copy, since the display draws in another thread
         shown, more = running[:_MOST_RUNNING], len(running) - _MOST_RUNNING
         size = self._console.size
-        key = self._finished, len(self._records), size.height - len(shown) - _LINES_AROUND, size.width
-        if self._board[0] != key:
-            self._board = key, live_board.draw([*self._records.values()], [*self._searches.values()], *key[2:])
+        room = size.height - len(shown) - _LINES_AROUND, size.width
+        key = self._finished, len(self._records), *room
+        if self._board[0] != key:  # drawing is slow
+            self._board = key, live_board.draw([*self._records.values()], [*self._searches.values()], *room)
         board = self._board[1]
         parts: list[RenderableType] = [self._bar(), _table(shown)]
         parts += [Text(f"and {more} more", style="dim")] if more > 0 else []
@@ -147,19 +148,19 @@ def _table(running: Sequence[Running]) -> Table:
             Text(one.title),
             Text("" if epoch is None else f"epoch {epoch.epoch + 1}/{epoch.epochs}", style="dim"),
             Text("" if epoch is None else f"{epoch.criterion} {epoch.value:.3f}", style="dim"),
-            Text(duration(time.monotonic() - one.since), style="dim"),
+            Text(duration(time.monotonic() - one.start), style="dim"),
         )
     return table
 
 
 def title(job: Job) -> str:
-    """Return `dllp mlp on adult ordered 256 (3 seeds), hidden=128`; what differs from the defaults comes last."""
-    differs = configuration(job.cell) if job.cell.params else ""
-    return f"{job}, {differs}" if differs else str(job)
+    """Return a job with its changed hyperparameters: `dllp mlp on adult ordered 256 (3 seeds), hidden=128`."""
+    changed = configuration(job.cell) if job.cell.params else ""
+    return f"{job}, {changed}" if changed else str(job)
 
 
 def gain(record: TuningRecord) -> str:
-    """Return `auc 0.831, default 0.812`: the result of a search by its first criterion of a board; "" if none."""
+    """Return the result of a search by its first board criterion, `auc 0.831, default 0.812`; "" if there is none."""
     for name in BOARD_CRITERIA:
         if choice := record["best"].get(name):
             default = "" if choice["default"] is None else f", default {choice['default']:.3f}"
@@ -168,16 +169,19 @@ def gain(record: TuningRecord) -> str:
 
 
 def figure(records: Iterable[Record]) -> str:
-    """Return `AUC 88.1 ± 0.2` of the seeds that have a test AUC by fine-grained validation; "" if none has."""
+    """Return mean and deviation over seeds by fine-grained validation, `AUC 88.1 ± 0.2`; "" without a test AUC."""
     values = [value for record in records if (value := value_of(record, "auc", "auc")) is not None]
     spread = f" ± {stdev(values):.1f}" if len(values) > 1 else ""
     return f"AUC {fmean(values):.1f}{spread}" if values else ""
 
 
 def in_short(records: Sequence[Record]) -> tuple[str, str]:
-    """Return `ok` and "", or the first failure's status and reason with the number of failed seeds."""
+    """Return `ok` and "", or status and reason of the first failure, with the number of failed seeds.
+
+    A job without records is `unfinished`: it is retried, or the time budget was used up.
+    """
     if not records:
-        return "put back", ""
+        return "unfinished", ""
     failed = [record for record in records if record["status"] != "ok"]
     if not failed:
         return "ok", ""

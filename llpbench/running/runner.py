@@ -1,7 +1,6 @@
-"""A benchmark run: plan, make the data local, compute what is missing or stale, journal each result.
+"""A benchmark run: make a plan, load the data, run what is missing or stale, and write each result to the journal.
 
-Everything that is finished is in the journal, so a run can be stopped at any moment and repeated: it does what is
-missing. Reports are made elsewhere.
+The journal has every finished run, so a run can be stopped at any moment. The same command continues it.
 """
 
 from __future__ import annotations
@@ -37,57 +36,54 @@ from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
-"""of work: Ray takes about ten to start and to stop"""
-_WORTH_NAMING = 0.05
-"""of an estimate: the least share of a basis that is named"""
+"""Least seconds of work for which Ray is started, which takes about ten seconds."""
+_LEAST_SHARE = 0.05
+"""Least share of an estimate's basis that is shown."""
 _LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 10.0
-"""when a job is taken to hang, unless somebody says: seconds at least, and times the most that is estimated"""
-_ESTIMATING = 100.0
-"""for how many times as long as an estimate of what remains has taken there is no other"""
+"""Default timeout of a job: seconds, and a multiple of the upper end of its estimate. The larger one counts."""
+_PAUSE_BETWEEN_ESTIMATES = 100.0
+"""Time between two estimates of the remaining time, in multiples of the time that the last one took."""
 _MOST_ATTEMPTS = 3
-"""of a job that was cut short through no fault of its own"""
+"""Largest number of attempts of a job that was lost with its machine."""
 
-
-Kind = TypeVar("Kind", Record, TuningRecord)
+AnyRecord = TypeVar("AnyRecord", Record, TuningRecord)
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How a run ended."""
+    """The outcome of a run."""
 
     plan: Plan
-    """as it stood before the run"""
+    """The plan before the run."""
     left: int
-    """runs that were not started because the time budget was over"""
+    """Number of runs that were not started because the time budget was used up."""
     contents: Contents
-    """of the journal, after the run"""
+    """Contents of the journal after the run."""
 
     @property
     def failed(self) -> list[Record | TuningRecord]:
-        """The runs and searches of the plan that have failed, now or before."""
-        made = (self.contents.tunings.get(each.tuning.id) for each in self.plan.tunings)
-        searches = [record for record in made if record is not None]
+        """Runs and searches of the plan that failed, in this run or earlier."""
+        searches = [
+            record for one in self.plan.tunings if (record := self.contents.tunings.get(one.tuning.id)) is not None
+        ]
         chosen = [cell for record in searches for cell in chosen_cells(record)]
-        cells = (*(each.cell for each in self.plan.cells), *chosen)
-        runs = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
-        found = [self.contents.records[run] for run in runs if run in self.contents.records]
-        every: list[Record | TuningRecord] = [*searches, *found]
-        return [record for record in every if record["status"] != "ok"]
+        cells = (*(one.cell for one in self.plan.cells), *chosen)
+        names = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
+        runs = [self.contents.records[name] for name in names if name in self.contents.records]
+        records: list[Record | TuningRecord] = [*searches, *runs]
+        return [record for record in records if record["status"] != "ok"]
 
     @property
     def incomplete(self) -> bool:
-        """Whether a run failed or data could not be loaded. Impossible and remaining runs are no failures."""
-        met = [*(cell.obstacle for cell in self.plan.cells), *(each.obstacle for each in self.plan.tunings)]
-        unlucky = any(obstacle and not obstacle.lasting for obstacle in met)
-        return unlucky or bool(self.failed)
+        """Whether a run failed or data could not be loaded. Impossible and remaining runs are not failures."""
+        obstacles = (one.obstacle for one in self.plan.entries)
+        return any(obstacle and not obstacle.lasting for obstacle in obstacles) or bool(self.failed)
 
 
 def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
-    """The plan of a run, and how long its work takes, one job after the other; `say` is told what to expect besides.
+    """Return the plan of a run, and the time of its jobs, one after the other. `say` shows a line.
 
-    Downloads, writes and computes nothing.
-
-    Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
+    Downloads, writes and runs nothing. Raises `LLPBenchError` for bad settings, and if all cells are impossible.
     """
     cells = expand(settings)
     contents = _known(settings, read(settings.journal / FILE))
@@ -102,10 +98,10 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
 
 
 def run(settings: Settings, display: Display) -> RunSummary:
-    """Do what is missing or stale, and journal it in `settings.out`.
+    """Run what is missing or stale, and write the results to the journal in `settings.out`.
 
-    Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, `KeyboardInterrupt` on
-    SIGINT and SIGTERM. In every case what was finished is in the journal.
+    Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, and `KeyboardInterrupt` on
+    SIGINT and SIGTERM. In every case the journal has all finished runs.
     """
     end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
@@ -128,12 +124,11 @@ def run(settings: Settings, display: Display) -> RunSummary:
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> int:
-    """Run the plan; return the number of runs that were left because time was over."""
+    """Run the jobs of the plan until `end`. Return the number of runs that are left."""
     jobs = plan.jobs
     if not jobs:
         display.say(f"nothing to run: {counts(plan)}")
-        for change in plan.changes:
-            display.say(f"stale: {change}")
+        _show_changes(plan, display)
         return 0
     _require_device(settings)
     if any(job.cell.pretraining != "none" for job in jobs):
@@ -141,7 +136,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    estimator = _estimator(settings, _known(settings, journal.contents).records, resources)
+    known = _known(settings, journal.contents)
+    estimator = _estimator(settings, known.records, resources)
     executor, note = pick_executor(settings, jobs, resources, estimator)
     schedule = Schedule(
         jobs,
@@ -150,24 +146,30 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         at_least=lambda job: estimator.estimate(job).low,
         timeout=partial(_timeout, settings, estimator),
     )
-    work = _Work(journal, estimator, schedule, display, executor.slots, partial(_follow, settings, journal))
+    listener = _RunListener(
+        journal, estimator, schedule, display, executor.slots, partial(_following_jobs, settings, journal)
+    )
     for line in filter(None, (note, _compiling(settings, jobs, resources))):
         display.say(line)
-    display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
-    for change in plan.changes:
-        display.say(f"stale: {change}")
-    known = _kept(plan, _known(settings, journal.contents))
-    display.begin(sum(len(job.seeds) for job in jobs), known, plan.found)
-    display.estimate(work.remaining.seconds)
-    executor.run(schedule, work)
+    remaining = listener.remaining
+    display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
+    _show_changes(plan, display)
+    display.begin(sum(len(job.seeds) for job in jobs), _retained_records(plan, known), plan.search_results)
+    display.estimate(remaining.seconds)
+    executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
     if left:
         display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to go on.", warning=True)
     return left
 
 
-class _Work:
-    """Hears what an executor does: journals it, learns from it, shows it, puts back what ran out of memory."""
+def _show_changes(plan: Plan, display: Display) -> None:
+    for change in plan.changes:
+        display.say(f"stale: {change}")
+
+
+class _RunListener:
+    """Executor listener: writes records, updates estimates and display, and adds jobs that follow or are retried."""
 
     def __init__(
         self,
@@ -176,31 +178,31 @@ class _Work:
         schedule: Schedule,
         display: Display,
         slots: int,
-        follow: Callable[[TuningRecord], list[Job]],
+        following_jobs: Callable[[TuningRecord], list[Job]],
     ) -> None:
-        """`follow`: what is to run because of what a search has found."""
-        self._follow = follow
+        """`following_jobs`: returns the jobs that follow from the result of a search."""
+        self._following_jobs = following_jobs
         self._journal = journal
         self._estimator = estimator
         self._schedule = schedule
         self._display = display
         self._slots = slots
         self._running: dict[str, tuple[Job, float]] = {}
+        """Running jobs with the moments of their start, by id."""
         self._done: set[str] = set()
-        """cells that have run"""
-        self._estimated = -math.inf
-        """when the next estimate of what remains is due"""
+        """Ids of cells that have run."""
+        self._next_estimate = -math.inf
 
     @property
     def remaining(self) -> Estimate:
-        """How long it takes until all is done: what is left for each slot, and no less than the longest job."""
+        """Time until all jobs are done: an equal share for each slot, and at least the longest job."""
         now = time.monotonic()
         jobs = [*(job for job, _ in self._running.values()), *self._schedule.waiting]
-        spent = [now - since for _, since in self._running.values()] + [0.0] * len(self._schedule.waiting)
+        spent = [now - start for _, start in self._running.values()] + [0.0] * len(self._schedule.waiting)
         total = self._estimator.total(jobs)
-        each = [self._estimator.estimate(job).seconds for job in jobs]
-        done = sum(map(min, spent, each))
-        longest = max((max(seconds - gone, 0.0) for seconds, gone in zip(each, spent, strict=True)), default=0.0)
+        seconds = [self._estimator.estimate(job).seconds for job in jobs]
+        done = sum(map(min, spent, seconds))
+        longest = max((max(all_ - gone, 0.0) for all_, gone in zip(seconds, spent, strict=True)), default=0.0)
         return replace(total, seconds=max((total.seconds - done) / self._slots, longest))
 
     def started(self, job: Job) -> None:
@@ -210,44 +212,43 @@ class _Work:
     def progressed(self, job: Job, epoch: Epoch) -> None:
         self._display.progressed(job, epoch)
 
-    def found(self, job: Job, record: TuningRecord) -> None:
+    def search_finished(self, job: Job, record: TuningRecord) -> None:
         del self._running[job.id]
         self._journal.append_tuning(record)
-        running = (one for one, _ in self._running.values())
-        known = self._done | {each.id for each in (*running, *self._schedule.waiting, *self._schedule.left)}
-        follow = [each for each in self._follow(record) if each.id not in known]
-        for each in follow:
-            self._schedule.put(each)
-        self._display.found(job, record, sum(len(each.seeds) for each in follow))
+        running = (other for other, _ in self._running.values())
+        known = self._done | {other.id for other in (*running, *self._schedule.waiting, *self._schedule.left)}
+        following = [other for other in self._following_jobs(record) if other.id not in known]
+        for other in following:
+            self._schedule.put(other)
+        self._display.search_finished(job, record, sum(len(other.seeds) for other in following))
         self._estimate()
 
     def finished(self, job: Job, records: list[Record]) -> None:
         del self._running[job.id]
         self._done.add(job.id)
-        crowded = self._slots > 1 and not job.alone
-        again = tuple(record["seed"] for record in records if crowded and record["status"] == "out-of-memory")
-        ended = [record for record in records if record["seed"] not in again]  # the others are still to run
-        self._journal.append(*ended)
-        for record in ended:
+        shared = self._slots > 1 and not job.alone
+        retried = tuple(record["seed"] for record in records if shared and record["status"] == "out-of-memory")
+        final = [record for record in records if record["seed"] not in retried]
+        self._journal.append(*final)
+        for record in final:
             self._estimator.learn(record)
-        if again:
-            self._schedule.put(Job(job.cell, again, alone=True))
-            self._display.say(f"{title(job)}: out of memory beside others, will be tried alone", warning=True)
-        self._display.finished(job, ended)
+        if retried:
+            self._schedule.put(Job(job.cell, retried, alone=True))
+            self.warned(f"{title(job)}: out of memory while sharing the device; retrying alone")
+        self._display.finished(job, final)
         self._estimate()
 
     def ended(self, job: Job, end: Ended) -> None:
-        again = _again(job, end)
+        retry = _retry(job, end)
         if end.how == "stopped":
             self._schedule.left.append(job)
-        elif again is None:
+        elif retry is None:
             status: Status = "timed-out" if end.how == "timed-out" else "failed"
             notify(self, job, failure(job, end.reason, status))
             return
         else:
-            self._schedule.put(again)
-            how = " alone" if again.alone and not job.alone else ""
-            self.warned(f"{title(job)}: {end.reason}; it will be tried once more{how}")
+            self._schedule.put(retry)
+            self.warned(f"{title(job)}: {end.reason}; retrying{' alone' if retry.alone and not job.alone else ''}")
         del self._running[job.id]
         self._display.finished(job, [])
 
@@ -255,15 +256,15 @@ class _Work:
         self._display.say(text, warning=True)
 
     def _estimate(self) -> None:
-        """Show how much remains, unless that was done just now: with many jobs, it takes longer than some of them."""
+        """Show the remaining time, unless that was done just now: with many jobs an estimate takes long itself."""
         now = time.monotonic()
-        if now >= self._estimated:
+        if now >= self._next_estimate:
             self._display.estimate(self.remaining.seconds)
-            self._estimated = now + _ESTIMATING * (time.monotonic() - now)
+            self._next_estimate = now + _PAUSE_BETWEEN_ESTIMATES * (time.monotonic() - now)
 
 
-def _again(job: Job, end: Ended) -> Job | None:
-    """The job to retry; None if its end is its own fault, or it was tried often enough."""
+def _retry(job: Job, end: Ended) -> Job | None:
+    """Return the job to retry; None if it failed by its own fault, or was tried often enough."""
     if end.how == "killed" and not job.alone:
         return replace(job, alone=True)
     if end.how == "interrupted":
@@ -274,67 +275,65 @@ def _again(job: Job, end: Ended) -> Job | None:
 
 
 def _timeout(settings: Settings, estimator: Estimator, job: Job) -> float:
-    """Seconds after which a job is taken to hang."""
+    """Return the seconds after which a job is considered to hang."""
     if settings.cell_timeout is not None:
         return settings.cell_timeout
     return max(_TIMES_ESTIMATED * estimator.estimate(job).high, _LEAST_TIMEOUT)
 
 
 def counts(plan: Plan) -> str:
-    """`12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`; what is to do is counted once."""
+    """Return `12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`. Each run is counted once."""
     jobs = [job for job in plan.jobs if job.tuning is None]
     parts = [f"{plural(sum(len(job.seeds) for job in jobs), 'run')} to do in {plural(len(jobs), 'cell')}"]
-    again = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
-    if again:
-        parts.append(f"{again:,} of them stale")
-    kept = [(cell, cell.kept) for cell in plan.cells]
+    stale = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
+    if stale:
+        parts.append(f"{stale:,} of them stale")
+    retained = [(cell, cell.retained) for cell in plan.cells]
     others = {
-        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in kept),
-        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in kept),
-        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in kept),
+        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in retained),
+        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in retained),
+        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in retained),
         "impossible": sum(len(cell.wanted) for cell in plan.of("impossible")),
     }
-    told = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
-    return f"{_searches(plan)}; {told}" if plan.tunings else told
+    text = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
+    return f"{_searches(plan)}; {text}" if plan.tunings else text
 
 
 def _searches(plan: Plan) -> str:
-    """`2 tunings to do, whose choices are run then, 1 done`."""
-    number, states = len(plan.searches), Counter(each.state for each in plan.tunings)
+    """Return `2 tunings to do, whose choices are run then, 1 done`."""
+    number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
     to_do = f"{plural(number, 'tuning')} to do{', whose choices are run then' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
 
 
 def about(estimate: Estimate) -> str:
-    """`about 12 min (8 min to 18 min, from this journal)`: how long, how sure, and why."""
+    """Return an estimate with its range and bases: `about 12 min (8 min to 18 min, from this journal)`."""
     if estimate.high < 1.0:
         return "less than a second"
-    least = _WORTH_NAMING * sum(estimate.bases.values())
-    most = [basis for basis in Basis if estimate.bases.get(basis, 0.0) >= least]
-    origin = " and ".join(basis.text for basis in most)
+    least = _LEAST_SHARE * sum(estimate.bases.values())
+    origin = " and ".join(basis.text for basis in Basis if estimate.bases.get(basis, 0.0) >= least)
     return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
 
 def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
-    """The cells, the searches for their hyperparameters, and what the searches that have been made have chosen."""
-    compared = comparison()
+    """Return the plan of cells, their searches, and the cells that finished searches have selected."""
+    why_stale = comparison()
     tunings = tunings_of(settings, cells)
-    searched = with_tunings(Plan(()), tunings, contents.tunings, again=settings.again, why_stale=compared)
+    searches = with_tunings(Plan(()), tunings, contents.tunings, repeat=settings.repeat, why_stale=why_stale)
     if settings.tune_only:
-        return searched
-    chosen = (cell for record in searched.found if record["status"] == "ok" for cell in chosen_cells(record))
+        return searches
+    chosen = (cell for record in searches.search_results if record["status"] == "ok" for cell in chosen_cells(record))
     every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
-    plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=compared)
-    runs = (contents.records.get(each.cell.run_id(seed)) for each in plan.cells for seed in each.wanted)
-    _refuse_newer([*runs, *(each.record for each in searched.tunings if each.wanted)])
-    return replace(plan, tunings=searched.tunings, seeds=settings.seeds)
+    plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
+    runs = (contents.records.get(one.cell.run_id(seed)) for one in plan.cells for seed in one.wanted)
+    _require_not_newer([*runs, *(one.record for one in searches.tunings if one.wanted)])
+    return replace(plan, tunings=searches.tunings, seeds=settings.seeds)
 
 
-def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
-    """Raise `LLPBenchError` if later code has made runs that would be repeated: the newest code counts, so every repeat
-    would make it again."""
-    for record in again:
+def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None:
+    """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
+    for record in repeated:
         if record is not None and record["numerics"] > NUMERICS:
             raise LLPBenchError(
                 f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (numerics "
@@ -344,31 +343,34 @@ def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:
-    """Contents of a journal; for a shard, together with those of the common journal.
+    """Return the contents of a journal; for a shard, joined with those of the common journal.
 
-    What today's code has made counts, wherever it is: of two journals only clocks say which is newer.
+    Records of today's code count in any case, since only clocks say which of two journals is newer.
     """
     if settings.shard is None:
         return contents
-    joined, why = join((read(settings.out / FILE), contents)), comparison()
-    last = {run: records[-1] for run, records in joined.kept.items()}  # disputed ones, too: they have been made
-    last |= _current(contents.records, last, why)
-    return replace(contents, records=last, tunings=joined.tunings | _current(contents.tunings, joined.tunings, why))
+    joined, why_stale = join((read(settings.out / FILE), contents)), comparison()
+    last = {run: records[-1] for run, records in joined.kept.items()}  # disputed runs, too: they are done
+    last |= _current(contents.records, last, why_stale)
+    tunings = joined.tunings | _current(contents.tunings, joined.tunings, why_stale)
+    return replace(contents, records=last, tunings=tunings)
 
 
 def _current(
-    own: Mapping[str, Kind], joined: Mapping[str, Kind], why: Callable[[Record | TuningRecord], str]
-) -> dict[str, Kind]:
-    """The records that are not stale, though those that count instead are."""
-    return {name: record for name, record in own.items() if why(joined[name]) and not why(record)}
+    records: Mapping[str, AnyRecord],
+    joined: Mapping[str, AnyRecord],
+    why_stale: Callable[[Record | TuningRecord], str],
+) -> dict[str, AnyRecord]:
+    """Return the records that are current although the joined ones are stale."""
+    return {name: record for name, record in records.items() if why_stale(joined[name]) and not why_stale(record)}
 
 
-def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:
-    """Runs that follow from the result of a search."""
+def _following_jobs(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:
+    """Return the runs that follow from the result of a search."""
     if settings.tune_only or record["status"] != "ok":
         return []
     cells, known = chosen_cells(record), _known(settings, journal.contents)
-    return make_plan(cells, settings.seeds, known.records, again=settings.again, why_stale=comparison()).jobs
+    return make_plan(cells, settings.seeds, known.records, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
@@ -376,24 +378,24 @@ def _estimator(settings: Settings, records: Mapping[str, Record], resources: Res
     return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, pretrained=pretrained)
 
 
-def _kept(plan: Plan, contents: Contents) -> list[Record]:
-    """The records of a plan that stay as they are."""
-    return [contents.records[each.cell.run_id(seed)] for each in plan.cells for seed in each.kept]
+def _retained_records(plan: Plan, contents: Contents) -> list[Record]:
+    """Return the records of a plan that are not replaced."""
+    return [contents.records[one.cell.run_id(seed)] for one in plan.cells for seed in one.retained]
 
 
 def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> int:
-    """Runs that are done and stay so, though what they predicted is wanted and was not kept."""
+    """Return the number of runs that are done and not repeated, but whose predictions were not saved."""
     if not settings.save_predictions:
         return 0
     folder = settings.out / PREDICTIONS
-    kept = [record for record in _kept(plan, _known(settings, contents)) if record["status"] == "ok"]
-    return sum(not (folder / f"{record['run']}.parquet").exists() for record in kept)
+    done = [record for record in _retained_records(plan, _known(settings, contents)) if record["status"] == "ok"]
+    return sum(not (folder / f"{record['run']}.parquet").exists() for record in done)
 
 
 def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) -> str:
-    """A line on compiled steps on a CPU, which take their time before the first epoch; "" where there are none."""
-    named = [(METHODS.get(job.cell.method), job.cell.encoder) for job in jobs]
-    deep = [name for method, name in named if name and method.compiles and ENCODERS.get(name).compiles]
+    """Return a line about the compilation of deep encoders on a CPU, which delays the first epoch; "" if none is."""
+    pairs = [(METHODS.get(job.cell.method), job.cell.encoder) for job in jobs]
+    deep = [name for method, name in pairs if name and method.compiles and ENCODERS.get(name).compiles]
     if not deep or resources.gpus or settings.compile is not None:
         return ""
     from llpbench.training.compilation import compiler_exists  # torch
@@ -406,7 +408,7 @@ def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) ->
 
 
 def _require_device(settings: Settings) -> None:
-    """Raise here for a device, precision, threads or compiler that are not available, rather than in every cell."""
+    """Raise `LLPBenchError` once, instead of in every cell, if device, precision, threads or compiler are missing."""
     cpus = usable_cpus()
     if settings.threads > cpus and settings.ray_address is None:
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
@@ -424,8 +426,8 @@ def pick_executor(
 ) -> tuple[Executor, str]:
     """Return the executor that the settings ask for, and a line to show ("" mostly).
 
-    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start; cheap jobs are
-    done before that. Raises `LLPBenchError` if the executor is unavailable.
+    `auto` is Ray if it is installed, several jobs can run at a time, and they take long enough. Raises `LLPBenchError`
+    if the executor is unavailable.
     """
     request = Request(settings, jobs, resources, estimator)
     name = "ray" if settings.ray_address is not None else settings.executor

@@ -33,7 +33,7 @@ class Job:
     """Number of the attempt. Only attempts that were lost with a machine count."""
     tuning: Tuning | None = None
     """The search to run, on the seed of the search; None for the runs of a cell."""
-    instead: str = ""
+    replaces: str = ""
     """Time stamp of the search that this one replaces. Its stored trials are not continued."""
 
     @property

@@ -1,7 +1,7 @@
-"""Settings of a benchmark run: presets, a TOML file and flags become one `Settings` value.
+"""Settings of a benchmark run, made from presets, a TOML file and flags.
 
-Flags override the file, the file overrides the preset. An option is declared once, as a field of `Settings`: how flags
-and file are read, its help text and its default.
+Flags override the file, and the file overrides the preset. Each option is declared once, as a field of `Settings` with
+its reader, help text and default.
 """
 
 from __future__ import annotations
@@ -49,17 +49,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 DEFAULT_PRESET = "quick"
 
 PRETRAININGS = ("none", "self", "bag", "self+bag")
-"""what an encoder may start from: nothing, or weights pretrained on these tasks (`pretraining.py`)"""
-PRETRAINED = "pretrained"
-"""folder of pretrained encoders inside an output folder"""
-SHARDS = "shards"
-"""folder of the journals of a plan's parts inside an output folder"""
-SEARCHES = "tuning"
-"""folder of searches for hyperparameters inside an output folder"""
-PREDICTIONS = "predictions"
-"""folder of predictions inside an output folder"""
-PLOTS = "plots"
-"""folder of plots inside an output folder, unless another is named"""
+"""Pretraining tasks of encoders (`pretraining.py`)."""
+PRETRAINED, SHARDS, SEARCHES, PREDICTIONS, PLOTS = "pretrained", "shards", "tuning", "predictions", "plots"
+"""Folders inside an output folder: pretrained weights, journals of shards, searches, predictions and plots."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +61,12 @@ class Option:
     read: Reader
     help: str
     form: Literal["value", "switch", "many", "file"] = "value"
-    """`switch`: --name/--no-name; `many`: may be repeated, and adds to what the file says; `file`: no flag, only in the
-    file."""
+    """Form of the flag.
+
+    - `switch`: --name/--no-name
+    - `many`: may be repeated, and adds to the values in the file
+    - `file`: no flag, only in the file
+    """
     metavar: str = "TEXT"
 
 
@@ -82,7 +78,7 @@ def _option(
     form: Literal["value", "switch", "many", "file"] = "value",
     default: Any = MISSING,
 ) -> Any:
-    """Return a field of `Settings` that is an option; without a default it is in every preset."""
+    """Return a field of `Settings` that is an option. If it has no default, every preset sets it."""
     metadata = {"option": Option(read, text, form, metavar)}
     return (
         field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
@@ -91,15 +87,13 @@ def _option(
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All options of a run. Names are as given; `planning.expand` looks them up."""
+    """All options of a run. `planning.expand` looks up the names."""
 
     study: str | None = _option(
         reading.names, "Studies to run, or paper: all studies of the paper.", "NAMES", default=None
     )
     methods: str = _option(
-        reading.names,
-        "Methods, such as dllp,tabllp-*, family:classical, or all (the default set).",
-        "NAMES",
+        reading.names, "Methods, such as dllp,tabllp-*, family:classical, or all (the default set).", "NAMES"
     )
     datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.", "NAMES")
     baggings: str = _option(reading.names, "How rows become bags: ordered, random, column:by=NAME.", "NAMES")
@@ -110,7 +104,7 @@ class Settings:
         "NAMES",
         default=None,
     )
-    """None: as the encoder of a cell declares, else z-scores."""
+    """None: as the encoder of a cell declares, otherwise z-scores."""
     pretraining: tuple[str, ...] = _option(
         reading.some_of(*PRETRAININGS), "Pretraining of encoders: none, self, bag, self+bag.", "NAMES"
     )
@@ -118,15 +112,11 @@ class Settings:
     max_bags: int | None = _option(reading.count, "Maximum number of training bags (random subset).", "N", default=None)
     seeds: tuple[int, ...] = _option(reading.seeds, "Number of seeds (10 is 0 to 9), or a list: 0,3,7 or 4-6.", "SEEDS")
     epochs: int | None = _option(reading.count, "Maximum number of epochs.", "N", default=None)
-    """None: the paper's value in `Protocol`, as for patience and bags a step"""
+    """None: the paper's value in `Protocol`, as for patience and bags per step."""
     patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", "N", default=None)
     bags_per_step: int | None = _option(reading.count, "Bags in one gradient step of networks.", "N", default=None)
     set: Mapping[str, Mapping[str, Any]] = _option(
-        reading.params,
-        "Set a hyperparameter: dllp.learning_rate=1e-4,1e-3.",
-        "M.P=V",
-        form="many",
-        default=dict,
+        reading.params, "Set a hyperparameter: dllp.learning_rate=1e-4,1e-3.", "M.P=V", form="many", default=dict
     )
     tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", "N", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
@@ -137,10 +127,7 @@ class Settings:
     )
     tune_sampler: str = _option(reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", "NAME", default="tpe")
     tune_seed: int = _option(
-        reading.number,
-        "Seed of the data split for --tune. Must not be one of --seeds.",
-        "N",
-        default=TUNING_SEED,
+        reading.number, "Seed of the data split for --tune. Must not be one of --seeds.", "N", default=TUNING_SEED
     )
     space: Mapping[str, Mapping[str, Any]] = _option(
         reading.space, "Search ranges by method and hyperparameter.", form="file", default=dict
@@ -159,10 +146,7 @@ class Settings:
         default=None,
     )
     precision: str = _option(
-        reading.one_of("float32", "bfloat16"),
-        "Precision: float32 or bfloat16.",
-        "TYPE",
-        default="float32",
+        reading.one_of("float32", "bfloat16"), "Precision: float32 or bfloat16.", "TYPE", default="float32"
     )
     ensemble: int = _option(reading.count, "Networks that are averaged for each seed.", "N", default=1)
     executor: str = _option(
@@ -187,10 +171,7 @@ class Settings:
     )
     """Seconds for a cell with all its seeds; None: several times the estimate"""
     shard: tuple[int, int] | None = _option(
-        reading.shard,
-        "Run only part K of N. Join the parts with llpbench merge.",
-        "K/N",
-        default=None,
+        reading.shard, "Run only part K of N. Join the parts with llpbench merge.", "K/N", default=None
     )
     save_predictions: bool = _option(
         reading.switch, "Save predictions in OUT/predictions/RUN.parquet.", form="switch", default=False
@@ -199,28 +180,24 @@ class Settings:
         reading.folder, "Folder with NAME.parquet of datasets, searched first.", "DIR", default=None
     )
     plugin: tuple[str, ...] = _option(
-        reading.files,
-        "Python file that defines methods, datasets and the like.",
-        "FILE",
-        form="many",
-        default=(),
+        reading.files, "Python file that defines methods, datasets and the like.", "FILE", form="many", default=()
     )
     tune_only: bool = False
-    """only search, run nothing else (`llpbench tune`)"""
+    """Whether to run only searches (`llpbench tune`)."""
     narrowed: frozenset[str] = frozenset()
-    """options that flags or the file set; with a study they select a part of it"""
+    """Options that flags or the file set. With a study they select a part of it."""
 
     @property
     def journal(self) -> Path:
-        """Folder of the journal of this run. Each shard has its own, and `llpbench merge` joins them."""
+        """Folder of the journal. Each shard has its own; `llpbench merge` joins them."""
         if self.shard is None:
             return self.out
         part, parts = self.shard
         return self.out / SHARDS / f"{part}-of-{parts}"
 
     @property
-    def again(self) -> frozenset[str]:
-        """Kinds of runs that are repeated: `failed`, `stale`, `done`."""
+    def repeat(self) -> frozenset[str]:
+        """Kinds of runs to repeat: `failed`, `stale`, `done`."""
         return frozenset({*self.retry, *(() if self.keep_stale else ("stale",))})
 
     @property
@@ -251,11 +228,11 @@ class Settings:
 OPTIONS: dict[str, Option] = {
     item.name.replace("_", "-"): item.metadata["option"] for item in fields(Settings) if "option" in item.metadata
 }
-"""Options by name, as the flag (`--name`) and the key of the configuration file are written."""
+"""Options by name, as in flags (`--name`) and in the configuration file."""
 
 
 def default(name: str) -> Any:
-    """Default of an option that neither flags nor a file set; None if there is none or it is decided later."""
+    """Return the default of an option in the default preset; None if it has none or is decided later."""
     if name in PRESETS[DEFAULT_PRESET]:
         return PRESETS[DEFAULT_PRESET][name]
     value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]
@@ -263,42 +240,56 @@ def default(name: str) -> Any:
 
 
 def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path | None = None) -> Settings:
-    """One `Settings` from flags (by name, only those given), a configuration file and a preset.
+    """Return the settings made from flags (only those given, by name), a configuration file and a preset.
 
-    Raises `LLPBenchError` for an unknown name, a value that cannot be read, and a file that cannot.
+    Raises `LLPBenchError` for unknown names, invalid values, options that exclude each other and unreadable files.
     """
-    told = _load(config) if config is not None else {}
-    usual = "paper" if "study" in {**told, **flags} else DEFAULT_PRESET
-    from_file = told.pop("preset", usual)
-    values = _read(_preset(from_file if preset is None else preset), "preset {}")
-    for layer in (_read(told, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
+    from_file = _load(config) if config is not None else {}
+    default_preset = "paper" if "study" in {**from_file, **flags} else DEFAULT_PRESET
+    file_preset = from_file.pop("preset", default_preset)
+    values = _read(_preset(file_preset if preset is None else preset), "preset {}")
+    for layer in (_read(from_file, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
         values = _over(values, layer)
-    narrowed = frozenset({*told, *flags})
+    narrowed = frozenset({*from_file, *flags})
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
-    if settings.tune is None and (idle := sorted(name for name in narrowed if name.startswith("tune-"))):
-        raise LLPBenchError(f"--{idle[0]} needs --tune N. Add it, or leave --{idle[0]} out.")
-    if settings.tune and settings.study:
-        raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
-    if settings.numbers and settings.study:
-        raise LLPBenchError("--numbers and --study do not go together: a study fixes the scaling. Leave one out.")
-    if settings.max_bags and settings.study:
-        raise LLPBenchError("--max-bags and --study do not go together: a study fixes its bags. Leave one out.")
-    if settings.tune and settings.ensemble > 1:
-        raise LLPBenchError("--tune and --ensemble do not go together: trials are single networks. Leave one out.")
+    _require_consistent(settings)
+    return settings
+
+
+def _require_consistent(settings: Settings) -> None:
+    """Raise `LLPBenchError` if options exclude each other."""
+    if settings.tune is None and (unused := sorted(name for name in settings.narrowed if name.startswith("tune-"))):
+        raise LLPBenchError(f"--{unused[0]} needs --tune N. Add it, or leave --{unused[0]} out.")
     if settings.tune and settings.tune_seed in settings.seeds:
         raise LLPBenchError(
             f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results must be reported on seeds "
             "that no search has seen."
         )
-    if settings.ray_address is not None and settings.executor not in ("auto", "ray"):
-        raise LLPBenchError(f"--ray-address and --executor {settings.executor} do not go together. Leave one out.")
-    if settings.cell_timeout is not None and settings.executor == "debug":
-        raise LLPBenchError(
-            "--cell-timeout and --executor debug do not go together: debug cannot stop a cell. Leave one out."
-        )
-    if settings.keep_stale and "stale" in settings.retry:
-        raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
-    return settings
+    study = settings.study is not None
+    conflicts = [
+        (study and settings.tune, "--tune and --study", "a study fixes its hyperparameters"),
+        (study and settings.numbers, "--numbers and --study", "a study fixes the scaling"),
+        (study and settings.max_bags, "--max-bags and --study", "a study fixes its bags"),
+        (settings.tune and settings.ensemble > 1, "--tune and --ensemble", "trials are single networks"),
+        (
+            settings.ray_address is not None and settings.executor not in ("auto", "ray"),
+            f"--ray-address and --executor {settings.executor}",
+            "the address is for Ray",
+        ),
+        (
+            settings.cell_timeout is not None and settings.executor == "debug",
+            "--cell-timeout and --executor debug",
+            "debug cannot stop a cell",
+        ),
+        (
+            settings.keep_stale and "stale" in settings.retry,
+            f"--keep-stale and --retry {','.join(settings.retry)}",
+            "stale runs are either kept or repeated",
+        ),
+    ]
+    for conflict, options, reason in conflicts:
+        if conflict:
+            raise LLPBenchError(f"{options} do not go together: {reason}. Leave one out.")
 
 
 def _preset(name: Any) -> dict[str, Any]:
@@ -308,7 +299,7 @@ def _preset(name: Any) -> dict[str, Any]:
 
 
 _LONGEST = 1_000_000
-"""bytes of a configuration file"""
+"""Largest number of bytes of a configuration file."""
 
 
 def _load(config: Path) -> dict[str, Any]:
@@ -322,23 +313,23 @@ def _load(config: Path) -> dict[str, Any]:
         raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Fix the path.") from error
     except RecursionError as error:
         raise LLPBenchError(f"--config {str(config)!r} is nested too deeply. Fix the file.") from error
-    except ValueError as error:  # of TOML and of UTF-8
+    except ValueError as error:  # invalid TOML or UTF-8
         raise LLPBenchError(f"--config {str(config)!r} is not TOML: {error}. Fix the file.") from error
 
 
 def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Every value of a layer in its final type. `where` says what to call a name in an error."""
+    """Return the values of a layer in their final types. `where` is the format of names in errors."""
     values = {}
     for name, value in layer.items():
         if name not in OPTIONS:
-            known = [*OPTIONS, "preset"]
-            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, known)}There are: {', '.join(known)}.")
+            valid = [*OPTIONS, "preset"]
+            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, valid)}There are: {', '.join(valid)}.")
         values[name] = OPTIONS[name].read(value, where.format(name))
     return values
 
 
 def _over(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
-    """`high` over `low`; options that may be repeated add up."""
+    """Return the values of both layers, those of `high` first. Options that may be repeated are joined."""
     merged = {**low, **high}
     if "plugin" in low and "plugin" in high:
         merged["plugin"] = tuple(dict.fromkeys((*low["plugin"], *high["plugin"])))

@@ -104,7 +104,7 @@ class Timings:
             for kind, rates in self._rates.items()
             if (kind.kind == "fit") == fits
         )
-        return median([rate / known[0] for rate, known in pairs if known] or [1.0])
+        return median([rate / reference[0] for rate, reference in pairs if reference] or [1.0])
 
     def _level(self, level: int) -> dict[Any, float]:
         if level not in self._medians:

@@ -1,7 +1,7 @@
-"""Facts about a run's bags for its record: number, sizes, and how much bags differ.
+"""Facts about a run's bags for its record: their number, their sizes, and how much bags differ.
 
 Both measures of difference compare the training bags with randomly formed bags. They need only proportions and
-features, so they are known before training.
+features, so they are available before training.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def bag_facts(task: Task) -> dict[str, Any]:
 def spread(bags: BaggedRows) -> float | None:
     """Return the variance of bag proportions relative to random bags of the same sizes: 1 if bags carry no information.
 
-    With B bags of m_b of N rows and class shares pi_c of all rows, this is sum_b m_b sum_c (p_bc - pi_c)^2 over its
-    expectation under random assignment of the same rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1). Bags are weighted
-    by their rows. Otherwise small bags would dominate, whose proportions are 0 or 1 by chance alone. None for one bag
+    With B bags of m_b rows, N rows in all, and the class proportions pi_c, this is sum_b m_b sum_c (p_bc - pi_c)^2
+    divided by its expectation for randomly assigned rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1). Bags are weighted
+    by their rows, because small bags, with proportions of 0 or 1 by chance, would dominate otherwise. None for one bag
     or class.
     """
     sizes, known = bags.sizes[bags.known], bags.proportions[bags.known]
@@ -46,12 +46,12 @@ def spread(bags: BaggedRows) -> float | None:
 
 
 def separation(bags: BaggedRows) -> float | None:
-    """Return the mean squared distance of rows from different bags, divided by that of rows from the same bag.
+    """Return the mean squared distance between rows of different bags, divided by the one between rows of a bag.
 
     Numbers are normalised and categories one-hot. Distances are averaged over pairs of bags and over bags. With v_S the
     mean squared distance of a bag's rows from their mean mu_S, the ratio is mean (v_S + v_T + |mu_S - mu_T|^2) over
-    mean 2 v_S (inter- to intra-bag distance of LLP-Bench, Brahmbhatt et al. 2023). Random bags of m rows give 1 + 1 /
-    (m - 1). None for a single bag, or if all rows within each bag are equal.
+    mean 2 v_S (inter- to intra-bag distance of LLP-Bench, Brahmbhatt et al. 2023). For random bags of m rows it is
+    1 + 1 / (m - 1). None for a single bag, or if all rows within each bag are equal.
     """
     number, sizes = len(bags.sizes), bags.sizes
     if number < 2:

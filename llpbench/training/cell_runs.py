@@ -1,6 +1,6 @@
 """Running one cell: load the data, train or fit, judge on the test rows, and write the records.
 
-Only this module uses the test split: after all training, once for each selected epoch.
+Only this module uses the test split, once for each selected epoch and after all training.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ NOTHING_CHOSEN = (
 
 
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
-    """Train and judge all seeds of a cell; return one record a seed.
+    """Train and judge all seeds of a cell; return one record for each seed.
 
     All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
     status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
@@ -80,7 +80,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
 
 
 def pick_machine(cell: Cell, environment: Environment) -> Machine:
-    """Return where a cell's populations train; direct methods are fitted on the CPU.
+    """Return the machine on which a cell's populations train; direct methods are fitted on the CPU.
 
     Raises `LLPBenchError` if the device or precision is not available.
     """
@@ -116,12 +116,12 @@ def _compute(
     machine: Machine,
     on_epoch: OnEpoch,
 ) -> list[Record]:
-    facts = cell_facts(cell)  # before training: later edits of the sources did not take part in it
+    facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
     clock = time.perf_counter()
     tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
     data_seconds = (time.perf_counter() - clock) / len(tasks)
     if isinstance(method, DirectMethod):
-        # one object per seed: state kept from one seed would leak, since its training rows are another's test rows
+        # one object per seed: state from one seed would leak, since its training rows are test rows of another seed
         results = [_fit_alone(cell, method, seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
@@ -140,7 +140,7 @@ def _compute(
                 file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
                 try:
                     keep_predictions(file, result.predicted, tasks[result.seed], classes)
-                except LLPBenchError as error:  # a lost prediction file must not cost the result
+                except LLPBenchError as error:  # the result must not be lost with its prediction file
                     warnings.warn(str(error), stacklevel=1)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
     shared = {**facts, "hardware": hardware}
@@ -178,7 +178,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
 
 
 def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:
-    """Group seeds that can train together: tasks of equal shape, no more than `most` in a group."""
+    """Group seeds that can train together: seeds with tasks of equal shape, at most `most` in a group."""
     shapes: dict[Any, list[int]] = {}
     for seed, task in tasks.items():
         shapes.setdefault(shape_of(task, bags_per_step), []).append(seed)
@@ -197,10 +197,10 @@ def train_population(
     *,
     keep: bool = False,
 ) -> list[SeedResult]:
-    """Train some seeds together and judge each; `keep` also keeps their predictions.
+    """Train some seeds together and judge each; with `keep` also return their predictions.
 
     Out of memory: retry with half as many seeds at once, down to one. Damaged compiled library: retry without it. Any
-    other error: retry each seed alone, so that only the seed at fault fails.
+    other error: retry each seed alone, so that only the seed that causes it fails.
     """
     try:
         with contained(f"method {cell.method}"):
@@ -216,7 +216,7 @@ def train_population(
             if crowded:
                 reason = f"out of memory with one member alone: {reason}"
             return [SeedResult(seed, status, reason) for seed in tasks]
-    # outside the handler, where the traceback would keep the tensors alive
+    # not in the handler, where the traceback would keep the tensors alive
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
     assert cell.protocol is not None
@@ -283,7 +283,7 @@ def _train_together(
 
 
 def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
-    """Return each leaderboard criterion's curve in a judged stage, as recorded; the mean over an ensemble."""
+    """Return each leaderboard criterion's curve in a judged stage, as recorded; for an ensemble, the mean curve."""
     return {
         name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in own]))
         for name in BOARD_CRITERIA
@@ -292,7 +292,7 @@ def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]
 
 
 def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
-    """Return the mean over the epochs that all members have trained."""
+    """Return the mean curve of members, for the epochs that all of them have trained."""
     return np.asarray(np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0))
 
 
@@ -348,7 +348,7 @@ def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
 
 
 def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
-    """Return the predictions. Raises `ValueError` unless they are an array [rows, classes] in [0, 1]."""
+    """Return predictions unchanged. Raises `ValueError` unless they are an array [rows, classes] in [0, 1]."""
     expected = (rows, classes)
     if not isinstance(proba, np.ndarray):
         raise ValueError(f"a predictor must return a numpy array of shape {expected}, got {type(proba).__name__}")

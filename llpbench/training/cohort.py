@@ -26,7 +26,7 @@ from llpbench.training.training_data import TrainingData
 PREDICT_ROWS = 2048
 """rows predicted at once"""
 PREDICT_ROWS_COMPILED = 512
-"""rows predicted at once by code compiled for a CPU; fewer, so that the last chunk needs little padding"""
+"""rows predicted at once by code compiled for a CPU; smaller, so that the last chunk needs little padding"""
 
 
 class Cohort:
@@ -61,13 +61,13 @@ class Cohort:
         self.validation = Validation([task.validation for task in tasks], device)
         fine: tuple[Regime, ...] = ("fine",) if self.validation.labelled else ()
         self.regimes: tuple[Regime, ...] = (*fine, "coarse")
-        """validation regimes whose criteria watch training; "fine" needs labels of validation rows"""
+        """validation regimes whose criteria are computed in training; "fine" needs labels of validation rows"""
         if machine.compiled:
             forget_compiled(machine)
         self.losses = compiled(self._losses, machine) if machine.compiled else self._losses
         """`_losses`, compiled if the machine compiles"""
         self.judging = self.prediction
-        """predicts the validation rows, once an epoch"""
+        """prediction of the validation rows, once in each epoch"""
         if machine.compiled and device.type == "cpu":
             mapped = compiled(self.map, machine)
             self.judging = Prediction(mapped, self.data.prior, together or PREDICT_ROWS_COMPILED, filled=True)
@@ -91,7 +91,7 @@ class Cohort:
     ) -> Weights:
         """Return parameters `theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters.
 
-        `modules`: name prefixes of the parameters that need gradients.
+        `modules` are name prefixes of the parameters that need gradients.
         """
         return Weights(
             self.stack.parameters(theta, modules),
@@ -100,21 +100,21 @@ class Cohort:
         )
 
     def per_step(self, stage: Stage) -> int:
-        """Return the bags or rows of a step."""
+        """Return the number of bags or rows in a step."""
         return self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
 
     def steps(self, stage: Stage) -> int:
-        """Return the steps of an epoch."""
+        """Return the number of steps in an epoch."""
         return self.data.steps(stage.unit, self.per_step(stage))
 
     def progress(self, stage: Stage, at: Sequence[int]) -> Tensor:
-        """Return the numbers of `Now` at some steps of a stage, [len(at), 4]; steps count over all its epochs."""
+        """Return the numbers in `Now` at some steps of a stage [len(at), 4]; steps are counted over all its epochs."""
         epochs, steps = stage.epochs or self.protocol.epochs, self.steps(stage)
         rows = [[step // steps, epochs, step, epochs * steps] for step in at]
         return torch.tensor(rows, dtype=torch.float32, device=self.machine.device)
 
     def now(self, stage: Stage, step: int) -> Now:
-        """Return a step of a stage, counted over all its epochs, as a moment without a phase, on the CPU."""
+        """Return `Now` at a step of a stage (counted over all its epochs), without a phase and on the CPU."""
         return Now(stage.name, "", *self.progress(stage, [step])[0].cpu().unbind())
 
     def _losses(

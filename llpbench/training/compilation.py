@@ -1,12 +1,11 @@
 """Compiled training steps: when compilation pays off, and a cache of compiled code between runs.
 
-On a GPU steps are recorded (`recording.py`): nearly as fast, with no compilation time. `--compile` compiles them, too.
-
-On a CPU compilation takes a minute or two. It pays off for deep encoders. Encoders that declare `Encoder.compiles` are
-compiled if enough training is planned, the method allows it (`Method.compiles`) and a compiler exists. For other
-encoders compilation takes ten seconds per population size and needs `--compile`. The decision depends neither on
-timings nor on the number of seeds: compiled for a CPU, SAINT's dropout hits other elements, and a seed must get the
-same numbers alone as among others. A record's `hardware` says whether its steps were compiled.
+On a GPU steps are recorded (`recording.py`), which is nearly as fast and takes no compilation time. `--compile` also
+compiles them. On a CPU compilation takes a minute or two and pays off for deep encoders. Encoders that declare
+`Encoder.compiles` are compiled if enough training is planned, the method allows it (`Method.compiles`) and a compiler
+exists. For other encoders compilation takes ten seconds per population size and needs `--compile`. The decision depends
+neither on timings nor on the number of seeds: compiled for a CPU, SAINT's dropout drops other elements, and a seed must
+get the same numbers alone as together with others. A record's `hardware` says whether its steps were compiled.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ from llpbench.data.loading import cache_directory
 from llpbench.training.device import Machine, quick_products
 
 REPAID_AFTER = 1_000_000
-"""planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two minutes on
-a CPU of 2021 (three to five if a loss takes derivatives itself) and saves about a tenth of a second a step."""
+"""smallest planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two
+minutes on a CPU of 2021 (three to five if a loss takes derivatives itself). It saves about 0.1 seconds a step."""
 
 RECOMPILES = 64
-"""compilations of a step; beyond that torch silently stops compiling"""
+"""largest number of compilations of a step; beyond it torch silently stops compiling"""
 
 _KEPT_IN = "TORCHINDUCTOR_CACHE_DIR"
 _LIBRARY = re.compile(r"/[^\s:]+\.so(?=:)")
 
 
 def forget_compiled(machine: Machine) -> None:
-    """Make room for a new population: code compiled for earlier ones is useless to it, but counts towards the limit."""
+    """Discard code compiled for earlier populations: a new one cannot use it, but it counts towards the limit."""
     torch.compiler.reset()
     torch._dynamo.config.recompile_limit = RECOMPILES
     # Otherwise the sign of ReLU inputs is stored as booleans, which in C++ is slower than a matrix product. In bfloat16
-    # this gains nothing.
+    # it makes no difference.
     quick = machine.device.type == "cpu" and machine.precision == torch.float32
     torch._functorch.config.recompute_views = quick
     # internal to torch: users cannot act on it
@@ -50,12 +49,11 @@ def forget_compiled(machine: Machine) -> None:
 
 
 def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., Any]:
-    """Return `function`, compiled for every combination of phase, stage and number of members that training meets.
+    """Return `function`, compiled for every combination of phase, stage and number of members when it first occurs.
 
-    For a CPU the kernel launches are compiled, too: from Python, the over one hundred calls of a SAINT step take some
-    of its time.
+    For a CPU the calls of kernels are also compiled. A step of SAINT has more than a hundred, which are slow in Python.
     """
-    # torch would make sizes dynamic that differ between populations, and dynamic sizes cannot be mapped over members
+    # torch would make sizes dynamic if they differ between populations, and vmap cannot map dynamic sizes
     made = torch.compile(function, dynamic=False, options={"cpp_wrapper": machine.device.type == "cpu"})
 
     def quick(*args: Any) -> Any:
@@ -66,7 +64,7 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
 
 
 def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
-    """Return whether a cell's steps are compiled on a CPU: as requested, else if it pays off for `rows` of a member."""
+    """Return whether a cell's steps are compiled on a CPU: as requested, or if it pays off for a member's `rows`."""
     if environment.compile is not None:
         return environment.compile
     if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
@@ -75,10 +73,10 @@ def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
-    """Return how many members of a cell train together at most, unless requested otherwise; None: all.
+    """Return the largest number of members of a cell that train together, unless requested otherwise; None: all.
 
     A deep encoder compiled for a CPU trains one member at a time. Three members of SAINT take as long together as in
-    turn and need more memory, and each change in their number would need another compilation.
+    turn, and need more memory. Each change in their number would need another compilation.
     """
     if not METHODS.get(cell.method).stackable:
         return 1
@@ -89,8 +87,8 @@ def most_together(cell: Cell, environment: Environment, machine: Machine) -> int
 
 @cache
 def compiler_exists() -> bool:
-    """Return whether a C++ compiler exists, as compiling for a CPU needs."""
-    keep_compiled_code()  # first: the call below fixes torch's folder for this and all later processes
+    """Return whether a C++ compiler exists. Compiling for a CPU needs one."""
+    keep_compiled_code()  # first, because the call below fixes torch's folder for this and all later processes
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
@@ -102,17 +100,17 @@ def compiler_exists() -> bool:
 
 
 def keep_compiled_code() -> None:
-    """Keep compiled code in the user's cache, for later runs and cells of the same shape; torch's own is temporary.
+    """Store compiled code in the user's cache, for later runs and cells of the same shape; torch's cache is temporary.
 
-    A TORCHINDUCTOR_CACHE_DIR set by the user is left unchanged.
+    If the user has set TORCHINDUCTOR_CACHE_DIR, that folder is used.
     """
     os.environ.setdefault(_KEPT_IN, str(cache_directory() / "compiled"))
 
 
 def remove_damaged(error: BaseException) -> bool:
-    """Remove the cached library that `error` says cannot be loaded; return whether one was removed.
+    """Remove the cached library that `error` reports as damaged; return whether one was removed.
 
-    A process killed while compiling leaves half a file, which torch would take for complete forever.
+    A process that is killed while compiling leaves half a file, which torch would always take for complete.
     """
     found = _LIBRARY.search(str(error))
     folder = os.environ.get(_KEPT_IN)

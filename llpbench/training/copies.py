@@ -1,8 +1,8 @@
 """Encoders with several copies that share weights (`Encoder.copies`): building them, and mapping functions over copies.
 
-A method never notices the copies: its modules, loss, prediction and `after_step` are written for one copy and mapped
-over all. Only `prepare`, which works once for a member, sees them together. It gets row vectors and predictions
-averaged over copies. A value that it copies into a parameter [copies, ...] goes to every copy.
+Methods do not notice the copies: their modules, loss, prediction and `after_step` are written for one copy and mapped
+over all. Only `prepare`, which runs once for a member, sees all copies. Its row vectors and predictions are averages
+over copies. A value that it copies into a parameter [copies, ...] is copied to all of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from llpbench.core.method import Method
 from llpbench.core.model import Encoder, Network
 
 OfCopy = Callable[..., Any]
-"""takes a network of one copy and its parts of the other mapped arguments"""
+"""function of one copy's network and of its parts of the other mapped arguments"""
 
 
 def build(method: Method, encoder: Encoder, schema: Schema) -> Network:
     """Return the modules of one member; parameters that differ between copies are [copies, ...].
 
-    Copies share their encoder's buffers and the parameters not named in its `of_copy`. Everything the method builds,
-    such as the head, is made for each copy.
+    Copies share their encoder's buffers, and its parameters except those in `of_copy`. Everything that the method
+    builds, such as the head, exists once for each copy.
     """
     network = method.build(encoder, schema)
     if encoder.copies == 1:
@@ -46,7 +46,7 @@ def build(method: Method, encoder: Encoder, schema: Schema) -> Network:
 
 
 def over_copies(function: OfCopy, network: Network, stackable: bool, *stacked: Any) -> Any:
-    """Return `function(network, *own)` for each copy, `own` its part of `stacked`; results are [copies, ...]."""
+    """Return `function(network, *parts)` for each copy, with its parts of `stacked`; results are [copies, ...]."""
 
     def of_copy(own: dict[str, Tensor], *parts: Any) -> Any:
         return functional_call(network, own, (lambda copy: function(copy, *parts),))
@@ -65,7 +65,7 @@ def mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tenso
 
 
 def log_mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tensor:
-    """Return the log of the mean probability over copies; `function` gives the log probabilities of one copy."""
+    """Return the log of the mean probability over copies; `function` returns the log probabilities of one copy."""
     if not network.of_copy:
         alone: Tensor = function(network)
         return alone
@@ -74,7 +74,7 @@ def log_mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> T
 
 
 def map_over(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
-    """Map `function`, written for one member or copy, over all: by vmap, or in turn if the method forbids vmap."""
+    """Map `function`, written for one member or copy, over all of them: by vmap, or in turn if vmap is not allowed."""
     if stackable:
         return vmap(function, randomness="error")(*stacked)
     number = len(next(leaf for leaf in tree_flatten(stacked)[0]))
@@ -87,7 +87,7 @@ def _tensors(network: Network) -> dict[str, Tensor]:
 
 
 def _shared(network: Network) -> set[str]:
-    """Return the names of shared tensors, in every encoder of the network: a method may hold further encoders."""
+    """Return the names of tensors that copies share, in all encoders of the network (methods may add encoders)."""
     shared = set()
     for place, module in network.named_modules():
         if isinstance(module, Encoder):

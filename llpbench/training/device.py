@@ -1,4 +1,4 @@
-"""Devices: choice, precision and memory, and the facts that a record states."""
+"""Devices: choice, precision and memory, and the hardware facts stored with each run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from llpbench.core import memory
 from llpbench.core.errors import LLPBenchError
 
 _CONTEXT_BYTES = 1.5 * 2**30
-"""upper bound of a process's own GPU memory beside its tensors"""
+"""upper bound of the GPU memory that a process uses in addition to its tensors"""
 _SLOWEST = 0.5
-"""relative speed below which bfloat16 is refused; near 1 the measure is too noisy to refuse anything"""
+"""relative speed below which bfloat16 is refused; it is far below 1, because the measurement is noisy"""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Device that a population trains on; affects speed and rounding."""
+    """Device and settings of a population's training; they affect speed and rounding."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     compiled: bool = False
@@ -48,7 +48,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def demand_device_name(name: str) -> None:
-    """Raise `LLPBenchError` unless `name` is a supported device, whether or not it exists here."""
+    """Raise `LLPBenchError` unless `name` is a supported device; it need not exist on this machine."""
     if name == "auto":
         return
     try:
@@ -76,9 +76,9 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
 def bfloat16_speed() -> float:
     """Return how fast a step of a small transformer layer is in bfloat16 on this CPU, as a multiple of float32.
 
-    It is measured because the CPU's flags do not decide it. With AMX, products are two to six times as fast, but
-    conversions and element-wise operations are not, so that a layer as narrow as SAINT's takes longer. One thread is
-    used, because several wait for each other on a busy machine.
+    It is measured because it does not follow from the CPU's flags. With AMX, products are two to six times as fast, but
+    conversions and element-wise operations are not, so a layer as narrow as SAINT's takes longer. One thread is used,
+    because several threads wait for each other on a busy machine.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -100,7 +100,7 @@ def bfloat16_speed() -> float:
 def quick_products(machine: Machine) -> Iterator[None]:
     """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
 
-    torch uses MKL for float32, which uses AVX-512 only on Intel CPUs; on AMD's, oneDNN is twice as fast. Code that is
+    For float32, torch uses MKL. MKL uses AVX-512 only on Intel CPUs. On AMD CPUs, oneDNN is twice as fast. Code that is
     not compiled keeps torch's default and so gives the same bits as before.
     """
     compiled = machine.compiled and machine.device.type == "cpu" and machine.precision == torch.float32
@@ -113,9 +113,9 @@ def quick_products(machine: Machine) -> Iterator[None]:
 
 @contextmanager
 def _onednn() -> Iterator[None]:
-    """Send float32 products to oneDNN.
+    """Compute float32 products with oneDNN.
 
-    torch does so only if rounding to bfloat16 is allowed. oneDNN rounds only on CPUs with AMX.
+    torch uses it only if rounding to bfloat16 is allowed. oneDNN rounds only on CPUs with AMX.
     """
     matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before, matmul.fp32_precision = matmul.fp32_precision, "bf16"
@@ -127,12 +127,13 @@ def _onednn() -> Iterator[None]:
 
 @cache
 def _onednn_is_exact() -> bool:
-    """Return whether oneDNN products have float32's error; bfloat16's is thousands of times as large."""
+    """Return whether products of oneDNN are as exact as float32; errors of bfloat16 are thousands of times larger."""
     if not torch.cpu._is_avx512_supported() or torch.cpu._is_amx_tile_supported():
         return False
     rows, weight = torch.arange(2.0 * 512 * 96).sin().reshape(2, 512, 96), torch.arange(96.0 * 64).cos().reshape(96, 64)
     weights = weight.expand(2, -1, -1)
-    for a, b in ((rows, weights), (rows[0], weight), (rows.mT, rows @ weights)):  # members, one, and a gradient
+    # a batch of members, a single member, and the product of a gradient
+    for a, b in ((rows, weights), (rows[0], weight), (rows.mT, rows @ weights)):
         with _onednn():
             error = (a @ b).double() - a.double() @ b.double()
         if error.abs().max() > 1e-5 * b.shape[-2]:
@@ -154,9 +155,9 @@ def hardware_facts(device: torch.device, threads: int, compiled: bool, precision
 
 
 def is_shared(device: torch.device, threads: int) -> bool | None:
-    """Return whether others use the device now, so that times are upper bounds; None if the platform does not tell.
+    """Return whether other processes use the device, so that times are upper bounds; None if this is unknown.
 
-    A GPU is shared if another process holds memory on it; a CPU if the last minute's load exceeds `threads`.
+    A GPU is shared if another process has memory on it. A CPU is shared if the last minute's load exceeds `threads`.
     """
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
@@ -179,12 +180,12 @@ def reset_peak_memory(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     else:
-        memory.give_back()  # left over from earlier cells
+        memory.give_back()  # memory of earlier cells
         memory.reset_peak()
 
 
 def peak_memory_mb(device: torch.device) -> float | None:
-    """Return peak memory in MB since the reset: a GPU's tensors, or the process on a CPU (`core/memory.py`)."""
+    """Return peak memory in MB since the reset: of tensors on a GPU, or of the process on a CPU (`core/memory.py`)."""
     return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else memory.peak_mb()
 
 

@@ -1,6 +1,6 @@
-"""Quality of representations and pseudo-pairs, computed by the evaluator, which alone has labels.
+"""Quality of representations and pseudo-pairs, computed by the evaluator. Only the evaluator has labels.
 
-The paper reports both: the class awareness of row vectors, and how many pseudo-positive pairs share a class.
+The paper reports both: the class awareness of row vectors, and the fraction of pseudo-positive pairs of equal class.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 def class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
     """Return the class awareness score of row vectors `z` [rows, dim] with `labels` [rows], raw and centred.
 
-    With u = z / |z|, intra is the mean cosine of two rows of one class, averaged over classes; inter is the mean cosine
-    of rows of two classes, averaged over pairs of classes. With s = (1 + cosine) / 2 the score is s_intra / (s_intra +
-    s_inter): 0.5 if z carries no class information, 1 if classes are antipodal. `cas-centred` first subtracts the mean
-    of z: a transformer's vectors all lie in a narrow cone, which hides the differences. NaN with a single class.
+    Intra is the mean cosine of two rows of one class, averaged over classes. Inter is the mean cosine of rows of two
+    classes, averaged over pairs of classes. With s = (1 + cosine) / 2 the score is s_intra / (s_intra + s_inter): 0.5
+    if z carries no class information, 1 if classes are antipodal. `cas-centred` first subtracts the mean of z, because
+    all vectors of a transformer lie in a narrow cone, which hides the differences. NaN for a single class.
     """
     intra, inter = _cosines(z, labels)
     centred = _cosines(z - z.mean(axis=0), labels)
@@ -57,11 +57,11 @@ def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
 
 
 def pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> dict[str, float]:
-    """Return the share of pseudo-positive pairs whose rows share a class.
+    """Return the fraction of pseudo-positive pairs whose rows have the same class.
 
-    `equal`, `positive` [pairs of rows]: whether the two rows of a pair share a class, and whether the method paired
-    them as positive. `chance` [pairs of bags]: the probability that two random rows share one, sum_c p_1c p_2c.
-    `pair-kappa` is (accuracy - chance) / (1 - chance). NaN without a positive pair.
+    `equal`, `positive` [pairs of rows]: whether the two rows of a pair have the same class, and whether the method
+    marked the pair as positive. `chance` [pairs of bags]: the probability of the same class for two random rows,
+    sum_c p_1c p_2c. `pair-kappa` is (accuracy - chance) / (1 - chance). NaN without a positive pair.
     """
     accuracy = float(equal[positive].mean()) if positive.any() else float("nan")
     expected = float(chance.mean())

@@ -1,4 +1,4 @@
-"""The evaluator of trained members on the test rows. It alone sees labels, after all training."""
+"""The evaluator of trained members on the test rows. Only it has labels, and it runs after all training."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from llpbench.training.population import Population
 from llpbench.training.selection import Selected
 
 PAIR = 2
-"""bags between which pairs are formed"""
+"""number of bags between which pairs are formed"""
 
 
 def judge(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
     """Return test metrics and diagnostics at each criterion's selected epoch; an epoch selected twice is judged once.
 
     For an ensemble of several members, the mean of their predictions is judged, each at its own epoch. The reported
-    epoch is then their median; validation and diagnostics are their means. A criterion that was always NaN (such as AUC
-    of validation rows of a single class) selected nothing and has no result.
+    epoch is the median of these epochs; validation and diagnostics are means. A criterion that was always NaN (such as
+    AUC of validation rows of a single class) selects no epoch and has no result.
     """
     names = chosen_by_all([population.outcomes[number] for number in numbers])
     members = [_Looked(population, number, names) for number in numbers]
@@ -94,9 +94,9 @@ class _Looked:
 
 
 def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:
-    """Return the accuracy of a member's pseudo-pairs with each of `weights` [n, parameters].
+    """Return the accuracy of a member's pseudo-pairs for each of `weights` [n, parameters].
 
-    Pairs are formed in an epoch of training bags. Empty for methods that form none, and for data without labels.
+    Pairs are formed in an epoch of training bags. Empty for methods without pairs, and for data without labels.
     """
     member = population.members[number]
     train, labels = member.task.train, member.task.train_labels

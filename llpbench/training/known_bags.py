@@ -1,9 +1,9 @@
-"""Predictions for rows of known bags: they use, besides features, which training bag a row belongs to.
+"""Predictions for rows of known bags. They use the features and also which training bag a row belongs to.
 
-With natural bags (a district, a day), a new row often belongs to a bag with known counts. Its rows share causes that no
-feature shows. So their logits are shifted by the bag's random effect, estimated from the counts of its training rows
-(`BagCounts.bag_effects`). Shifting new rows until they meet these counts exactly would mistake chance in a small bag
-for knowledge. Training rows differ: the counts are theirs, so their predictions add up to the counts (disaggregation).
+A new row in natural bags (districts, days) often belongs to a bag with known counts. Rows of a bag share causes that no
+feature shows. Their logits are therefore shifted by the bag's random effect, estimated from the counts of its training
+rows (`BagCounts.bag_effects`). New rows need not match these counts, which are partly chance in a small bag. Training
+rows do match them, because the counts are their own (disaggregation).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from llpbench.core.bags import FloatArray, Task
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics
 
 _LEAST = 1e-7
-"""smallest probability: no shift could move the logits of smaller ones"""
+"""smallest probability; the logits of smaller ones could not be shifted enough"""
 
 
 def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> dict[str, float]:
-    """Return the test metrics `...-known-bags` of predictions [training rows, classes] and [test rows, classes].
+    """Return the metrics `...-known-bags` of predictions for training and test rows [rows, classes].
 
     Empty if no test row belongs to a training bag, or without labels.
     """
@@ -40,8 +40,8 @@ def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> 
 def whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
     """Return the metrics `...-whole-bags` of training predictions that are adjusted to every bag's counts.
 
-    `of_train` [training rows, classes] are the predictions. Accuracy is of assigned labels, as many of each class as
-    were counted. Empty if bags are not natural, or without labels.
+    `of_train` [training rows, classes] are the predictions. Accuracy is computed for assigned labels that match the
+    counts. Empty if bags are not natural, or without labels.
     """
     if task.test_bags is None or task.train_labels is None:
         return {}

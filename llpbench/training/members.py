@@ -33,13 +33,13 @@ class Trainee:
     method: Method
     task: Task
     start: Mapping[str, Tensor] | None = None
-    """initial parameters by name, from pretraining; None: random ones"""
+    """initial parameters by name, from pretraining; None: random parameters"""
     copy: int = 0
-    """index in the ensemble of its seed; each copy has its own random numbers"""
+    """index in the ensemble of the seed; each copy has its own random numbers"""
 
     @property
     def stream(self) -> tuple[str, ...]:
-        """Names that separate its random numbers from those of other members of its seed."""
+        """Names of the member's random streams, which differ from those of other members of its seed."""
         return (f"copy {self.copy}",) if self.copy else ()
 
 
@@ -48,23 +48,23 @@ class Outcome:
     """The result of training one member."""
 
     failure: str = ""
-    """why it failed, with the epoch; "" if it succeeded"""
+    """reason and epoch of a failure; "" if training succeeded"""
     stopped: bool = False
-    """whether a rung (`Rungs`) stopped it; it then skips later stages"""
+    """whether a rung (`Rungs`) stopped the member; it then skips later stages"""
     epochs: int = 0
-    """epochs trained, over all stages; stages repeated for each validation regime count every time"""
+    """trained epochs in all stages; if a stage is repeated for each validation regime, each time counts"""
     selected: dict[str, Selected] = field(default_factory=dict)
     """selections of the last stage, by criterion"""
 
 
 def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the criteria that were a number at some epoch of every member; others chose nothing that can be judged."""
+    """Return the criteria that were a number at some epoch of every member; no other criterion can be judged."""
     first, *_ = outcomes
     return [name for name in first.selected if not any(math.isnan(each.selected[name].value) for each in outcomes)]
 
 
 class Rungs(Protocol):
-    """A rule that decides after some epochs of the first judged stage which members continue."""
+    """A rule that stops members after some epochs of the first judged stage."""
 
     @property
     def criterion(self) -> Criterion:
@@ -72,7 +72,7 @@ class Rungs(Protocol):
         ...
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
-        """Return the members to stop after some epochs, given each member's best value of the criterion."""
+        """Return the members to stop after `epochs`, given each member's best value of the criterion."""
         ...
 
 

@@ -18,11 +18,11 @@ from llpbench.core.text import hint, one_line
 from llpbench.training.copies import log_mean_of_copies, map_over, mean_of_copies, over_copies
 
 OfMember = Callable[..., Any]
-"""takes a member's network, its method, and its parts of the other mapped arguments"""
+"""function of a member's network, its method, and its parts of the other mapped arguments"""
 
 
 class Weights(NamedTuple):
-    """Everything that differs between members, each with a leading dimension [members]."""
+    """Everything that differs between members; tensors have a leading dimension [members]."""
 
     parameters: Mapping[str, Tensor]
     buffers: Mapping[str, Tensor]
@@ -31,7 +31,7 @@ class Weights(NamedTuple):
 
 
 def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
-    """Return the log probabilities that are judged."""
+    """Return log probabilities, as they are judged."""
 
     def of_copy(copy: Network) -> Tensor:
         made = method.log_proba(Model(copy), bags)
@@ -50,14 +50,14 @@ def encoding(network: Network, method: Method, bags: Bags) -> Tensor:
 
 
 def representation(network: Network, method: Method, bags: Bags) -> Tensor:
-    """Return the row vectors that diagnostics use."""
+    """Return the row vectors for diagnostics."""
     if not isinstance(method, Reports):
         return encoding(network, method, bags)
     return mean_of_copies(lambda copy: method.represent(Model(copy), bags), network, method.stackable)
 
 
 def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, ...]:
-    """Return the pairs that the method forms between two bags; with several copies, those of the first."""
+    """Return the pairs that the method forms between two bags; for several copies, the pairs of the first."""
     assert isinstance(method, Reports)
     if not network.of_copy:
         return tuple(method.pseudo_pairs(Model(network), bags))
@@ -66,9 +66,9 @@ def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, 
 
 
 def loss_at(now: Now) -> OfMember:
-    """Return the loss at a moment of training, a function of a member's bags and the key of its random stream.
+    """Return the loss at a moment of training, as a function of a member's bags and the key of its random stream.
 
-    Each copy has its own stream. Training minimises the mean of the copies' losses, never the loss of their mean.
+    Each copy has its own stream. Training minimises the mean of the copies' losses, not the loss of their mean.
     """
 
     def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
@@ -89,11 +89,11 @@ def loss_at(now: Now) -> OfMember:
 
 
 def after_step_at(now: Now) -> OfMember:
-    """Return a function that gives the method's new parameters and buffers by name, at a moment of training."""
+    """Return a function for the method's new parameters and buffers, by name, at a moment of training."""
 
     def of_copy(copy: Network, method: Method) -> dict[str, Tensor]:
         own = dict(copy.named_parameters()) | dict(copy.named_buffers())
-        # without integer codes and offsets: a method that averages all values must not average these
+        # without integer codes and offsets, since a method may average all values
         given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
         return _new_values(method, given, own)
 
@@ -107,7 +107,7 @@ def after_step_at(now: Now) -> OfMember:
 
 
 def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return what `after_step` gave. Raises `HookError` unless it maps names of the network's tensors to values."""
+    """Return the result of `after_step`. Raises `HookError` unless it maps names of the network's tensors to values."""
     if not isinstance(given, Mapping):
         what = f"must return new values by name, {{}} for none, got {type(given).__name__}"
         raise hook_error(method, "after_step", what)
@@ -122,7 +122,7 @@ class MemberMap:
     """Mapping of functions of one member over the members of a stack."""
 
     def __init__(self, template: Network, method: Method) -> None:
-        """`template`: a network whose weights are replaced by those of each member."""
+        """`template` is a network. Each member's weights replace its weights."""
         self._template = template
         self.method = method
         self._names = tuple(name for name in vars(method) if name != "params")
@@ -130,7 +130,7 @@ class MemberMap:
     def __call__(self, function: OfMember, weights: Weights, *stacked: Any) -> Any:
         """Return `function(network, method, *own)` for each member, stacked as [members, ...].
 
-        `own` is the member's part of `stacked`.
+        `own` are the member's parts of `stacked`.
         """
 
         def of_member(parameters: Any, buffers: Any, values: Any, *own: Any) -> Any:
@@ -151,12 +151,12 @@ class MemberMap:
 
 
 class UnmappableError(RuntimeError):
-    """A method that cannot be mapped over members; the message is written for its author."""
+    """Error of a method that cannot be mapped over members. The message addresses its author."""
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn errors of `vmap` into an `UnmappableError` for the method's author; pass on other errors."""
+    """Convert errors of `vmap` into `UnmappableError`; pass on other errors."""
     try:
         yield
     except UnmappableError:

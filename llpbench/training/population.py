@@ -1,8 +1,8 @@
 """Training of many members (seeds; in tuning also hyperparameter settings) as one stacked model.
 
-`vmap` maps a method's loss, written for one model, over the members; ordinary autograd runs outside; one AdamW updates
-the stacked parameters. Everything stays on the device. Every member has its own split, bags, normalisation and random
-streams, so that it gets the same numbers alone as among ten (up to rounding).
+`vmap` maps a method's loss, written for one model, over the members. Ordinary autograd runs outside, and one AdamW
+updates the stacked parameters. Everything stays on the device. Every member has its own split, bags, normalisation and
+random streams, so up to rounding it gets the same numbers alone as together with others.
 
 See `cohort.py` for shared state, `stage.py` for the training loop, `selection.py` for early stopping and
 `predicting.py` for predictions.
@@ -41,9 +41,9 @@ class Population(Cohort):
     ) -> list[Outcome]:
         """Run every stage of the method; return the outcome of each member, in order.
 
-        Stages after a judged one start from its best weights, which depend on the validation regime. So they run once
-        for each regime and give the results of that regime's criteria. `regimes`: restrict them to these; None: all
-        available. `rungs` may stop members early in the first judged stage.
+        Stages after a judged one start from its best weights, which depend on the validation regime. They therefore run
+        once for each regime, and give the results of that regime's criteria. `regimes` restricts these regimes; None:
+        all that are available. `rungs` may stop members early in the first judged stage.
         """
         if regimes is not None:
             self.regimes = tuple(regime for regime in self.regimes if regime in regimes)
@@ -86,7 +86,7 @@ class Population(Cohort):
             return Pairs(*self.map(pseudo_pairs, own, bags))
 
     def schedules(self, number: int, epoch: int) -> dict[str, float]:
-        """Return the loss weights that a member's method schedules, at the start of an epoch of the last stage."""
+        """Return the scheduled loss weights of a member's method at the start of an epoch of the last stage."""
         method, stage = self.members[number].method, self.method.stages[-1]
         if not isinstance(method, Reports):
             return {}
@@ -110,8 +110,8 @@ class Population(Cohort):
             self.state = start.fork()
             judged = True
             for stage in stages:
-                # Every stage has its own streams. Otherwise they would depend on the length of the judged stage before
-                # it, and so on the labels of validation rows.
+                # Every stage has its own streams. Otherwise they would depend on the length of the previous judged
+                # stage, and so on the labels of validation rows.
                 self.state.rngs, streams = streams, [stream.spawn(1)[0] for stream in streams]
                 if judged:
                     self._hand_over(handover)
@@ -123,11 +123,11 @@ class Population(Cohort):
         for outcome, result in zip(self.outcomes, results, strict=True):
             if not outcome.stopped:
                 outcome.selected = result
-        for name, first in seconds.items():  # average over regimes: a run needs only one
+        for name, first in seconds.items():  # average over regimes, since a run needs only one
             self.seconds[name] = first + (self.seconds[name] - first) / len(regimes)
 
     def _hand_over(self, criterion: str) -> None:
-        """Let the next stage start from the weights that a criterion has selected, if any."""
+        """Start the next stage from the weights that a criterion has selected, if it has selected any."""
         for number, outcome in enumerate(self.outcomes):
             if outcome.selected:
                 self.state.weights[number] = outcome.selected[criterion].weights

@@ -21,8 +21,8 @@ class Prediction:
     def __init__(self, members: Callable[..., Any], prior: Tensor, rows_at_once: int, filled: bool = False) -> None:
         """`members` maps a function over members (`MemberMap`); `prior` [members, classes].
 
-        `rows_at_once`: chunk size; an encoder with row interaction gets as many rows as in training. `filled`: all
-        chunks are of this size, as compiled code requires; the last one is padded and masked.
+        `rows_at_once`: size of a chunk; an encoder with row interaction gets as many rows as in training. `filled`: all
+        chunks have this size, as compiled code requires; the last one is padded and masked.
         """
         self._members, self._prior, self._rows_at_once, self._filled = members, prior, rows_at_once, filled
 

@@ -1,8 +1,8 @@
-"""Pretrained encoders: computed once, stored beside the journal, shared by all methods that start from them.
+"""Pretrained encoders: computed once, stored beside the journal, and shared by all methods that start from them.
 
-A file's name is the hash of everything that decides its content: data, bags, seed, encoder and its source, tasks,
-hyperparameters, precision and the engine's numerics; never the method. The content starts with a checksum: a torn or
-damaged file is computed again, never half-read.
+A file's name is the hash of everything that determines its content: data, bags, seed, encoder and its source, tasks,
+hyperparameters, precision and the engine's numerics. The method is not included. The content starts with a checksum, so
+a damaged or incomplete file is computed again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 
 PURPOSE = "pretraining"
-"""name of its random streams; later training shares none of them"""
+"""name of the random streams of pretraining; later training uses others"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pretrained:
     """A pretrained encoder."""
 
     weights: Mapping[str, Tensor]
-    """by name in the network: `encoder....`"""
+    """weights by parameter name, such as `encoder.0.weight`"""
     seconds: float
     """time that pretraining took when first computed"""
 
@@ -58,7 +58,7 @@ class Pretrainer:
 
     cell: Cell
     tasks: dict[int, Task]
-    """always with bags, whatever the method's supervision"""
+    """tasks by seed; they always have bags, even for methods trained on labels"""
     folder: Path | None
     machine: Machine
     on_epoch: Callable[[Epoch], None] | None = None
@@ -68,7 +68,7 @@ class Pretrainer:
         return load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
-        """Pretrain some seeds; those with equal numbers of rows and bags train as one population."""
+        """Pretrain some seeds; seeds with equal numbers of rows and bags train as one population."""
         assert self.cell.protocol is not None
         bags_per_step = self.cell.protocol.bags_per_step
         groups: dict[Any, dict[int, Task]] = {}
@@ -104,7 +104,7 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
         return compute(tasks)
     with _refused(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        # cells that share weights wait here until the first has computed them
+        # cells that share weights wait here until the first of them has computed the weights
         lock = FileLock(folder / f"{min(keys.values())}.lock")
         lock.acquire()
     try:
@@ -122,7 +122,7 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
 
 @contextmanager
 def _refused(folder: Path) -> Iterator[None]:
-    """Turn an `OSError` into a one-line `LLPBenchError`."""
+    """Convert an `OSError` into an `LLPBenchError` of one line."""
     try:
         yield
     except OSError as error:

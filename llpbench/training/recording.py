@@ -16,16 +16,16 @@ from torch import Tensor
 from llpbench.core.text import one_line
 
 _BEFORE = 2
-"""calls of a width before recording: the first compiles, the second is checked for waits"""
+"""calls of each width before recording: the first compiles, the second is checked for waits"""
 _WAITS = "synchronizing CUDA operation"
-"""torch's warning when the host waits for the GPU"""
+"""part of torch's warning if the host waits for the GPU"""
 
 
 class Recorded:
     """A step that is recorded once for each width of its bags, and then replayed.
 
     Inputs other than its arguments must keep their addresses, and changes must be made in place. A step is not recorded
-    if the host waits for the GPU in it, for example to assign rows on the CPU.
+    if the host waits for the GPU during it, for example to assign rows on the CPU.
     """
 
     def __init__(self, step: Callable[[int, Tensor, Tensor, Tensor], Tensor]) -> None:

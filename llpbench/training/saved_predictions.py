@@ -1,6 +1,6 @@
 """Optional files with a run's predictions for single rows.
 
-They are no part of a result: neither cell specifications nor the journal mention them, and nothing reads them back.
+They are not part of a result: neither cell specifications nor the journal mention them, and llpbench never reads them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llpbench.training.stamp import Predicted
 
 
 def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
-    """Return members' predictions at each criterion's selected epoch; the mean over an ensemble, as in judging."""
+    """Return predictions at each criterion's selected epoch; for an ensemble, their mean, as in judging."""
     parts: dict[str, dict[str, list[FloatArray]]] = {}
     names = chosen_by_all([population.outcomes[number] for number in numbers])
     for number in numbers:

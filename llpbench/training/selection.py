@@ -1,7 +1,7 @@
 """Early stopping with several criteria at once.
 
-All criteria follow the same run. Each has its own best epoch, weights and patience, and selects the same epoch as in a
-run with this criterion alone. A run ends when all criteria have settled.
+All criteria are computed in the same run. Each has its own best epoch, weights and patience, and selects the same epoch
+as in a run with this criterion alone. A run ends when all criteria have settled: none has improved within the patience.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Selected:
 
     epoch: int
     value: float
-    """the criterion at that epoch; NaN if it was never a number"""
+    """value of the criterion at the epoch; NaN if it was never a number"""
     weights: Tensor
     """[parameters]"""
     curves: Mapping[str, FloatArray]
-    """[epochs] the criterion after each epoch, by judged stage in order; `epoch` counts in the last stage"""
+    """[epochs] value after each epoch, by judged stage in order; `epoch` counts in the last stage"""
     training: str = ""
-    """validation regime of this epoch's training, if stages run once per regime"""
+    """validation regime of the training that led to this epoch, if stages run once per regime"""
 
 
 class Selection:
@@ -55,7 +55,7 @@ class Selection:
         return np.asarray(self.settled.all(axis=0))
 
     def give_up(self, member: int) -> None:
-        """Stop watching a member."""
+        """Settle all criteria of a member."""
         self.settled[:, member] = True
 
     def observe(self, epoch: int, criteria: dict[str, FloatArray], theta: Tensor) -> None:
@@ -78,7 +78,7 @@ class Selection:
             self.weights = torch.where(where, theta.detach(), self.weights)
 
     def selected(self, member: int, stage: str, before: Mapping[str, Selected]) -> dict[str, Selected]:
-        """Return each criterion's selection for a member in a stage; `before`: those of the previous judged stage."""
+        """Return each criterion's selection for a member in a stage, given those of the previous judged stage."""
         earlier = {name: choice.curves for name, choice in before.items()}
         return {
             name: Selected(
@@ -91,7 +91,7 @@ class Selection:
         }
 
     def keep(self, positions: list[int]) -> None:
-        """Keep only the members at some positions."""
+        """Remove all members except those at some positions."""
         self.epoch, self.value = self.epoch[:, positions], self.value[:, positions]
         self.settled, self.weights = self.settled[:, positions], self.weights[:, positions]
         self.curves = self.curves[:, :, positions]

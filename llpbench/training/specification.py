@@ -1,4 +1,4 @@
-"""Complete cells: every hyperparameter filled in from methods, encoders and pretraining."""
+"""Complete cells: all hyperparameters are filled in from methods, encoders and pretraining."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def make_cell(
 ) -> Cell:
     """Return a cell with every hyperparameter filled in from the declarations of method and encoder.
 
-    `params`, `pretraining_params`: hyperparameters that differ from the defaults, as values or texts. Raises
-    `LLPBenchError` on unknown names and invalid values. Direct methods ignore `protocol`. They and methods with their
-    own network ignore `encoder` and pretraining. A bagging with its own sizes ignores `bag_size`. `numbers`
-    (`cell.NUMBERS`): None for the encoder's declaration, else z-scores; a method with its own network always uses
-    z-scores.
+    `params` and `pretraining_params` are hyperparameters that differ from the defaults, as values or texts. Raises
+    `LLPBenchError` for unknown names and invalid values. Direct methods ignore `protocol`. They and methods with their
+    own network ignore `encoder` and pretraining. A bagging with its own sizes ignores `bag_size`. `numbers` is one of
+    `cell.NUMBERS`; by default it is the encoder's declaration, or z-scores without encoder. A method with its own
+    network always uses z-scores.
     """
     if not is_sized(parse_bagging(bagging)[0]):
         bag_size = UNSIZED
@@ -84,7 +84,7 @@ def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> 
 
 
 def configuration(cell: Cell) -> str:
-    """Return the differences from the default configuration as text: `hidden=128, learning_rate=0.0003`."""
+    """Return the differences from the default configuration as text, such as `hidden=128, learning_rate=0.0003`."""
     items = (f"{name}={f'{value:.4g}' if isinstance(value, float) else value}" for name, value in changed(cell).items())
     return ", ".join(items)
 

@@ -1,7 +1,7 @@
 """Many networks as one: their parameters are the rows of a matrix, and one AdamW updates them all.
 
-With a matrix [members, parameters] instead of one tensor per layer, optimiser steps, snapshots of the best weights,
-gradient clipping and removal of members take a handful of operations, however many layers there are.
+With a matrix [members, parameters] instead of a tensor per layer, few operations suffice for an optimiser step, a
+snapshot of the best weights, gradient clipping or the removal of members, whatever the number of layers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Stack:
     def parameters(self, theta: Tensor, prefixes: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
         """Return rows of a matrix like `theta` as named parameters, each with a leading dimension [members].
 
-        Parameters whose names start with none of the prefixes are detached: they need no gradient.
+        Parameters whose names start with none of the prefixes are detached, because they need no gradient.
         """
         parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward pass is one concatenation
         named = zip(self.names, parts, self.shapes, strict=True)
@@ -44,7 +44,7 @@ class Stack:
         }
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:
-        """Return a mask [parameters] of those in modules with one of the prefixes."""
+        """Return which parameters are in modules with one of the prefixes [parameters]."""
         marks = [
             torch.full((size,), any(name.startswith(prefix) for prefix in prefixes))
             for name, size in zip(self.names, self.sizes, strict=True)
@@ -57,7 +57,7 @@ class Stack:
         return slice(start, start + self.sizes[self.names.index(name)])
 
     def write_out(self, weights: Tensor, buffers: Mapping[str, Tensor], number: int) -> Network:
-        """Return the template with a member's `weights` [parameters] and its part of the buffers [members, ...]."""
+        """Return the template with a member's `weights` [parameters] and its part of `buffers` [members, ...]."""
         with torch.no_grad():
             for name, value in self.parameters(weights[None]).items():
                 self.template.get_parameter(name).copy_(value[0])
@@ -66,7 +66,7 @@ class Stack:
         return self.template
 
     def read_back(self, buffers: Mapping[str, Tensor], number: int) -> Tensor:
-        """Return the template's parameters as [parameters]; copy its buffers into the member's part of `buffers`."""
+        """Return the parameters [parameters] of the template; copy its buffers into the member's part of `buffers`."""
         for name, value in buffers.items():
             value[number] = self.template.get_buffer(name)
         return torch.cat([self.template.get_parameter(name).detach().reshape(-1) for name in self.names])
@@ -75,8 +75,8 @@ class Stack:
 class AdamW:
     """AdamW (Loshchilov & Hutter 2019) on a matrix of parameters, with a learning rate and weight decay for each row.
 
-    Formulas and defaults are those of `torch.optim.AdamW`, which takes one learning rate for all. First, each row's
-    gradient is clipped to a norm.
+    Formulas and defaults are those of `torch.optim.AdamW`, which has only one learning rate. Before a step, the
+    gradient of each row is clipped to a norm.
     """
 
     BETA2, EPS = 0.999, 1e-8
@@ -91,7 +91,7 @@ class AdamW:
         beta1: float = 0.9,
         compiled: bool = False,
     ) -> None:
-        """`rate`, `decay` [members]; `columns` [parameters] bool: those to update, None for all."""
+        """`rate`, `decay` [members]; `columns` [parameters] bool marks the parameters to update, None: all."""
         self.rate, self.decay, self.columns, self.clip, self.beta1 = rate, decay, columns, clip, beta1
         self.mean = torch.zeros_like(theta)
         self.square = torch.zeros_like(theta)
@@ -99,7 +99,7 @@ class AdamW:
         self._update: Callable[..., Any] = torch.compile(_adamw, dynamic=False) if compiled else _adamw
 
     def step(self, theta: Tensor, gradient: Tensor) -> None:
-        """Update `theta` and the running means in place, because a GPU that replays a step reuses their addresses."""
+        """Update `theta` and the running means in place, since a GPU replays a step with the same addresses."""
         with torch.no_grad():
             self.steps += 1
             updated, mean, square = self._update(
@@ -118,7 +118,7 @@ class AdamW:
                 place.copy_(new)
 
     def keep(self, positions: Tensor) -> None:
-        """Keep only the state of the members at some positions."""
+        """Remove the state of all members except those at some positions."""
         self.mean, self.square = self.mean[positions], self.square[positions]
         self.rate, self.decay = self.rate[positions], self.decay[positions]
 
@@ -135,7 +135,7 @@ def _adamw(
     columns: Tensor | None,
     beta1: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return new parameters, mean and mean square; without in-place operations, so that it compiles to one kernel."""
+    """Return new parameters, mean and mean square. Without in-place operations it compiles to one kernel."""
     if columns is not None:
         gradient = gradient * columns
     norm = gradient.square().sum(dim=1, keepdim=True).sqrt()

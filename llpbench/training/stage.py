@@ -1,7 +1,7 @@
 """One stage of training: its optimisers, epochs and steps, and the early stopping of each member.
 
-Within an epoch the host never waits for the device: the batches of a whole epoch are drawn in advance, and NaN is
-checked at its end. Members leave the stack when all their criteria have settled.
+Within an epoch the host never waits for the device. The batches of the whole epoch are drawn in advance, and losses are
+checked for NaN at its end. Members leave the stack when all their criteria have settled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLIP = 1.0
 
 
 class StageRun:
-    """One run of a stage for a population: `run` does all of it, `plan` and `step` a part."""
+    """One run of a stage for a population. `run` runs the whole stage, `plan` and `step` parts of it."""
 
     def __init__(self, cohort: Cohort, stage: Stage, state: State) -> None:
         self.cohort, self.stage, self.state = cohort, stage, state
@@ -46,13 +46,13 @@ class StageRun:
         self.slots = torch.tensor(active, device=self.device)
         """[n] numbers of the members still in the stack"""
         self.theta = state.weights[self.slots].clone().requires_grad_()
-        """[n, parameters] of these members"""
+        """[n, parameters] parameters of these members"""
         self.optimisers = self._optimisers()
-        """one for each phase; phases of one player share theirs"""
+        """one optimiser for each phase; phases of the same player share one"""
         self.selection = Selection(len(active), cohort.protocol.patience, self.theta, cohort.regimes)
         self.epochs = stage.epochs or cohort.protocol.epochs
         self._cold = True
-        """whether the next step is the first of its kind, with compilation and other one-time work"""
+        """whether the next step includes compilation and other one-time work"""
         self._hears_steps = type(self.method).after_step is not Method.after_step
         self._recorded = self._recorder()
         """`_run_phases` for replay by the GPU; None without recording"""
@@ -82,7 +82,7 @@ class StageRun:
                 break
             if self.stage.judged:
                 self._drop_finished()
-        self._recorded = None  # frees its memory for what follows
+        self._recorded = None  # frees its memory for later stages
         if self.stage.judged:
             self._collect(range(len(self.slots)))
         else:
@@ -107,7 +107,7 @@ class StageRun:
                 known[number] = True
 
     def plan(self, epoch: int) -> EpochPlan:
-        """Return what every step of an epoch draws; advances the members' random streams."""
+        """Return the random draws of all steps of an epoch, and advance the members' random streams."""
         return self.cohort.data.plan_epoch(
             self.stage.unit,
             self.cohort.per_step(self.stage),
@@ -117,7 +117,7 @@ class StageRun:
         )
 
     def step(self, plan: EpochPlan, step: int, progress: Tensor) -> Tensor:
-        """Run one step of all members, every phase in turn; return the sum of their losses [n].
+        """Run one step of all members, phase by phase; return each member's sum of losses [n].
 
         `progress` [4]: epoch, total epochs, step and total steps of the stage.
         """
@@ -128,7 +128,7 @@ class StageRun:
         return total
 
     def _run_phases(self, width: int, drawn: Tensor, keys: Tensor, progress: Tensor) -> Tensor:
-        """Run every phase of a step; updates parameters and optimisers in place, so that a GPU can replay it."""
+        """Run every phase of a step. Parameters and optimisers are updated in place, so that a GPU can replay it."""
         bags = self.cohort.data.take(self.stage.unit, self.slots, drawn, width, self.state.targets)
         total = torch.zeros(len(self.slots), device=self.device)
         for turn, phase in enumerate(self.method.phases):
@@ -150,7 +150,7 @@ class StageRun:
         return Recorded(self._run_phases) if self.cohort.machine.recorded else None
 
     def run_epoch(self, epoch: int) -> FloatArray:
-        """Run one epoch of all members; return each one's mean loss [n], not finite if any of its losses was not."""
+        """Run one epoch of all members; return each member's mean loss [n], not finite if one of its losses was not."""
         clock = time.perf_counter()
         plan = self.plan(epoch)
         steps = plan.drawn.shape[1]
@@ -161,13 +161,13 @@ class StageRun:
             if self._cold:
                 total.cpu()
                 self._cold, clock = False, self._spent("warm-up", clock)
-        mean_losses = np.asarray((total / steps).cpu())  # the only wait of an epoch, except after a first step
+        mean_losses = np.asarray((total / steps).cpu())  # the only wait in an epoch, except after the first step
         self._spent("train", clock)
         return mean_losses
 
     @property
     def weights(self) -> Weights:
-        """The weights of the members in the stack."""
+        """Return the weights of the members in the stack."""
         return self.cohort.weights(self.theta.detach(), self.slots, self.state.buffers)
 
     def _optimisers(self) -> list[AdamW]:
@@ -185,7 +185,7 @@ class StageRun:
         return AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, self.cohort.machine.compiled)
 
     def _columns(self, phase: Phase) -> Tensor:
-        """Return a mask [parameters] of those that a phase's optimiser updates."""
+        """Return which parameters a phase's optimiser updates [parameters]."""
         names = self.cohort.stack.names
         for prefix in phase.modules:
             if not any(name.startswith(prefix) for name in names):
@@ -195,7 +195,7 @@ class StageRun:
         return self.cohort.stack.columns(phase.modules)
 
     def _judge(self, epoch: int) -> tuple[str, FloatArray]:
-        """Pass an epoch to every criterion; return the name of the one to show, and its values [n]."""
+        """Compute every criterion after an epoch; return the name of the displayed one, and its values [n]."""
         clock = time.perf_counter()
         criteria = self.cohort.validation.criteria(self.cohort.judging, self.weights, self.slots)
         self._spent("evaluate", clock)
@@ -204,7 +204,7 @@ class StageRun:
         return shown, criteria[shown]
 
     def _after_step(self, now: Now) -> None:
-        """Write the method's new values of parameters and buffers."""
+        """Replace parameters and buffers by the values that the method's `after_step` returns."""
 
         with torch.no_grad():
             for name, values in self.cohort.map(after_step_at(now), self.weights).items():
@@ -228,7 +228,7 @@ class StageRun:
                 self.selection.give_up(position)
 
     def _stop_at_rung(self, rungs: Rungs, epochs: int) -> None:
-        """Stop the members that a rung rejects. All are compared; those that have settled cost nothing more."""
+        """Stop the members that a rung rejects. Members that have settled are compared as well, at no cost."""
         outcomes, name = self.cohort.outcomes, rungs.criterion.name
         best = {
             number: outcome.selected[name].value
@@ -249,7 +249,7 @@ class StageRun:
                 self.selection.give_up(positions[number])
 
     def _drop_finished(self) -> None:
-        """Remove finished members from the stack: at once, or by halves if each new size needs compilation."""
+        """Remove finished members from the stack: at once, or only by halves if each new size needs compilation."""
         done = self.selection.done
         if not done.any() or (self.cohort.machine.compiled and 2 * (~done).sum() > len(done)):
             return
@@ -291,7 +291,7 @@ class _MemberView:
         return self._apply(encoding)
 
     def proba(self) -> FloatArray:
-        """Return the probabilities [rows, classes], by compiled code if validation uses it."""
+        """Return the probabilities [rows, classes], with compiled code if validation uses it."""
         cohort, buffers = self._run.cohort, self._run.state.buffers
         if cohort.judging is cohort.prediction:
             return self._apply(_proba)

@@ -18,7 +18,7 @@ from llpbench.training.bag_facts import bag_facts
 from llpbench.training.specification import changed
 
 Predicted = Mapping[str, Mapping[str, FloatArray]]
-"""by criterion and part (validation, test): [rows, classes] probabilities"""
+"""probabilities [rows, classes] by criterion and part (validation, test)"""
 
 _METHOD = ("kind", "role", "reference")
 _DATASET = ("code", "licence", "rows", "numeric", "categorical", "classes")
@@ -40,7 +40,7 @@ class SeedResult:
     times: dict[str, float] = field(default_factory=dict)
     memory_mb: float | None = None
     predicted: Predicted = field(default_factory=dict)
-    """not in the journal (`training/saved_predictions.py`); empty unless predictions are kept"""
+    """predictions, which are not in the journal (`training/saved_predictions.py`); empty unless they are saved"""
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from llpbench.core.method import Unit
 from llpbench.core.seeding import generator
 
 LONGER = 1.5
-"""longest over shortest bag in a step: the limit of padding, if enough bags are of similar size"""
+"""largest ratio of the longest to the shortest bag in a step, to limit padding, if enough bags have similar sizes"""
 
 
 class EpochPlan(NamedTuple):
@@ -27,7 +27,7 @@ class EpochPlan(NamedTuple):
     keys: Tensor
     """[members, steps, phases] keys of the random streams"""
     widths: tuple[int, ...]
-    """rows of each step's bags with padding, equal for all members"""
+    """length of each step's bags with padding, equal for all members"""
 
 
 class Targets(NamedTuple):
@@ -40,10 +40,10 @@ class Targets(NamedTuple):
 
 
 def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
-    """Group bags of `sizes` [bags] that may share a step; bags of a group are of similar size, to limit padding.
+    """Group bags of `sizes` [bags] into buckets of similar size, to limit padding. Bags of a bucket may share a step.
 
-    Equal bags form one bucket. Otherwise, from the longest bag down, a bucket takes bags until one is shorter than
-    1/`LONGER` of its longest, and then more bags to fill its last step. Only the last bucket may leave a gap.
+    Bags of equal size form one bucket. Otherwise bags are taken from the longest down. A bucket ends at a bag shorter
+    than 1/`LONGER` of its longest, after more bags have filled its last step. Only the last bucket may leave a gap.
     """
     if sizes.min() == sizes.max():
         return [np.arange(len(sizes))]
@@ -59,7 +59,7 @@ def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
 
 
 def profile(train: BaggedRows, per_step: int) -> tuple[tuple[int, int], ...]:
-    """Return number of bags and longest size of each bucket; members of one population must have the same."""
+    """Return number of bags and longest size of each bucket. They must be equal for all members of a population."""
     return tuple((len(bucket), int(train.sizes[bucket].max())) for bucket in buckets(train.sizes, per_step))
 
 
@@ -67,13 +67,13 @@ class TrainingData:
     """Rows and bags of all members on the device, each with a leading dimension [members]."""
 
     def __init__(self, trains: Sequence[BaggedRows], device: torch.device) -> None:
-        """`trains`: one training set per member, of equal shape and `profile`."""
+        """`trains` has one training set for each member, all of equal shape and `profile`."""
         self.device = device
         self.rows = stacked_rows([train.rows for train in trains], device)
         self._sizes = [train.sizes for train in trains]
         self._bucketed: dict[int, list[list[IntArray]]] = {}
-        """buckets of each member, by bags in a step"""
-        # bag by bag without padding: memory for the rows alone, however unequal bags are
+        """buckets of each member, by the number of bags in a step"""
+        # bag by bag without padding, which would need much memory if bags are unequal
         self._row = stacked([train.bag_by_bag for train in trains], device)
         self._first = stacked([np.cumsum(train.sizes) - train.sizes for train in trains], device)
         self._size = stacked(self._sizes, device)
@@ -86,7 +86,7 @@ class TrainingData:
         self._bag_of_row = stacked([train.bag_of_row for train in trains], device)
 
     def targets(self) -> Targets:
-        """Return each row's target: its bag's proportions."""
+        """Return the targets of rows, the proportions of their bags."""
         members = torch.arange(len(self._row), device=self.device)[:, None]
         return Targets(self._proportions[members, self._bag_of_row], self._known[members, self._bag_of_row])
 
@@ -108,8 +108,8 @@ class TrainingData:
     ) -> EpochPlan:
         """Draw an epoch for some members (by number), each from its own stream.
 
-        Every unit occurs once, in random order; an incomplete last step is filled with units of earlier steps. Bags of
-        unequal size share steps within `buckets`. These steps are shuffled, in the same order for all members.
+        Every unit occurs once, in random order. An incomplete last step is filled with units of earlier steps. Bags of
+        unequal size share a step only within `buckets`. The order of these steps is random and equal for all members.
         """
         widths = self._widths(unit, per_step, next(iter(streams)))
         steps = np.arange(len(widths))
@@ -123,7 +123,7 @@ class TrainingData:
         return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths[steps].tolist()))
 
     def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: Targets) -> Bags:
-        """Return the bags `drawn` [members, units] by some members, or rows as bags of one with their own targets."""
+        """Return the bags `drawn` [members, units] by some members, or rows as bags of one row with their targets."""
         slots = members[:, None]
         prior = self.prior[members]
         if unit == "bags":
@@ -144,7 +144,7 @@ class TrainingData:
         return self._bucketed[per_step][slot]
 
     def _widths(self, unit: Unit, per_step: int, slot: int) -> IntArray:
-        """Return the longest bag of each step's bucket [steps], bucket by bucket; 1 for rows."""
+        """Return the length of the longest bag in each step's bucket [steps], bucket by bucket; 1 for rows."""
         own = self._buckets(unit, per_step, slot)
         longest = [int(self._sizes[slot][bucket].max()) if unit == "bags" else 1 for bucket in own]
         return np.repeat(longest, [math.ceil(len(bucket) / per_step) for bucket in own])
@@ -154,7 +154,7 @@ class TrainingData:
 
 
 def _draw(units: int, per_step: int, rng: np.random.Generator) -> IntArray:
-    """Return every number below `units` once in random order, then some earlier ones again: [steps, per_step]."""
+    """Return all numbers below `units` in random order, and some of them again to fill [steps, per_step]."""
     steps = math.ceil(units / per_step)
     order = rng.permutation(units)
     earlier = order[: (steps - 1) * per_step] if steps > 1 else order

@@ -1,1 +1,1 @@
-"""Tuning: hyperparameters searched by Optuna, many trials trained as one population."""
+"""Tuning: search for hyperparameters by Optuna, with many trials trained as one population."""

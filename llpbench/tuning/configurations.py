@@ -1,4 +1,4 @@
-"""Tuned configurations as files: each is read back by `--config`, and runs what a criterion has chosen."""
+"""Tuned configurations as files. `--config` reads such a file and runs the configurations that a criterion chose."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from llpbench.core.record import TuningRecord
 from llpbench.core.text import slug
 
 FOLDER = "tuned"
-"""inside an output folder"""
+"""folder of these files, inside an output folder"""
 
 
 def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Path]:
-    """One file for each board criterion and setting, with the configurations of all methods that were tuned in it.
+    """Write a file for each board criterion and setting, with the configurations of all methods tuned in the setting.
 
-    A setting is all that a cell's specification says but for method and hyperparameters. Of several searches for one
-    method in one setting the last counts. Raises `LLPBenchError` if a file cannot be written.
+    A setting is a cell's specification without method and hyperparameters. If a method was searched several times in a
+    setting, the last search counts. Raises `LLPBenchError` if a file cannot be written.
     """
     chosen: defaultdict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for record in sorted(records, key=lambda record: record["finished"]):
@@ -52,7 +52,7 @@ def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Pat
 
 
 def _name(criterion: str, cell: Mapping[str, Any]) -> str:
-    """A short name of most settings, for a file."""
+    """Return a short file name, which is unique for most settings."""
     bagging = cell["bagging"].partition(":")[0]
     parts = [criterion, cell["dataset"], bagging, cell["bag_size"], cell["encoder"], cell["pretraining"]]
     kind = "direct" if cell["protocol"] is None else None
@@ -82,12 +82,12 @@ def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> s
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-"""a key that TOML reads without quotes"""
+"""keys that need no quotes in TOML"""
 
 
 def _value(value: Any) -> str:
-    """A value, or a key in quotes, as TOML; JSON writes all but infinite numbers and rare characters likewise."""
+    """Return a value, or a key in quotes, as TOML, which is JSON except for infinite numbers and rare characters."""
     if value in (math.inf, -math.inf):
         return str(value)
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return text.encode("utf-8", "replace").decode("utf-8")  # a strange journal may hold half a character
+    return text.encode("utf-8", "replace").decode("utf-8")  # an unusual journal may contain half a character

@@ -1,4 +1,4 @@
-"""Successive halving inside a population: at a rung, members below the best of all that ever reached it leave."""
+"""Successive halving inside a population: at a rung, members stop if they are worse than the best trials so far."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from llpbench.core.criteria import Criterion
 
 
 class Halving:
-    """Decides who goes on: at each rung one in `eta` of the trials that have reached it, earlier ones included.
+    """Rule that stops trials: at each rung, one in `eta` of all trials that have ever reached it continues.
 
-    (Li et al. 2020, "A system for massively parallel hyperparameter tuning", algorithm 2, in rounds of a population.)
+    Li et al. 2020, "A system for massively parallel hyperparameter tuning", algorithm 2, in rounds of a population.
     """
 
     def __init__(self, criterion: Criterion, rungs: Iterable[int], eta: int, protected: Iterable[int] = ()) -> None:
-        """`rungs`: numbers of epochs; `protected`: members that always go on, and are compared with all the same."""
+        """`rungs` are numbers of epochs. `protected` members always continue, but others are compared with them."""
         self.criterion = criterion
         self.rungs = frozenset(rungs)
         self._eta = eta
         self._protected = frozenset(protected)
         self._earlier: dict[int, list[float]] = defaultdict(list)
         self.reached: dict[int, list[tuple[int, float]]] = defaultdict(list)
-        """by member: epochs and best value so far"""
+        """epochs and best value so far at each rung, by member"""
 
     def remember(self, rungs: Iterable[tuple[int, float | None]]) -> None:
-        """Take into account what an earlier trial was worth at its rungs."""
+        """Add the values of an earlier trial at its rungs, for comparison."""
         for epochs, value in rungs:
             if value is not None:
                 self._earlier[epochs].append(value)
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
-        """Who leaves after so many epochs, of members with their best values so far; nobody unless that is a rung."""
+        """Return the members to stop after `epochs`, given their best values so far; empty if it is not a rung."""
         if epochs not in self.rungs:
             return set()
         for member, value in values.items():

@@ -1,8 +1,8 @@
-"""A search by Optuna: asked and told in rounds, kept in Optuna's own journal file, the same however often it is killed.
+"""A search by Optuna, in rounds. It is stored in Optuna's own journal file and is the same after any interruption.
 
-A round is some trials of one architecture: one that the sampler proposes, and others that it proposes with the same
-architecture. A new sampler is made for each round, with a seed of its own, and what became of a round is written
-down before Optuna is told of it: a round that was interrupted is asked for again, and gives the same trials.
+A round consists of trials of one architecture: the sampler proposes one trial freely, and others with the same
+architecture. Each round has a new sampler with its own seed. The results of a round are stored before Optuna gets them.
+An interrupted round is proposed again, with the same trials.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _ROUND = "round "
 _CODE = "code"
 _INSTEAD = "instead"
 _NUMBER = "trial"
-"""attributes of Optuna's: of the study, what became of a round, and what has begun it; of a trial, our number of it"""
+"""names of Optuna's attributes. Of the study: results of a round, and the code that began it; of a trial: our number"""
 _STARTUP = 10
-"""trials that are drawn at random before TPE begins"""
+"""number of random trials before TPE begins"""
 
 
 class Search:
-    """A search that is open, by this process alone."""
+    """A search that this process has opened. No other process can open it."""
 
     def __init__(self, tuning: Tuning, storage: BaseStorage, code: str = "", instead: str = "") -> None:
-        """Goes on with what `storage` holds of it; `code` and `instead`: what begins it, if it holds nothing."""
+        """Continue the search in `storage`; if there is none, begin it and store `code` and `instead`."""
         self.tuning = tuning
         self._space = with_default(tuning.space, tuning.cell.params)
         with _quiet():
@@ -57,25 +57,25 @@ class Search:
 
     @property
     def code(self) -> str:
-        """Which code has begun it."""
+        """Code that began the search."""
         return str(self._study.user_attrs[_CODE])
 
     @property
     def instead(self) -> str:
-        """The finished search that this one replaces."""
+        """Finished search that this one replaces."""
         return str(self._study.user_attrs[_INSTEAD])
 
     @property
     def made(self) -> list[Trial]:
-        """The trials that have been made, in order."""
-        told = self._study.user_attrs
-        rounds = [told[f"{_ROUND}{number}"] for number in range(self._rounds)]
-        return [_trial(each) for one in rounds for each in one]
+        """Finished trials, in order."""
+        stored = self._study.user_attrs
+        rounds = [stored[f"{_ROUND}{number}"] for number in range(self._rounds)]
+        return [_trial(values) for trials in rounds for values in trials]
 
     def ask(self) -> list[Trial]:
-        """The next round, not yet made; empty if as many trials as were asked for have been.
+        """Return the trials of the next round; empty if the search has all its trials.
 
-        It is always whole, so that a longer search is a shorter one gone on with.
+        A round is always complete, so that a longer search continues a shorter one.
         """
         first = len(self.made)
         self._asked: list[optuna.Trial] = []
@@ -91,17 +91,17 @@ class Search:
                 trial.set_user_attr(_NUMBER, number)
                 self._asked.append(trial)
                 params = suggest(trial, self._space, self.tuning.cell.params)
-                if number == 0:  # not rounded
+                if number == 0:  # the initial configuration is not rounded
                     params = {name: self.tuning.cell.params[name] for name in params}
                 asked.append(Trial(number, params, "asked"))
         return asked
 
     def tell(self, made: Sequence[Trial]) -> None:
-        """Record the results of the round that was asked for last."""
+        """Record the results of the last round returned by `ask`."""
         with _quiet():
             self._study.set_user_attr(f"{_ROUND}{self._rounds}", [asdict(trial) for trial in made])
             for trial, asked in zip(made, self._asked, strict=True):
-                state, value, reached = self._worth(trial)
+                state, value, reached = self._state(trial)
                 for epochs, best in reached.items():
                     asked.report(best, epochs)
                 self._study.tell(asked, value if state is TrialState.COMPLETE else None, state)
@@ -112,7 +112,7 @@ class Search:
         return sum(name.startswith(_ROUND) for name in self._study.user_attrs)
 
     def _alike(self, leader: Trial) -> dict[str, Any]:
-        """Values of the architecture, which all trials of a round share, in Optuna's form."""
+        """Return the values of the architecture in Optuna's form, which are equal for all trials of a round."""
         same = architecture(self.tuning.cell.method, self._space, leader.params)
         return proposal({name: self._space[name] for name in same}, {**self.tuning.cell.params, **leader.params})
 
@@ -130,33 +130,33 @@ class Search:
             seed=seed,
         )
 
-    def _worth(self, made: Trial) -> tuple[TrialState, float | None, dict[int, float]]:
-        """State of a trial for Optuna, its value if complete, and values by epoch if stopped."""
-        value = made.values.get(self.tuning.guide.name)
-        if made.status == "ok" and value is not None:
+    def _state(self, trial: Trial) -> tuple[TrialState, float | None, dict[int, float]]:
+        """Return a trial's state for Optuna, its value if complete, and its values by epoch if stopped."""
+        value = trial.values.get(self.tuning.guide.name)
+        if trial.status == "ok" and value is not None:
             return TrialState.COMPLETE, value, {}
-        if made.status == "stopped":
-            return TrialState.PRUNED, None, {epochs: best for epochs, best in made.rungs if best is not None}
+        if trial.status == "stopped":
+            return TrialState.PRUNED, None, {epochs: best for epochs, best in trial.rungs if best is not None}
         return TrialState.FAIL, None, {}
 
     def _repair(self) -> None:
-        """Tidy up after a killed process: no trial is left running or waiting, and what was made counts, once."""
-        made = self.made
+        """Clean up after a killed process: no trial is running or waiting, and every finished trial counts once."""
+        finished = self.made
         while any(trial.state == TrialState.WAITING for trial in self._study.trials):
-            self._study.ask()  # takes the one that waits
-        found = self._study.trials
-        counting = {trial.user_attrs.get(_NUMBER) for trial in found if trial.state.is_finished() and _counts(trial)}
-        for trial in found:
+            self._study.ask()  # takes the waiting trial
+        trials = self._study.trials
+        counting = {trial.user_attrs.get(_NUMBER) for trial in trials if trial.state.is_finished() and _counts(trial)}
+        for trial in trials:
             if trial.state != TrialState.RUNNING:
                 continue
             number = trial.user_attrs.get(_NUMBER)
-            if number is not None and number < len(made) and number not in counting:
-                self._add(trial, made[number])
+            if number is not None and number < len(finished) and number not in counting:
+                self._add(trial, finished[number])
             self._study.tell(trial.number, state=TrialState.FAIL)
 
-    def _add(self, asked: FrozenTrial, made: Trial) -> None:
-        """Tell Optuna of a finished trial that is written down but that it does not know."""
-        state, value, reached = self._worth(made)
+    def _add(self, asked: FrozenTrial, finished: Trial) -> None:
+        """Add a finished trial that is stored but unknown to Optuna."""
+        state, value, reached = self._state(finished)
         if state is TrialState.FAIL:
             return
         if state is TrialState.PRUNED:
@@ -175,9 +175,9 @@ class Search:
 
 @contextmanager
 def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "") -> Iterator[Search]:
-    """The search, kept in `folder` (None: forgotten afterwards). Raises `LLPBenchError` if another process has it.
+    """Open a search in `folder` (None: in memory). Raises `LLPBenchError` if another process has opened it.
 
-    A search that other `code` began starts over. So does one that was not begun `instead` of the search named there.
+    It starts over if other `code` began it, or if `instead` is given and it does not replace that search.
     """
     if folder is None:
         yield Search(tuning, InMemoryStorage(), code)
@@ -194,15 +194,15 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
     try:
         try:
             _repair_file(path)
-            found = Search(tuning, _storage(path), code, instead)
-            if found.code != code or (instead and found.instead != instead):
+            search = Search(tuning, _storage(path), code, instead)
+            if search.code != code or (instead and search.instead != instead):
                 path.unlink()
-                found = Search(tuning, _storage(path), code, instead)
+                search = Search(tuning, _storage(path), code, instead)
         except OSError as error:
             raise _unkept(path, error) from error
-        except (ValueError, KeyError) as error:  # of a whole line that is none of Optuna's
+        except (ValueError, KeyError) as error:  # from a complete line that Optuna did not write
             raise LLPBenchError(f"search {str(path)!r} is damaged. Delete it to start the search over.") from error
-        yield found
+        yield search
     finally:
         lock.release()
 
@@ -217,7 +217,7 @@ def _storage(path: Path) -> BaseStorage:
 
 
 class _Held:
-    """The lock that Optuna asks for: this process has one already, and Optuna's would outlive a kill."""
+    """Lock for Optuna without effect: this process has a lock, and Optuna's lock would outlive a killed process."""
 
     def acquire(self) -> bool:
         return True
@@ -227,7 +227,7 @@ class _Held:
 
 
 def _repair_file(path: Path) -> None:
-    """Cut off the torn last line that a killed process may have left."""
+    """Remove an incomplete last line, which a killed process may have left."""
     with contextlib.suppress(FileNotFoundError):
         content = path.read_bytes()
         end = content.rfind(b"\n") + 1
@@ -239,14 +239,14 @@ def _counts(trial: FrozenTrial) -> bool:
     return trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-def _trial(told: dict[str, Any]) -> Trial:
-    rungs = tuple((int(epochs), value) for epochs, value in told["rungs"])
-    return Trial(**{**told, "rungs": rungs})
+def _trial(values: dict[str, Any]) -> Trial:
+    rungs = tuple((int(epochs), value) for epochs, value in values["rungs"])
+    return Trial(**{**values, "rungs": rungs})
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Optuna's own messages."""
+    """Silence Optuna's messages."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -1,7 +1,7 @@
-"""Search spaces as data: what a method declares of its hyperparameters, with the ranges that a configuration overrides.
+"""Search spaces as data: the ranges that a method declares, replaced where a configuration gives others.
 
-In a specification a range is `{"low": 1e-5, "high": 1e-3, "log": true}` or `{"choices": [64, 128]}`; where the
-hyperparameter means something only beside some values of others, `"when": {"objective": ["cosine-embedding"]}`.
+In a specification a range is `{"low": 1e-5, "high": 1e-3, "log": true}` or `{"choices": [64, 128]}`. If the
+hyperparameter matters only for some values of others, `"when": {"objective": ["cosine-embedding"]}` is added.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from llpbench.core.text import hint
 Space = Mapping[str, Mapping[str, Any]]
 
 _DIGITS = 4
-"""significant digits of a proposed number: more mean nothing and are hard to read"""
+"""significant digits of a proposed number; more would not matter and are hard to read"""
 
 
 def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """Search space of a method: the declared ranges with `overrides` by hyperparameter.
+    """Return the search space of a method: the declared ranges with `overrides` by hyperparameter.
 
-    An override is a pair of numbers, a list of choices for what is chosen, or one value, which is then not searched.
-    Raises `LLPBenchError` for names and values that there are not.
+    An override is a pair of numbers, a list of choices, or one value, which is then not searched. Raises
+    `LLPBenchError` for unknown names and invalid values.
     """
     declared = METHODS.get(method).Params
     known, given = ranges(declared), dict(overrides or {})
@@ -36,25 +36,25 @@ def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dic
                 f"{method} has no search range for {name!r}. {hint(name, known)}"
                 f"There are: {', '.join(known) or 'none'}."
             )
-    found = {}
+    spaces = {}
     when = conditions(declared)
     for name, search in known.items():
         space = _as_data(search) if name not in given else _override(method, name, search, given[name])
         if space is None:
             continue
-        found[name] = space | ({"when": {when[name].name: list(when[name].values)}} if name in when else {})
-    return found
+        spaces[name] = space | ({"when": {when[name].name: list(when[name].values)}} if name in when else {})
+    return spaces
 
 
 def fixed(method: str, overrides: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The hyperparameters that `overrides` give one value to."""
+    """Return the hyperparameters that `overrides` set to one value."""
     values = {name: value for name, value in (overrides or {}).items() if not isinstance(value, list)}
     read = read_params(METHODS.get(method).Params, values, owner=METHODS.entry(method).name)
     return {name: getattr(read, name) for name in values}
 
 
 def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
-    """Raise where a search cannot start from `params`."""
+    """Raise `LLPBenchError` if a search cannot start from `params`."""
     for name, each in space.items():
         if each.get("log") and params[name] <= 0:
             raise LLPBenchError(
@@ -64,23 +64,23 @@ def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
 
 
 def with_default(space: Space, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The space with the values that a search starts from: the default is always a trial."""
-    found = {name: dict(each) for name, each in space.items()}
-    for name, each in found.items():
-        if "choices" in each and params[name] not in each["choices"]:
-            each["choices"] = [*each["choices"], params[name]]
-    return found
+    """Return the space extended by the initial values `params`, since the default is always a trial."""
+    extended = {name: dict(part) for name, part in space.items()}
+    for name, part in extended.items():
+        if "choices" in part and params[name] not in part["choices"]:
+            part["choices"] = [*part["choices"], params[name]]
+    return extended
 
 
 def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyperparameters that an Optuna `trial` proposes; `params` has those that are not searched."""
+    """Return the hyperparameters that an Optuna `trial` proposes; `params` has those that are not searched."""
     chosen: dict[str, Any] = {}
-    for name in sorted(space, key=lambda name: "when" in space[name]):  # conditions are on what has none
+    for name in sorted(space, key=lambda name: "when" in space[name]):  # conditions refer to unconditional ones
         each = space[name]
         if not applies(each, {**params, **chosen}):
             continue
         if "choices" in each:
-            # by number: Optuna takes no other values than plain ones, and knows 1 and 1.0 for the same
+            # by number: Optuna accepts only plain values, and treats 1 and 1.0 as equal
             chosen[name] = each["choices"][trial.suggest_categorical(name, list(range(len(each["choices"]))))]
         else:
             value = trial.suggest_float(name, each["low"], each["high"], log=each.get("log", False))
@@ -89,7 +89,7 @@ def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, An
 
 
 def proposal(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """`params` as Optuna has them: choices by number; what does not apply is left out."""
+    """Return `params` in Optuna's form: choices by number, without hyperparameters that do not apply."""
     return {
         name: each["choices"].index(params[name]) if "choices" in each else params[name]
         for name, each in space.items()
@@ -98,12 +98,12 @@ def proposal(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def applies(space: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
-    """Whether a hyperparameter with this range means something beside `params`."""
+    """Return whether a hyperparameter with this range matters, given `params`."""
     return all(params.get(name) in values for name, values in space.get("when", {}).items())
 
 
 def architecture(method: str, space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The searched hyperparameters in which members of one population may not differ."""
+    """Return the searched hyperparameters in which members of one population may not differ."""
     declared = METHODS.get(method)
     free = set(continuous(declared.Params)) if issubclass(declared, Method) else set()
     return {name: value for name, value in params.items() if name in space and name not in free}
@@ -117,7 +117,7 @@ def _as_data(search: Range) -> dict[str, Any]:
 
 
 def _override(method: str, name: str, search: Range, value: Any) -> dict[str, Any] | None:
-    """The range that a configuration gives; None where it gives a value."""
+    """Return the range that a configuration gives; None if it gives one value."""
     params, owner = METHODS.get(method).Params, METHODS.entry(method).name
     if not isinstance(value, list):
         read_params(params, {name: value}, owner=owner)

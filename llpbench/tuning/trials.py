@@ -1,6 +1,6 @@
-"""Trials of one architecture, trained as one population on the tuning's own split; of direct methods, one by one.
+"""Trials of one architecture, trained as one population on the tuning's split. Direct methods are fitted one by one.
 
-Their task holds no test rows, and in the coarse-grained regime no label of a validation row.
+Their task has no test rows, and in the coarse-grained regime no labels of validation rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OnEpoch = Callable[[Epoch], None] | None
 
 
 def without_test(task: Task, tuning: Tuning) -> Task:
-    """A task as a tuning may see it: validation rows stand in for test rows, labels only where the regime allows."""
+    """Return the task of a tuning: validation rows replace test rows, and labels exist only if the regime allows."""
     validation = task.validation if tuning.regime == "fine" else replace(task.validation, labels=None)
     return replace(task, validation=validation, test=validation, train_labels=None)
 
@@ -50,24 +50,22 @@ class Bench:
     task: Task
     machine: Machine
     most: int | None = None
-    """members trained together; None: all that are given"""
+    """largest number of members trained together; None: all"""
     pretrain: Callable[[Sequence[int]], Mapping[int, Pretrained]] | None = None
     on_epoch: OnEpoch = None
     earlier: list[Trial] = field(default_factory=list)
-    """trials made before, with which those at a rung are compared"""
+    """finished trials, with which trials at a rung are compared"""
 
     def make(self, trials: Sequence[Trial]) -> list[Trial]:
         """Train trials and return them with their results."""
         if self.tuning.cell.protocol is None:
-            made = [self._fit(trial) for trial in trials]
-        else:
-            most = self.most or len(trials)
-            groups = [trials[start : start + most] for start in range(0, len(trials), most)]
-            made = [trial for group in groups for trial in self._train(group)]
-        return made
+            return [self._fit(trial) for trial in trials]
+        most = self.most or len(trials)
+        groups = [trials[start : start + most] for start in range(0, len(trials), most)]
+        return [trial for group in groups for trial in self._train(group)]
 
     def _halving(self, trials: Sequence[Trial]) -> Halving:
-        """Compares with all that was made before; the configuration that the search started from always goes on."""
+        """Return a rule that compares with all finished trials; the initial configuration always continues."""
         first = {member for member, trial in enumerate(trials) if trial.number == 0}
         halving = Halving(self.tuning.guide, self.tuning.rungs, self.tuning.eta, protected=first)
         for trial in self.earlier:
@@ -75,7 +73,7 @@ class Bench:
         return halving
 
     def _train(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Together; what cannot be trained so with half as many at once, down to one."""
+        """Train trials together; after a failure, train half as many at once, down to one."""
         clock, halving = time.perf_counter(), self._halving(trials)
         try:
             with contained(f"method {self.tuning.cell.method}"):
@@ -90,9 +88,9 @@ class Bench:
         else:
             seconds = (time.perf_counter() - clock) / len(trials)
             joined = enumerate(zip(trials, outcomes, strict=True))
-            made = [self._told(trial, outcome, halving.reached[n], seconds) for n, (trial, outcome) in joined]
-            self.earlier += made
-            return made
+            finished = [self._finished(trial, outcome, halving.reached[n], seconds) for n, (trial, outcome) in joined]
+            self.earlier += finished
+            return finished
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
         half = len(trials) if damaged else (len(trials) + 1) // 2
@@ -111,7 +109,7 @@ class Bench:
         return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))
 
     def _fit(self, trial: Trial) -> Trial:
-        """A direct method: fitted, and judged on the validation rows."""
+        """Fit a direct method, and judge it on the validation rows."""
         cell, clock = self.tuning.cell, time.perf_counter()
         declared = METHODS.get(cell.method)
         try:
@@ -127,18 +125,18 @@ class Bench:
             return replace(trial, status=status, reason=reason_of(error), seconds=time.perf_counter() - clock)
         return replace(trial, status="ok", values=self._values(values), seconds=time.perf_counter() - clock)
 
-    def _told(self, trial: Trial, outcome: Outcome, rungs: Sequence[tuple[int, float]], seconds: float) -> Trial:
+    def _finished(self, trial: Trial, outcome: Outcome, rungs: Sequence[tuple[int, float]], seconds: float) -> Trial:
         reached = tuple((epochs, value if math.isfinite(value) else None) for epochs, value in rungs)
-        made = replace(trial, epochs=outcome.epochs, rungs=reached, seconds=seconds)
+        trial = replace(trial, epochs=outcome.epochs, rungs=reached, seconds=seconds)
         if outcome.failure:
-            return replace(made, status="failed", reason=outcome.failure)
+            return replace(trial, status="failed", reason=outcome.failure)
         values = self._values({name: choice.value for name, choice in outcome.selected.items()})
-        return replace(made, status="stopped" if outcome.stopped else "ok", values=values)
+        return replace(trial, status="stopped" if outcome.stopped else "ok", values=values)
 
     def _values(self, values: Mapping[str, float]) -> dict[str, float]:
-        """The criteria of the regime that have a value."""
-        own = ((name, values.get(name, math.nan)) for name in self.tuning.criteria)
-        return {name: float(value) for name, value in own if math.isfinite(value)}
+        """Return the criteria of the regime that have a value."""
+        pairs = ((name, values.get(name, math.nan)) for name in self.tuning.criteria)
+        return {name: float(value) for name, value in pairs if math.isfinite(value)}
 
 
 def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
@@ -148,17 +146,18 @@ def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
 
 
 def _fixed(method: Method) -> dict[str, Any]:
-    """Attributes of a method that all members of a population must share.
+    """Return the attributes of a method that must be equal for all members of a population.
 
-    These are hyperparameters except numbers, and attributes that `__init__` sets. Rates of phases may differ."""
+    These are hyperparameters except continuous ones, and attributes that `__init__` sets. Rates of phases may differ.
+    """
     free = continuous(type(method.params))
-    own = {name: value for name, value in asdict(method.params).items() if name not in free}
-    made = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
-    return {**own, **made, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
+    params = {name: value for name, value in asdict(method.params).items() if name not in free}
+    others = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
+    return {**params, **others, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether values are equal by name; arrays and tensors by their entries."""
+    """Return whether all values are equal; arrays and tensors are compared by their elements."""
     if one.keys() != other.keys():
         return False
     pairs = ((value, other[name]) for name, value in one.items())

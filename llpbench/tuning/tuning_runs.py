@@ -1,4 +1,4 @@
-"""A tuning from beginning to end: round after round, and the journal's line of what it found."""
+"""A tuning from beginning to end: one round after the other, and the journal's line with the result."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ def run_tuning(
     on_epoch: Callable[[Epoch], None] | None = None,
     instead: str = "",
 ) -> TuningRecord:
-    """Make what trials are missing, and say which configuration each criterion chooses.
+    """Run the missing trials, and return the configuration that each criterion chooses.
 
-    A search that other code or data began starts over. So does the search that was finished at `instead`.
-
-    What goes wrong in a trial is a failed trial. Raises `LLPBenchError` for bad input.
+    A search that other code or data began starts over. So does the search that was finished at `instead`. An error in a
+    trial makes it a failed trial. Raises `LLPBenchError` for bad input.
     """
     for plugin in environment.plugins:
         load_plugin(plugin)
@@ -45,7 +44,7 @@ def run_tuning(
     keep_compiled_code()
     machine = pick_machine(tuning.cell, environment)
     folder = Path(environment.tuning) if environment.tuning else None
-    facts = cell_facts(tuning.cell)  # first: what is edited while this trains is not what trained
+    facts = cell_facts(tuning.cell)  # before training, which later edits of the sources do not affect
     with limit_threads(environment.threads):
         bench = _bench(tuning, environment, machine, on_epoch)
         machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
@@ -60,7 +59,7 @@ def run_tuning(
 
 
 def make_trials(search: Search, bench: Bench) -> list[Trial]:
-    """All of a search, from where it stands."""
+    """Run the missing trials of a search, and return all its trials."""
     bench.earlier += search.made
     while asked := search.ask():
         search.tell(bench.make(asked))
@@ -81,15 +80,15 @@ def _bench(
     bench.most = most_together(cell, environment, bench.machine)
     if cell.pretraining != "none":
         bags = whole if declared.supervision == "bags" else make_task(cell, tuning.seed, "bags", environment.data_dir)
-        kept = Path(environment.pretrained) if environment.pretrained else None
-        bench.pretrain = Pretrainer(cell, {tuning.seed: bags}, kept, bench.machine, on_epoch)
+        folder = Path(environment.pretrained) if environment.pretrained else None
+        bench.pretrain = Pretrainer(cell, {tuning.seed: bags}, folder, bench.machine, on_epoch)
     return bench
 
 
 def tuning_record(
     tuning: Tuning, trials: Sequence[Trial], facts: dict[str, Any], reason: str = "", status: Status = "failed"
 ) -> TuningRecord:
-    """The journal's line; `status` if there is not one trial to choose, and `reason`: why, if that is known."""
+    """Return the journal's line. `status` and `reason` are used if no trial can be chosen."""
     best = choices(tuning, trials)
     reasons = [f"trial {trial.number}: {trial.reason}" for trial in trials if trial.reason]
     record: TuningRecord = {
@@ -110,12 +109,12 @@ def tuning_record(
 
 
 def choices(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Chosen]:
-    """Trial that each criterion of the regime chooses, if there is one."""
+    """Return the trial that each criterion of the regime chooses, if there is one."""
     return {name: choice for name in tuning.criteria if (choice := _best(tuning, trials, name)) is not None}
 
 
 def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | None:
-    """The trial with the best value among those not stopped; the first of equals."""
+    """Return the trial with the best value among those not stopped; the first of equals."""
     best: Trial | None = None
     for trial in trials:
         if trial.status != "ok" or criterion not in trial.values:
@@ -126,9 +125,9 @@ def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | N
         return None
     cell = replace(tuning.cell, params={**tuning.cell.params, **best.params})
     default = next((trial for trial in trials if trial.number == 0), None)
-    usual = None if default is None else default.values.get(criterion)
+    start = None if default is None else default.values.get(criterion)
     return Chosen(
-        trial=best.number, cell=cell.id, params=dict(cell.spec["params"]), value=best.values[criterion], default=usual
+        trial=best.number, cell=cell.id, params=dict(cell.spec["params"]), value=best.values[criterion], default=start
     )
 
 

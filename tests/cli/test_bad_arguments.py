@@ -55,6 +55,13 @@ def test_a_configuration_without_end_or_bottom(content: str | None, tmp_path: Pa
         (f"{METHOD}def odd():\n    'No class.'\n", "must extend Method or DirectMethod"),
         ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
         ("raise SystemExit(3)\n", "failed on import: SystemExit: 3"),
+        ("import nothing_of_that_name\n", "failed on import: ModuleNotFoundError"),
+        ("def (\n", "failed on import: SyntaxError"),
+        (
+            METHOD.replace("method", "bagging").replace("odd", "random").replace(", reference=''", "")
+            + "def odd(): ...",
+            "two baggings are called 'random'",
+        ),
     ],
 )
 def test_a_plugin_that_registers_no_method_or_raises_anything(

@@ -57,37 +57,16 @@ def told_off(result: Any) -> str:
         ("rows", lambda _: 'a,b\n1,2\n"1,2\n', [], "in line 3"),
         ("rows", lambda f: f.iloc[:0], [], "got 0 rows and"),
         ("rows", lambda f: f[["district"]], [], "got 120 rows and 0 columns"),
-        ("rows", lambda f: f.assign(age="", owns=True), [], "column 'age' holds nothing but missing values"),
-        ("rows", lambda f: f.assign(age=np.inf), [], "llpbench: ROWS: column 'age'"),
-        ("rows", lambda f: f.assign(district=f["district"].where(f.index > 2)), [], "3 of 120 rows have no bag"),
-        (
-            "rows",
-            lambda f: f.assign(district=["7.0", "7", *f["district"][2:]]),
-            [],
-            "got '7.0' and '7'",
-        ),
-        ("rows", lambda f: f.assign(district="Ulm"), [], "1 of 1 bag ('Ulm')"),
-        ("rows", lambda f: f.drop(index=0), [], "has 17 rows"),
+        ("rows", lambda f: f.assign(district=["7.0", "7", *f["district"][2:]]), [], "got '7.0' and '7'"),
         ("rows", lambda f: f.rename(columns={"owns": "age.1"}), ["--leave-out", "owns"], "has no column 'owns'"),
         ("rows", None, ["--types", "age=txt"], "must be text or number, got 'age=txt'"),
         ("rows", None, ["--types", "height=number"], "has no column 'height'"),
         ("bags", lambda _: "", [], "'bags.csv' is empty"),
         ("bags", lambda f: f.iloc[:0], [], "counts are empty"),
         ("bags", lambda f: f.assign(district=f.index), [], "'0', '1', '2'"),
-        ("bags", lambda f: pd.concat([f, f.iloc[:1]]), [], "two entries for bag 'd00'"),
-        ("bags", lambda f: f.drop(index=2), [], "1 of 8 bags ('d02')"),
-        ("bags", lambda f: f.assign(district=f["district"].replace("d03", "d33")), [], "1 of 8 bags ('d03')"),
         ("bags", lambda f: f.assign(yes=f["yes"] + 1), [], "If ROWS is only a sample of the rows, use --sampled"),
-        ("bags", lambda f: f.assign(no=f["no"] + f["yes"] + 2, yes=-2), [], "must not be negative"),
         ("bags", lambda f: f.assign(yes=f["yes"].astype(object).where(f.index > 0, "*")), [], "--suppressed '*'"),
-        ("bags", lambda f: f.assign(yes=None), [], "at least 2 bags must have known counts, got 0 of 8"),
         ("bags", lambda f: f.assign(yes=np.inf), [], "got 'inf'"),
-        (
-            "bags",
-            lambda f: f.assign(no=f["no"] + f["yes"], yes=0),
-            [],
-            "known bags must have two classes, got only 'no' in all 8",
-        ),
         (
             "bags",
             lambda f: f.assign(yes=50),
@@ -97,22 +76,11 @@ def told_off(result: Any) -> str:
         ("bags", None, ["--proportions", "yes"], "--counts and --proportions"),
         ("bags", None, ["--class-column", "party"], "got no, yes"),
         ("bags", None, ["--class-column", "party", "--counts", "yes"], "has no column 'party'"),
-        (
-            "bags",
-            None,
-            ["--classes", "no,maybe"],
-            "have the classes 'no', 'yes', but the given classes are 'no', 'maybe'",
-        ),
+        ("bags", None, ["--classes", "no,maybe"], "the given classes are 'no', 'maybe'"),
         ("bags", None, ["--sampled", "--counts", "yes"], "Give --size-column of the bags"),
-        ("bags", lambda f: f.assign(size=0), ["--size-column", "size"], "at least 1, got 0"),
         ("bags", lambda f: f.assign(size=9), ["--size-column", "size"], "has 9 rows"),
-        ("bags", None, ["--noise", "-1"], "noise must be a scale from 0"),
         ("bags", None, ["--noise", "much"], "'much' is not a valid float"),
-        ("bags", None, ["--noise-kind", "cauchy"], "'cauchy' is not one of 'gaussian', 'laplace'"),
-        ("bags", None, ["--method", "bag-mean"], "Did you mean bag-mean-linear"),
-        ("bags", None, ["--method", "supervised"], "needs the label of every row"),
         ("bags", None, ["--set", "trees=many", "--method", "count-gbdt"], "trees"),
-        ("bags", None, ["--ensemble", "0"], "0 is not in the range x>=1"),
         ("bags", None, ["--bags", "bags.xlsx"], "there is no file 'bags.xlsx'"),
         ("bags", None, ["--bags", "fitted"], "folder 'fitted' has no table"),
         ("bags", None, ["--plugin", "mine.py"], "mine.py"),
@@ -135,7 +103,6 @@ def test_what_cannot_be_fitted(
     [
         (lambda f: f.drop(columns="age"), [], "has no column 'age'"),
         (lambda f: f.assign(age="old"), [], "column 'age' must be numeric, got 'old' in row 0"),
-        (lambda f: f.iloc[:0], [], "'rows.csv' has no rows"),
         (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
         (None, ["--counts", "no,yes"], "need --bags"),
         (None, ["--bags", "bags.csv"], "--bags needs --whole-bags"),
@@ -143,7 +110,6 @@ def test_what_cannot_be_fitted(
         (lambda f: f.drop(index=0), ["--whole-bags", "--bag-column", "district"], "has 17 rows, but had 18 in fit"),
         (lambda f: f.assign(district="Ulm"), ["--whole-bags", "--bag-column", "district"], "('Ulm') was not in fit"),
         (lambda f: f.assign(prediction=1), [], "'rows.csv' already has a column 'prediction', which predictions would"),
-        (lambda f: f.assign(probability_yes=1), [], "already has a column 'probability_yes', which predictions would"),
     ],
 )
 def test_what_cannot_be_predicted(
@@ -188,16 +154,17 @@ def test_predictions_never_overwrite_an_input_file(folder: Path, llpbench: LLPBe
     assert (folder / "rows.csv").read_bytes() == before
 
 
-@pytest.mark.parametrize(("out", "told"), [("closed/new", "is read-only"), ("bags.csv/new", "bags.csv' is a file.")])
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [("closed/new", "is read-only"), ("bags.csv/new", "bags.csv' is a file."), ("/proc/absent", "/proc/absent")],
+)
 def test_an_unwritable_output_is_reported_before_fits(out: str, told: str, folder: Path, llpbench: LLPBench) -> None:
     (folder / "closed").mkdir(mode=0o555)
     if out.startswith("closed") and os.access(folder / "closed", os.W_OK):
         pytest.skip("this user may write anywhere")
     pd.read_csv("rows.csv").query("district != 'd03'").to_csv("rows.csv", index=False)  # a fit would refuse that
     for command in ("fit", "choose"):
-        line = told_off(llpbench(command, "rows.csv", *FIT[:-1], out))
-        assert told in line
-        assert "Choose another" in line
+        assert told in told_off(llpbench(command, "rows.csv", *FIT[:-1], out))
 
 
 @pytest.mark.parametrize(
@@ -205,8 +172,6 @@ def test_an_unwritable_output_is_reported_before_fits(out: str, told: str, folde
     [
         (lambda f: shutil.rmtree(f), "manifest.json"),
         (lambda f: (f / "manifest.json").write_text("{}"), "manifest.json' is damaged"),
-        (lambda f: (f / "model.json").write_text("{}"), "model.json' has changed"),
-        (lambda f: (f / "arrays.npz").unlink(), "cannot be read: FileNotFoundError"),
     ],
 )
 def test_a_folder_without_a_model_is_one_line(
@@ -214,20 +179,6 @@ def test_a_folder_without_a_model_is_one_line(
 ) -> None:
     harm(folder / "fitted")
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv"))
-
-
-def test_an_output_that_cannot_be_written_is_noticed_before_the_fit(
-    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fit(*_: Any, **__: Any) -> None:
-        raise AssertionError("begun")
-
-    monkeypatch.setattr("llpbench.data.loading.load_table", fit)
-    monkeypatch.setattr("llpbench.owndata.choosing.choose", fit)
-    (folder / "plot.png").mkdir()
-    for out in ("/proc/absent/plot.png", "plot.png", "rows.csv/plot.png"):
-        assert "cannot be written" in told_off(llpbench("effects", "--out", out))
-    assert "cannot be written" in told_off(llpbench("choose", "rows.csv", *FIT[:-1], "/proc/absent"))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ FIT = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--c
 QUICK = ["--method", "count-gbdt", "--set", "trees=100", "--leave-out", "id"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with rows and bags as CSV and parquet."""
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows and bags as CSV and parquet, and a model in `fitted` as `FIT` and `QUICK` make it."""
+    tmp_path = tmp_path_factory.mktemp("own")
     frame, bags, votes = people(300, 12)
     rows = frame.assign(district=[int(bag[1:]) for bag in bags], id=np.arange(300))
     table = counted(rows["district"], np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
@@ -28,6 +30,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows.set_index("id").to_parquet(tmp_path / "rows.parquet")
     table.to_csv(tmp_path / "bags.csv", index=False)
     table.to_parquet(tmp_path / "bags.parquet")
+    counts = table.set_index(table["district"].astype(str))[["no", "yes"]]
+    model = LLPClassifier("count-gbdt", params={"trees": 100})
+    model.fit(
+        pd.read_csv(tmp_path / "rows.csv")[["age", "owns", "town", "job"]], rows["district"].astype(str), counts=counts
+    )
+    model.save(tmp_path / "fitted")
+    return tmp_path
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with copies of these files."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -46,7 +61,6 @@ def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -
 
 
 def test_what_is_no_feature_is_written_as_it_was_read(folder: Path, llpbench: LLPBench) -> None:
-    assert llpbench(*FIT, *QUICK).code == 0
     rows = pd.read_csv(folder / "rows.csv")
     asis = {
         "id": [f"{number:06d}" for number in range(300)],
@@ -57,7 +71,7 @@ def test_what_is_no_feature_is_written_as_it_was_read(folder: Path, llpbench: LL
         "=1+1": "@sum",
     }
     rows.assign(**asis).to_csv(folder / "new.csv", index=False)
-    assert llpbench("predict", "model", "new.csv", "--out", "predicted.csv").code == 0
+    assert llpbench("predict", "fitted", "new.csv", "--out", "predicted.csv").code == 0
     found = pd.read_csv(folder / "predicted.csv", dtype=str, keep_default_na=False)
     guarded = pd.DataFrame(asis).rename(columns={"=1+1": "'=1+1"}).replace("@sum", "'@sum")
     assert found[[*guarded]].equals(guarded.astype(found["id"].dtype))
@@ -85,9 +99,8 @@ def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: 
 
 
 def test_a_line_warns_where_no_bag_of_new_rows_is_known(folder: Path, llpbench: LLPBench) -> None:
-    assert llpbench(*FIT, *QUICK).code == 0
     rows = pd.read_csv(folder / "rows.csv")
-    asked = ["predict", "model", "new.csv", "--bag-column", "district", "--out", "predicted.csv"]
+    asked = ["predict", "fitted", "new.csv", "--bag-column", "district", "--out", "predicted.csv"]
     for names, told in ((rows["district"] + 1000, 1), (rows["district"].replace(3, 1000), 0)):
         rows.assign(district=names).to_csv(folder / "new.csv", index=False)
         result = llpbench(*asked)
@@ -115,7 +128,6 @@ def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: L
 def test_both_answers_on_whole_bags_come_from_one_prediction(
     llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id").code == 0
     predicted, calls = LLPClassifier._predicted, []
 
     def noted(self: LLPClassifier, rows: Any) -> Any:
@@ -124,7 +136,7 @@ def test_both_answers_on_whole_bags_come_from_one_prediction(
 
     monkeypatch.setattr(LLPClassifier, "_predicted", noted)
     whole = ["--bag-column", "district", "--whole-bags", "--out", "new.csv"]
-    assert llpbench("predict", "model", "rows.csv", *whole).code == 0
+    assert llpbench("predict", "fitted", "rows.csv", *whole).code == 0
     assert calls == [300]
 
 
@@ -281,14 +293,13 @@ def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbenc
 def test_a_table_is_written_as_a_whole_or_not_at_all(
     folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert llpbench(*FIT, *QUICK).code == 0
     (folder / "new.csv").write_text("earlier")
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    result = llpbench("predict", "model", "rows.csv", "--out", "new.csv")
+    result = llpbench("predict", "fitted", "rows.csv", "--out", "new.csv")
     assert result.code == 2
     assert "No space left on device" in result.err
     assert (folder / "new.csv").read_text() == "earlier"

@@ -31,7 +31,7 @@ def test_a_run_goes_on_where_standard_error_takes_nothing(plugin: Path, tmp_path
     assert journal.count(b'{"') >= 2
 
 
-@pytest.mark.parametrize("command", ["list methods", "list", "--help"])
+@pytest.mark.parametrize("command", ["list methods", "--help"])
 def test_a_full_standard_output_is_one_line_and_a_failure(command: str) -> None:
     done = shell(f"llpbench {command} >/dev/full")
     assert done.returncode == 1

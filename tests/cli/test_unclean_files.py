@@ -310,11 +310,3 @@ def test_options_that_cannot_be_are_one_clear_line(flags: list[str], told: str, 
     result = fit(llpbench, *flags)
     assert (result.code, len(result.err.strip().splitlines())) == (2, 1)
     assert told in result.err
-
-
-@pytest.mark.parametrize("command", ["fit", "predict", "choose"])
-def test_options_of_files_are_a_group_of_the_help(command: str, llpbench: LLPBench) -> None:
-    text = llpbench(command, "--help").out
-    group = text[text.index("Format of the files") :]
-    assert all(flag in group for flag in ("--separator", "--decimal", "--encoding", "--skip-rows", "--missing"))
-    assert "--bags" not in group

@@ -145,17 +145,15 @@ def test_a_cell_of_a_notebook_that_is_executed_again_replaces_what_it_registered
         execute("Other", 3)
 
 
-@pytest.mark.parametrize("name", ["", " ", "two\nlines", "bell\a"])
+UNPRINTABLE, UNSELECTABLE = ["", " ", "two\nlines", "bell\a"], ["all", "pretraining", "suite:a", "a=b", "a,b", "dllp*"]
+
+
+@pytest.mark.parametrize("name", [*UNPRINTABLE, *UNSELECTABLE, "what?", "[a]", " a", "a "])
 def test_a_name_must_fit_into_commands_and_journals(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LLPBenchError, match="needs a name of printable characters on one line") as error:
+    told = "printable characters" if name in UNPRINTABLE else "no command could select method"
+    with pytest.raises(LLPBenchError, match=told) as error:
         load_plugin(plugin(tmp_path, name))
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["all", "pretraining", "suite:a", "a=b", "a,b", "dllp*", "what?", "[a]", " a", "a "])
-def test_a_name_that_no_command_could_select_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LLPBenchError, match="no command could select method"):
-        load_plugin(plugin(tmp_path, name))
 
 
 def test_a_plugin_that_failed_can_be_mended_and_loaded(tmp_path: Path) -> None:
@@ -326,13 +324,3 @@ def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message
         load_plugin(path)
     assert "There are: role, classes, reference, family, extra." in str(error.value)
     assert "mine" not in METHODS.names()
-
-
-def test_a_plugin_finds_a_file_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "beside_the_plugin.py").write_text("NAME = 'with-helper'\n", encoding="utf-8")
-    path = plugin(tmp_path, "mine")
-    text = path.read_text(encoding="utf-8").replace('"mine"', "NAME").replace("'mine'", "NAME")
-    path.write_text(f"from beside_the_plugin import NAME\n{text}", encoding="utf-8")
-    load_plugin(path)
-    assert METHODS.names()[-1] == "with-helper"

@@ -135,13 +135,6 @@ def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
         cells("encoder", encoders="mlp")
 
 
-def test_an_unknown_study_comes_with_the_nearest() -> None:
-    with pytest.raises(LLPBenchError, match=r"unknown study 'bag-siz'. Did you mean bag-size"):
-        select("bag-siz")
-    with pytest.raises(LLPBenchError, match="must name a study"):
-        select(" , ")
-
-
 def test_the_text_of_a_cell_has_what_differs_from_the_defaults() -> None:
     from llpbench.training.specification import make_cell
 

@@ -87,13 +87,6 @@ def test_bool_with_gaps_is_categorical() -> None:
     np.testing.assert_array_equal(table.categorical[:, 0], [1, -1, 0])
 
 
-def test_ten_thousand_categories() -> None:
-    names = [f"id{number}" for number in range(10_000)]
-    table = make(c=names[::-1], y=[0, 1] * 5000)
-    assert table.categories[0] == tuple(sorted(names))
-    assert [table.categories[0][code] for code in table.categorical[:3, 0]] == ["id9999", "id9998", "id9997"]
-
-
 def test_positive_class_is_label_one() -> None:
     assert make(x=[1, 2, 3], y=["a", "b", "a"], positive="a").classes == ("b", "a")
     np.testing.assert_array_equal(make(x=[1, 2, 3], y=["a", "b", "a"], positive="a").labels, [1, 0, 1])
@@ -175,13 +168,6 @@ def test_parquet_survives_the_round_trip(tmp_path: Path, people: pd.DataFrame, t
 def test_the_index_of_a_parquet_file_is_no_feature(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1, 2], "y": [0, 1]}, index=[7, 9]).to_parquet(tmp_path / "toy.parquet")
     assert list(read_parquet(tmp_path / "toy.parquet").columns) == ["x", "y"]
-
-
-def test_types_of_parquet_that_cannot_be_used(tmp_path: Path) -> None:
-    for value, found in ((pa.array([[1], [2]]), "ndarray"), (pa.array([{"a": 1}, {"a": 2}]), "dict")):
-        pq.write_table(pa.table({"x": value, "y": pa.array([0, 1])}), tmp_path / "toy.parquet")
-        with pytest.raises(DataError, match=f"'x' is of type {found}"):
-            table_from_frame(read_parquet(tmp_path / "toy.parquet"), name="toy", target="y")
 
 
 def test_broken_parquet_files(tmp_path: Path, people: pd.DataFrame) -> None:

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from llpbench.core.errors import DataError
-from llpbench.data.catalogue import catalogue, fetch, verify
+from llpbench.data.catalogue import catalogue, verify
 from llpbench.data.frames import read_parquet
-from llpbench.data.loading import EMBEDDED, find_local, load_table, locate
+from llpbench.data.loading import EMBEDDED, load_table, locate
 from llpbench.data.sources import OpenML
 from llpbench.data.specs import dataset_spec, dataset_specs
 
@@ -161,11 +161,6 @@ def test_catalogue_says_where_each_dataset_is(tmp_path: Path) -> None:
     assert entries["road_safety"].source == "OpenML 44161"
     with pytest.raises(DataError, match="does not exist"):
         catalogue(tmp_path / "absent")
-
-
-def test_fetch_finds_what_is_there() -> None:
-    assert fetch("adult").kind == "embedded"
-    assert fetch("adult").path == find_local("adult")
 
 
 def test_verify_reports_what_is_wrong(tmp_path: Path) -> None:

@@ -37,8 +37,10 @@ def test_fewer_counted_than_rows_is_said_and_shares_or_a_further_class_help() ->
 
 
 def test_counts_in_thousands_are_said_and_shares_help() -> None:
-    with pytest.raises(LLPBenchError, match="other units, such as thousands"):
-        fitted(counts=TABLE / 1000)
+    for rows in (FRAME, FRAME.assign(rare=0)):  # a column of zeros does not add up to these counts
+        with pytest.raises(LLPBenchError, match="other units, such as thousands") as error:
+            fitted(X=rows, counts=TABLE / 1000)
+        assert "adds up" not in str(error.value)
     assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
 
 
@@ -85,12 +87,6 @@ def test_weights_that_are_not_whole_are_named_and_the_advice_works() -> None:
     assert np.allclose(fitted(counts=table, as_shares=True).bag_sizes_, TABLE.sum(axis=1))
 
 
-def test_a_column_of_zeros_does_not_add_up_to_counts_in_thousands() -> None:
-    with pytest.raises(LLPBenchError, match="other units") as error:
-        fitted(X=FRAME.assign(rare=0), counts=TABLE / 1000)
-    assert "adds up" not in str(error.value)
-
-
 @pytest.mark.parametrize("factor", [1 / 25, 100 / 23, 1 / 1000])
 def test_shares_of_one_class_are_no_counts(factor: float) -> None:
     share = (TABLE["yes"] + 0.25) * factor
@@ -100,7 +96,7 @@ def test_shares_of_one_class_are_no_counts(factor: float) -> None:
     fitted(counts=TABLE["yes"] + 0.25, noise=3.0)
 
 
-@pytest.mark.parametrize("digits", [1, 2, 3])
+@pytest.mark.parametrize("digits", [1, 3])
 def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each(digits: int) -> None:
     rng = np.random.default_rng(0)
     shares = pd.DataFrame(rng.dirichlet(np.ones(8), 16), index=TABLE.index, columns=list("abcdefgh"))

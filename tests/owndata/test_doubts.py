@@ -21,6 +21,8 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
         (Doubts(0.0, 0.5, 0.104), ["rank correlation 0.10"]),
         (Doubts(0.0, 0.93, 0.8), ["93 % of the effects"]),
         (Doubts(0.3, 0.95, 0.1), ["30 % of the variance", "95 % of the effects", "rank correlation 0.10"]),
+        (Doubts(0.0, 0.95, 0.1, held_out=5.0), []),  # held-out bags replace other doubts
+        (Doubts(0.5, 0.95, 0.1, held_out=5.0), ["50 % of the variance"]),
     ],
 )
 def test_a_warning_is_one_line_with_the_numbers(doubts: Doubts, told: list[str]) -> None:

@@ -276,7 +276,7 @@ class TestRows:
             errors.append(found.standard_error.mean())
         assert errors[1] < 0.8 * errors[0]
 
-    @pytest.mark.parametrize("bags", [8, 700])
+    @pytest.mark.parametrize("bags", [8, 500])
     def test_draws_have_the_variance_of_the_posterior(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""
         frame, district, votes = people(1500, bags)

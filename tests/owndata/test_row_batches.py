@@ -46,7 +46,7 @@ def write(frame: pd.DataFrame, place: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "title.csv", "latin.csv"])
-@pytest.mark.parametrize("rows", [1, 170, 10_000])
+@pytest.mark.parametrize("rows", [1, 700, 10_000])
 def test_batches_hold_the_rows_of_the_whole_table(tmp_path: Path, frame: pd.DataFrame, kind: str, rows: int) -> None:
     frame = frame.iloc[:40] if rows == 1 else frame
     path = write(frame, tmp_path, kind)

@@ -36,6 +36,7 @@ LINEAR = ["bag-mean-linear", "bag-soft-label-linear"]
 )
 def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
     assert (np.diff(read_times(time, BAGS)) > 0).all()
+    assert np.diff(as_times(["2024-02-28", "2024-03-01T12:00"])) == pytest.approx([2.5])
 
 
 @pytest.mark.parametrize(
@@ -53,14 +54,8 @@ def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
     ],
 )
 def test_what_is_no_time_is_one_clear_line(time: Any, told: str) -> None:
-    with pytest.raises(LLPBenchError) as error:
+    with pytest.raises(LLPBenchError, match=f"^[^\n]*{told}[^\n]*$"):
         read_times(time, BAGS)
-    assert told in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_dates_are_days() -> None:
-    assert np.diff(as_times(["2024-02-28", "2024-03-01T12:00"])) == pytest.approx([2.5])
 
 
 def test_a_fold_learns_from_earlier_bags_alone() -> None:
@@ -96,12 +91,7 @@ def test_a_drift_is_seen_by_later_bags_and_not_by_random_ones() -> None:
     frame = pd.DataFrame({"day": day + rng.normal(0, 0.1, 300), "noise": rng.normal(size=300)})
     share = np.where(np.arange(30) < 15, np.arange(30), 30 - np.arange(30)) / 16
     counts = dict(enumerate(np.round(10 * share)))
-    given: dict[str, Any] = {
-        "counts": counts,
-        "methods": LINEAR,
-        "folds": 3,
-        "progress": False,
-    }
+    given: dict[str, Any] = {"counts": counts, "methods": LINEAR, "folds": 3, "progress": False}
     random = choose(frame, day, repeats=1, **given)
     later = choose(frame, day, time={bag: bag for bag in counts}, **given)
     assert later.later
@@ -141,14 +131,8 @@ def test_fit_refuses_a_time_that_it_has_no_use_for(given: dict[str, Any]) -> Non
 def test_dated_bags_are_told_of_once() -> None:
     frame, bags, votes = people(200, 12)
     dates = np.array([f"2024-02-{int(bag[1:]) + 1:02}" for bag in bags])
-    given: dict[str, Any] = {
-        "methods": LINEAR,
-        "repeats": 1,
-        "folds": 2,
-        "progress": False,
-    }
     with pytest.warns(DatedBags) as told:
-        choose(frame, dates, counts=counted(dates, votes), **given)
+        choose(frame, dates, counts=counted(dates, votes), methods=LINEAR, repeats=1, folds=2, progress=False)
     assert len([each for each in told if each.category is DatedBags]) == 1
     assert dated_bags_advice([("x", 20240101 + day) for day in range(6)])
     assert not dated_bags_advice([f"2024-01-{day:02}" for day in range(1, 4)])

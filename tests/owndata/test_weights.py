@@ -47,7 +47,9 @@ def by_person(method: str = "bag-mean-linear") -> LLPClassifier:
 
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 def test_whole_weights_are_repeated_rows(method: str) -> None:
-    weighted, plain = fitted(method), by_person(method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RoundedWeights)
+        weighted, plain = fitted(method), by_person(method)
     assert np.array_equal(weighted.predict_proba(CELLS), plain.predict_proba(CELLS))
     assert np.array_equal(weighted.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG))
     assert weighted.bag_sizes_.tolist() == plain.bag_sizes_.tolist() == np.bincount(BAG, PEOPLE).tolist()
@@ -62,17 +64,9 @@ def test_whole_weights_are_repeated_rows(method: str) -> None:
     pd.testing.assert_frame_equal(means, plain.predict_proportions(*people))
 
 
-def test_weights_of_one_are_none() -> None:
-    ones = np.ones(len(OFTEN))
-    weighted = LLPClassifier("bag-mean-linear").fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE, sample_weight=ones)
-    assert np.array_equal(weighted.predict_proba(CELLS), by_person().predict_proba(CELLS))
-    assert weighted.bag_sizes_.tolist() == by_person().bag_sizes_.tolist()
-
-
 def test_a_comparison_of_methods_is_that_of_repeated_rows() -> None:
-    given: dict[str, Any] = {
-        "methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1, "progress": False
-    }  # fmt: skip
+    methods = ["bag-mean-linear", "bag-soft-label-linear"]
+    given: dict[str, Any] = {"methods": methods, "folds": 2, "repeats": 1, "progress": False}
     weighted = choose(CELLS, BAG, counts=TABLE, sample_weight=PEOPLE, **given)
     plain = choose(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE, **given)
     pd.testing.assert_frame_equal(weighted.bags, plain.bags)
@@ -147,12 +141,6 @@ def test_the_column_of_weights_is_no_feature() -> None:
     model = fitted(X=rows, sample_weight=rows["people"])
     assert (model.key_features_, list(model.feature_names_in_)) == (["people"], [*CELLS])
     assert np.array_equal(model.predict_proba(rows), fitted().predict_proba(CELLS))
-
-
-def test_whole_weights_warn_of_nothing() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RoundedWeights)
-        fitted()
 
 
 def test_a_bag_left_out_takes_its_weights_along() -> None:

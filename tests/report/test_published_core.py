@@ -35,10 +35,11 @@ def test_its_standings_are_those_that_the_code_makes(report: Report) -> None:
     assert_frame_equal(committed, read_csv(StringIO(rows_csv(standings_rows(report.leaderboards)))), atol=1e-5)
 
 
-def test_standings_of_natural_bags_are_those_that_the_code_makes() -> None:
-    natural = CORE.parent / "natural"
-    made = make_report([*merge(journal_files(str(natural))).records.values()]).leaderboards
-    assert_frame_equal(read_csv(natural / "boards.csv"), read_csv(StringIO(rows_csv(standings_rows(made)))), atol=1e-5)
+@pytest.mark.parametrize(("suite", "metric"), [("natural", "auc"), ("rare", "average-precision")])
+def test_standings_of_other_suites_are_those_that_the_code_makes(suite: str, metric: str) -> None:
+    folder = CORE.parent / suite
+    made = make_report([*merge(journal_files(str(folder))).records.values()], metric=metric).leaderboards
+    assert_frame_equal(read_csv(folder / "boards.csv"), read_csv(StringIO(rows_csv(standings_rows(made)))), atol=1e-5)
 
 
 @pytest.mark.parametrize("bagging", ["ordered", "random"])

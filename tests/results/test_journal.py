@@ -58,10 +58,6 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     assert contents.warnings == ()
 
 
-def test_no_journal_holds_nothing(tmp_path: Path) -> None:
-    assert read(tmp_path / FILE).records == {}
-
-
 def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     write, fsync = os.write, os.fsync
@@ -213,12 +209,6 @@ def test_a_lock_file_that_was_left_behind_is_no_obstacle(tmp_path: Path) -> None
     assert (tmp_path / LOCK).exists()
     with Journal(tmp_path) as journal:
         journal.append(RECORDS[0])
-
-
-def test_reading_needs_no_lock(tmp_path: Path) -> None:
-    with Journal(tmp_path) as journal:
-        journal.append(RECORDS[0])
-        assert len(read(journal.path).records) == 1
 
 
 def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path) -> None:

@@ -248,13 +248,6 @@ def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
         merge_into(tmp_path, [path])
 
 
-def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
-    path = journal(tmp_path, record("a"))
-    path.write_bytes(path.read_bytes().replace(b'"schema":3', b'"schema":4'))
-    with pytest.raises(LLPBenchError, match="written by a newer llpbench"):
-        merge([path])
-
-
 def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]

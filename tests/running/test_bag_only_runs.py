@@ -47,8 +47,8 @@ def test_it_is_trained_on_bags_and_judged_by_other_bags(llpbench: LLPBench, tmp_
     result = llpbench("run", *words, *methods, "--baggings", "given,random", "--bag-sizes", "16", "--out", str(out))
     assert result.code == 0
     assert "Without labels: coarse-grained, given bags" in result.out
-    assert "'supervised-gbdt' is trained on labels of rows, and of 'votes' nobody has any" in result.err
-    assert "no label of any row, so 'random' bags cannot be counted. Choose --baggings given" in result.err
+    assert "'supervised-gbdt' needs labels of rows, but 'votes' has none" in result.err
+    assert "no labels of rows, so 'random' bags cannot be counted. Choose --baggings given" in result.err
     records = read(out / FILE).records.values()
     assert len(records) == 6
     for record in records:

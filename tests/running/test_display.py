@@ -141,7 +141,7 @@ def test_an_outcome_is_the_first_failure() -> None:
     assert in_short([ok]) == ("ok", "")
     assert in_short([ok, other, memory]) == ("failed", "bad luck (2 seeds of 3)")
     assert in_short([memory]) == ("out-of-memory", "bad luck")
-    assert in_short([]) == ("put back", "")
+    assert in_short([]) == ("unfinished", "")
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Diary:
         if self.schedule is not None and any(record["status"] == "out-of-memory" for record in records):
             self.schedule.put(Job(job.cell, job.seeds, alone=True))
 
-    def found(self, job: Job, record: TuningRecord) -> None:
+    def search_finished(self, job: Job, record: TuningRecord) -> None:
         self.lines.append(f"found {job.cell.bag_size} {record['status']}")
 
     def ended(self, job: Job, end: Ended) -> None:

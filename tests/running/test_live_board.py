@@ -50,11 +50,6 @@ def test_a_method_that_lacks_a_column_has_a_gap_and_no_mean() -> None:
     ]
 
 
-def test_what_failed_is_a_gap() -> None:
-    lines = board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
-    assert lines[1:] == [["dllp", "mlp", "80.0", "1"], ["broken", "mlp", "–", "0"]]
-
-
 def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_has_is_left_out() -> None:
     start = make_cell_of("dllp", 64)
     chosen, other, mine = (replace(start, params={"weight": weight}) for weight in (0.5, 0.9, 0.1))
@@ -71,7 +66,9 @@ def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_
     ]
 
 
-def test_without_labels_of_validation_rows_there_is_a_gap() -> None:
+def test_failures_and_runs_without_labels_of_validation_rows_are_gaps() -> None:
+    lines = board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
+    assert lines[1:] == [["dllp", "mlp", "80.0", "1"], ["broken", "mlp", "–", "0"]]
     assert board([record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})])[1] == ["dllp", "mlp", "–", "0"]
 
 

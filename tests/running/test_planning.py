@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from pathlib import Path
@@ -13,11 +12,9 @@ from bench import make_settings
 from factory import make_cell_of, make_record
 
 from llpbench.cli.console_tables import plan_table
-from llpbench.core.cell import Cell, Environment
+from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, read, to_line
-from llpbench.running.estimates import make_estimator
 from llpbench.running.obstacles import Obstacle, obstacles
 from llpbench.running.planning import Plan, expand, make_plan
 from llpbench.running.resources import gpu_share
@@ -88,17 +85,13 @@ def test_the_order_of_a_plan_never_changes_a_cells_id() -> None:
     assert len(ids) == 1
 
 
-def test_precision_is_part_of_neural_cells_where_it_is_not_float32() -> None:
+def test_precision_and_ensembles_are_part_of_neural_cells() -> None:
     neural, direct = expand(resolve({"methods": "dllp,bag-mean-linear", "precision": "bfloat16"}))
     same, again = expand(resolve({"methods": "dllp,bag-mean-linear", "precision": "float32"}))
     assert neural.spec["precision"] == "bfloat16"
     assert direct.id == again.id
     assert neural.id != same.id == expand(resolve({"methods": "dllp"}))[0].id
-
-
-def test_an_ensemble_is_of_neural_methods() -> None:
-    neural, direct = expand(resolve({"methods": "dllp,bag-mean-linear", "ensemble": "5"}))
-    assert (neural.ensemble, direct.ensemble) == (5, 1)
+    assert [cell.ensemble for cell in expand(resolve({"methods": "dllp,bag-mean-linear", "ensemble": "5"}))] == [5, 1]
 
 
 def test_hyperparameters_reach_their_method_alone() -> None:
@@ -158,9 +151,9 @@ def test_states_of_cells() -> None:
     assert plan.reasons == ["too large"]
     assert plan_table(plan).row_count == 5
 
-    again = make_plan(cells[:3], (0, 1), records, again=("failed",))
+    again = make_plan(cells[:3], (0, 1), records, repeat=("failed",))
     assert [cell.wanted for cell in again.cells] == [(), (1,), (0, 1)]
-    again = make_plan(cells[:3], (0, 1), records, again=("done",))
+    again = make_plan(cells[:3], (0, 1), records, repeat=("done",))
     assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
@@ -177,8 +170,8 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     def why(record: Record) -> str:
         return "changed" if record["numerics"] == 0 else ""
 
-    def planned(*again: str) -> Plan:
-        return make_plan([cell], (0, 1, 2, 3), records, again=again, why_stale=why)
+    def planned(*repeat: str) -> Plan:
+        return make_plan([cell], (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
 
     (each,) = planned("stale").cells
     assert (each.done, each.failed, each.stale, each.missing) == ((0,), (), {1: "changed", 2: "changed"}, (3,))
@@ -188,21 +181,10 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
     assert planned("failed").cells[0].wanted == (2, 3), "what is failed and stale is failed, too"
     impossible = make_plan(
-        [cell, make_cell_of(size=1)], (0, 1), records, again=("stale",), why_stale=why
+        [cell, make_cell_of(size=1)], (0, 1), records, repeat=("stale",), why_stale=why
     ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each is cell else None)
     assert [each.state for each in impossible.cells] == ["impossible", "to run"]
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
-
-
-def test_a_key_column_that_a_dataset_lacks_is_reported_before_anything_runs() -> None:
-    find = obstacles(None, load=False)
-    for columns, lacking in (("occupation", None), ("occupation+ocupation", "ocupation")):
-        found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"column:by={columns}"))
-        assert (found is not None) is (lacking is not None)
-        if found is not None:
-            assert f"dataset 'adult' has no column {lacking!r}" in found.reason
-            assert "Did you mean occupation" in found.reason
-            assert found.lasting
 
 
 def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
@@ -216,41 +198,28 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
         resolve({"study": "bag-size", "max-bags": 13})
 
 
-def test_more_bags_than_there_are_are_impossible() -> None:
-    find = obstacles(None, load=False)
-    cells = [make_cell("dllp", "adult", bag_size=1024, max_bags=number) for number in (38, 39)]
-    assert find(cells[0]) is None
-    found = find(cells[1])
-    assert found is not None
-    assert found.lasting
-    assert found.reason.startswith("'adult' ordered 1024 has 38 training bags, fewer than --max-bags 39. Choose 38")
-
-
 @pytest.mark.parametrize(
-    ("bagging", "told"),
+    ("cell", "reason"),
     [
-        ("kmeans:clusters=4884", ""),
-        ("kmeans:clusters=4885", "more clusters than 'adult' has validation rows. Choose 4,884 at most."),
-        ("kmeans:clusters=4885:split=bags", ""),
-        ("column:by=sex:least=48843", "more rows a bag than the 48,842 of 'adult'. Choose a smaller least."),
-        ("column:by=sex:least=10000", ""),
+        ({"bag_size": 1024, "max_bags": 38}, ""),
+        ({"bag_size": 1024, "max_bags": 39}, "'adult' ordered 1024 has 38 training bags, fewer than --max-bags 39."),
+        ({"bag_size": 4884}, ""),
+        ({"bag_size": 4885}, "bag size 4885 is larger than the 4,884 validation rows of 'adult'. Choose --bag-sizes"),
+        ({"bagging": "column:by=occupation"}, ""),
+        ({"bagging": "column:by=occupation+ocupation"}, "dataset 'adult' has no column 'ocupation'"),
+        ({"bagging": "kmeans:clusters=4884"}, ""),
+        ({"bagging": "kmeans:clusters=4885"}, "more clusters than 'adult' has validation rows. Choose 4,884 at most."),
+        ({"bagging": "kmeans:clusters=4885:split=bags"}, ""),
+        ({"bagging": "column:by=sex:least=48843"}, "more rows a bag than the 48,842 of 'adult'."),
+        ({"bagging": "column:by=sex:least=10000"}, ""),
     ],
 )
-def test_more_clusters_or_larger_bags_than_rows_are_impossible(bagging: str, told: str) -> None:
-    found = obstacles(None, load=False)(make_cell("bag-mean-linear", "adult", bag_size=256, bagging=bagging))
-    assert (found is not None) == bool(told)
-    if found is not None:
-        assert found.lasting
-        assert told in found.reason
-
-
-def test_bags_larger_than_the_split_are_impossible() -> None:
-    find = obstacles(None, load=False)
-    assert find(make_cell_of(size=4884)) is None
-    found = find(make_cell_of(size=4885))
-    assert found is not None
-    assert found.lasting
-    assert "bag size 4885 is larger than the 4,884 validation rows of 'adult'. Choose --bag-sizes" in found.reason
+def test_cells_that_the_rows_of_a_dataset_rule_out_are_impossible(cell: dict[str, Any], reason: str) -> None:
+    obstacle = obstacles(None, load=False)(make_cell("bag-mean-linear", "adult", **{"bag_size": 64, **cell}))
+    assert (obstacle is not None) == bool(reason)
+    if obstacle is not None:
+        assert obstacle.lasting
+        assert reason in obstacle.reason
 
 
 def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Path) -> None:
@@ -268,32 +237,12 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
     from llpbench.running import obstacles as module
 
     assert tiny_bench
-    monkeypatch.setattr(module, "_size", lambda *_, **__: module._Size(400, 3, (), labelled=True))
+    monkeypatch.setattr(module, "_facts", lambda *_, **__: module._Facts(400, 3, (), labelled=True))
     find = obstacles(None, load=True)
     assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
     found = find(make_cell_of("quick-b", 8, "tiny", None))
     assert found is not None
     assert found.reason == "'quick-b' is for two classes, but 'tiny' has 3. Leave it out."
-
-
-def test_thousands_of_lines_are_planned_over(tmp_path: Path) -> None:
-    cells = [
-        make_cell_of(method, size, dataset)
-        for method in map(str, range(10))
-        for dataset in map(str, range(2))
-        for size in range(1, 11)
-    ]
-    test = dict.fromkeys("abcdefghi", 0.123456789)
-    result = {"epoch": 3, "validation": 0.987654321, "test": test, "diagnostics": {}}
-    results = dict.fromkeys(("auc", *"bcdefg"), result)
-    lines = [to_line(make_record(cell, seed, results=results)) for cell in cells for seed in range(10)]
-    path = tmp_path / FILE
-    path.write_bytes(b"".join(lines))
-    records = read(path).records
-    plan = make_plan(cells, tuple(range(11)), records)
-    estimate = make_estimator(records.values(), Environment(), gpu=False, pretrained=True).total(plan.jobs)
-    assert len(plan.jobs) == 200
-    assert estimate.seconds == pytest.approx(200.0)
 
 
 # Resources
@@ -362,12 +311,6 @@ def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
     assert len(schedule.left) == 2
 
 
-def test_nothing_starts_when_time_is_over() -> None:
-    schedule = Schedule(jobs(1, 2), lambda _: 1.0, time.monotonic())
-    assert drain(schedule) == []
-    assert len(schedule.left) == 2
-
-
 def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
     schedule = Schedule(jobs(1, 2, 3), lambda _: 1.0)
     taken = schedule.next(lambda job: job.cell.bag_size == 2)
@@ -377,11 +320,6 @@ def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
     schedule.put(Job(taken.cell, (0,), alone=True))
     assert [job.alone for job in schedule.waiting] == [False, False, True]
     assert schedule.left == []
-
-
-def test_every_order_of_a_plan_does_the_same_work() -> None:
-    for order in itertools.permutations(jobs(1, 2, 3)):
-        assert sorted(drain(Schedule(order, lambda job: float(job.cell.bag_size)))) == [1, 2, 3]
 
 
 # Pretraining

@@ -22,7 +22,6 @@ from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import runner
 from llpbench.running.restamp import (
     Restamped,
-    _reference,
     _stamped_lines,
     difference,
     draw,
@@ -136,16 +135,6 @@ def test_a_reference_of_todays_code_is_refused(out: Path, tmp_path_factory: pyte
             journal.append({**record, "numerics": NUMERICS})
     with pytest.raises(LLPBenchError, match="made by today's code"):
         restamp(out, Silent(), reference=[reference / FILE])
-
-
-def test_of_a_method_that_is_not_loaded_nobody_says_that_todays_code_has_made_it(
-    out: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    reference = tmp_path_factory.mktemp("reference")
-    with Journal(reference) as journal:
-        for record in read(out / FILE).records.values():
-            journal.append({**record, "spec": {**record["spec"], "method": "of a plugin"}, "numerics": NUMERICS})
-    assert len(_reference([reference / FILE])) > 0
 
 
 def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +262,7 @@ def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
     words = ["restamp", "--out", str(out), "--plugin", str(plugin), "--sample", "2"]
     done = llpbench(*words)
     assert done.code == 0
-    assert done.err.startswith("2 of 4 cells with stale runs, drawn with seed 0: 4 runs to make again")
+    assert done.err.startswith("2 of 4 cells with stale runs, drawn with seed 0: 4 runs to repeat")
     assert done.out.startswith("8 runs restamped: 4 runs in 2 repeated cells")
     assert "still stale: broken: failed (4 runs)" in done.out
     rewrite(out, numerics=0, epochs=7)

@@ -16,7 +16,6 @@ import pytest
 from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
 from registries import as_they_were
-from scripted import scripted
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -27,7 +26,6 @@ from llpbench.running import runner
 from llpbench.running.debug import Debug
 from llpbench.running.estimates import Basis
 from llpbench.running.executors import Listener, Outcome, notify
-from llpbench.running.inline import Inline
 from llpbench.running.resources import Resources
 from llpbench.running.run_progress import Display
 from llpbench.running.runner import RunSummary
@@ -53,8 +51,8 @@ class Silent(Display):
         self.jobs: list[str] = []
         self.known: list[str] = []
 
-    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
-        self.known = sorted(record["run"] for record in known)
+    def begin(self, runs: int, done: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
+        self.known = sorted(record["run"] for record in done)
 
     def estimate(self, seconds: float) -> None: ...
 
@@ -72,7 +70,7 @@ class Silent(Display):
     def finished(self, job: Job, records: Sequence[Record]) -> None:  # noqa: ARG002
         self.jobs.append(str(job))
 
-    def found(self, job: Job, record: TuningRecord, more: int) -> None:  # noqa: ARG002
+    def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:  # noqa: ARG002
         self.jobs.append(str(job))
 
 
@@ -288,25 +286,8 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
     assert waiting == [[]] * 4, "what is still to be tried is not in the journal: a run that ends before repeats it"
-    assert "quick-a on tiny ordered 8 (3 seeds): out of memory beside others, will be tried alone" in display.said
+    assert "quick-a on tiny ordered 8 (3 seeds): out of memory while sharing the device; retrying alone" in display.said
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
-
-
-@pytest.fixture
-def scripted_inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs whose bag sizes say what happens to their process, which imports little."""
-    monkeypatch.setattr(runner, "pick_executor", lambda settings, *_: (Inline(settings.environment, scripted), ""))
-
-
-@pytest.mark.usefixtures("scripted_inline")
-def test_a_run_outlives_its_cells_and_says_what_became_of_them(tiny_bench: Path, tmp_path: Path) -> None:
-    given = {"seeds": "1", "bag_sizes": "5,30", "methods": "quick-a"}
-    outcome, _ = run(tiny_bench, tmp_path, **given)
-    told = {record["spec"]["bag_size"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
-    assert told == {30: ("failed", "its code ended the process (exit code 3)"), 5: ("ok", "")}
-    assert outcome.incomplete
-    _, display = run(tiny_bench, tmp_path, **given, keep_stale=True)
-    assert display.jobs == [], "what failed is tried again only if asked for"
 
 
 def test_what_becomes_of_jobs_that_made_nothing(
@@ -345,15 +326,7 @@ def test_what_becomes_of_jobs_that_made_nothing(
     assert [each for each in tried if each[0] == 8] == [(8, False, 1), (8, True, 1)]
     assert [each for each in tried if each[0] == 33] == [(33, False, 1), (33, False, 2), (33, False, 3)]
     assert outcome.left == 2
-    assert "quick-a on tiny ordered 8 (2 seeds): by somebody; it will be tried once more alone" in display.said
-
-
-@pytest.mark.usefixtures("scripted_inline")
-def test_the_end_of_the_time_budget_ends_what_runs(tiny_bench: Path, tmp_path: Path) -> None:
-    outcome, display = run(tiny_bench, tmp_path, time_budget="3s", methods="quick-a", bag_sizes="23", seeds="1")
-    assert journal(tmp_path) == []
-    assert (outcome.left, outcome.incomplete) == (1, False)
-    assert display.said[-1] == "time is up: 1 run left. Run the same command again to go on."
+    assert "quick-a on tiny ordered 8 (2 seeds): by somebody; retrying alone" in display.said
 
 
 def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
@@ -382,13 +355,6 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(settings, jobs, resources).startswith(said)
     assert runner._compiling(settings, jobs[:1], resources) == ""
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
-
-
-def test_a_plan_mentions_compilation(tiny_bench: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    settings = make_settings(tiny_bench, tmp_path, methods="dllp", encoders="saint")
-    runner.preview(settings, told.append)
-    assert any("of saint" in line for line in told)
 
 
 def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(

@@ -20,7 +20,6 @@ from llpbench.core.record import TuningRecord
 from llpbench.core.registry import load_plugin
 from llpbench.core.tuning_spec import Tuning
 from llpbench.results.journal import FILE, Contents, read
-from llpbench.results.merging import merge_into
 from llpbench.running import runner
 from llpbench.running.planning import chosen_cells
 from llpbench.running.settings import Settings
@@ -80,15 +79,11 @@ def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_benc
     assert not summary.incomplete
 
 
-def test_only_searches_where_nothing_else_is_asked_for(searched: Path) -> None:
-    found = read(searched / FILE)
-    assert len(found.tunings) == 4
-    assert not found.records
-
-
 def test_a_longer_search_goes_on_with_the_shorter_one(tiny_bench: Path, searched: Path, tmp_path: Path) -> None:
     out = shutil.copytree(searched, tmp_path / "out")
     short = read(out / FILE)
+    assert len(short.tunings) == 4
+    assert not short.records, "only searches were wanted"
     long = run(replace(settings(tiny_bench, out, tune="9"), tune_only=True))
     trials = {name: record["trials"] for name, record in short.tunings.items()}
     new = [record["trials"] for name, record in long.tunings.items() if name not in trials]
@@ -130,11 +125,6 @@ def test_a_killed_run_is_gone_on_with_and_finds_the_same(tiny_bench: Path, tmp_p
     assert one.records.keys() == other.records.keys()
     lines = [json.loads(line) for line in (killed / FILE).read_bytes().splitlines()]
     assert len(lines) == len(one.tunings) + len(one.records), "nothing twice"
-
-
-def test_merging_keeps_searches(searched: Path, tmp_path: Path) -> None:
-    merged = merge_into(tmp_path, [searched / FILE, searched / FILE])
-    assert merged.tunings == read(searched / FILE).tunings == read(tmp_path / FILE).tunings
 
 
 @pytest.mark.parametrize(
@@ -195,16 +185,3 @@ def test_a_search_that_is_impossible_says_why(tiny_bench: Path, tmp_path: Path) 
         runner.run(given, Silent())
     plan, _ = runner.preview(settings(tiny_bench, tmp_path, bag_sizes="16,1000", methods="bag-mean-linear"), print)
     assert runner.counts(plan).startswith("2 tunings to do, whose choices are run then, 2 impossible; 2 runs to do")
-
-
-@pytest.mark.parametrize("damage", [{"spec": {}}, {"best": {"auc": {}}}, {"trials": [1]}, {"seed": 1}])
-def test_a_damaged_search_is_a_warning_and_a_cell_of_another_version_too(
-    searched: Path, tmp_path: Path, damage: dict[str, Any]
-) -> None:
-    first, second, *_ = (json.loads(line) for line in (searched / FILE).read_bytes().splitlines())
-    if "seed" in damage:
-        damage = {"spec": {**second["spec"], "cell": {**second["spec"]["cell"], "colour": 1}}}
-    (tmp_path / FILE).write_text("".join(json.dumps(each) + "\n" for each in (first, {**second, **damage})))
-    found = read(tmp_path / FILE)
-    assert [*found.tunings] == [first["tuning"]]
-    assert "line 2 of" in found.warnings[0]
