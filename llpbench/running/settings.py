@@ -90,42 +90,56 @@ class Settings:
     """All options of a run. `planning.expand` looks up the names."""
 
     study: str | None = _option(
-        reading.names, "Studies to run, or paper: all studies of the paper.", "NAMES", default=None
+        reading.names, "Studies to run; paper runs all studies of the paper.", "NAMES", default=None
     )
     methods: str = _option(
-        reading.names, "Methods, such as dllp,tabllp-*, family:classical, or all (the default set).", "NAMES"
+        reading.names, "Methods, such as dllp,tabllp-* or family:classical; all selects the default methods.", "NAMES"
     )
     datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.", "NAMES")
-    baggings: str = _option(reading.names, "How rows become bags: ordered, random, column:by=NAME.", "NAMES")
+    baggings: str = _option(
+        reading.names, "How rows are grouped into bags, such as ordered, random or column:by=NAME.", "NAMES"
+    )
     encoders: str = _option(reading.names, "Encoders of the neural methods.", "NAMES")
     numbers: tuple[str, ...] | None = _option(
         reading.some_of(*NUMBERS),
-        "Scaling of numbers: z, scores (normal scores) or robust (default: the encoder's, usually z).",
+        "Scaling of numbers: z, scores (normal scores) or robust. [default: depends on the encoder, usually z]",
         "NAMES",
         default=None,
     )
     """None: as the encoder of a cell declares, otherwise z-scores."""
     pretraining: tuple[str, ...] = _option(
-        reading.some_of(*PRETRAININGS), "Pretraining of encoders: none, self, bag, self+bag.", "NAMES"
+        reading.some_of(*PRETRAININGS), "Pretraining of encoders: none, self, bag or self+bag.", "NAMES"
     )
-    bag_sizes: tuple[int, ...] = _option(reading.bag_sizes, "Rows in a bag, at least 2, such as 64,256,1024.", "SIZES")
-    max_bags: int | None = _option(reading.count, "Maximum number of training bags (random subset).", "N", default=None)
-    seeds: tuple[int, ...] = _option(reading.seeds, "Number of seeds (10 is 0 to 9), or a list: 0,3,7 or 4-6.", "SEEDS")
+    bag_sizes: tuple[int, ...] = _option(
+        reading.bag_sizes, "Numbers of rows in a bag (at least 2), such as 64,256,1024.", "SIZES"
+    )
+    max_bags: int | None = _option(reading.count, "Use at most N training bags, drawn at random.", "N", default=None)
+    seeds: tuple[int, ...] = _option(
+        reading.seeds, "Number of seeds (10 means 0 to 9), or a list such as 0,3,7 or 4-6.", "SEEDS"
+    )
     epochs: int | None = _option(reading.count, "Maximum number of epochs.", "N", default=None)
     """None: the paper's value in `Protocol`, as for patience and bags per step."""
     patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", "N", default=None)
-    bags_per_step: int | None = _option(reading.count, "Bags in one gradient step of networks.", "N", default=None)
+    bags_per_step: int | None = _option(
+        reading.count, "Number of bags in one gradient step of networks.", "N", default=None
+    )
     set: Mapping[str, Mapping[str, Any]] = _option(
-        reading.params, "Set a hyperparameter: dllp.learning_rate=1e-4,1e-3.", "M.P=V", form="many", default=dict
+        reading.params,
+        "Set a hyperparameter, such as dllp.learning_rate=1e-4,1e-3.",
+        "M.P=V",
+        form="many",
+        default=dict,
     )
     tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", "N", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
         reading.some_of("fine", "coarse"),
-        "Judge trials by validation labels (fine) or proportions (coarse).",
+        "Score trials by validation labels (fine), proportions (coarse) or both.",
         "NAMES",
         default=("fine", "coarse"),
     )
-    tune_sampler: str = _option(reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", "NAME", default="tpe")
+    tune_sampler: str = _option(
+        reading.one_of(*SAMPLERS), "How trials are sampled: tpe or random.", "NAME", default="tpe"
+    )
     tune_seed: int = _option(
         reading.number, "Seed of the data split for --tune. Must not be one of --seeds.", "N", default=TUNING_SEED
     )
@@ -137,18 +151,18 @@ class Settings:
     )
     device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", "DEVICE", default="auto")
     threads: int = _option(
-        reading.count, "CPU threads of each cell (a method on a dataset, with all its seeds).", "N", default=1
+        reading.count, "CPU threads of each cell (one method on one dataset, with all its seeds).", "N", default=1
     )
     compile: bool | None = _option(
         reading.switch,
-        "Compile training steps of networks (default: only if that saves time).",
+        "Compile training steps of networks. [default: only if that saves time]",
         form="switch",
         default=None,
     )
     precision: str = _option(
-        reading.one_of("float32", "bfloat16"), "Precision: float32 or bfloat16.", "TYPE", default="float32"
+        reading.one_of("float32", "bfloat16"), "Precision of networks: float32 or bfloat16.", "TYPE", default="float32"
     )
-    ensemble: int = _option(reading.count, "Networks that are averaged for each seed.", "N", default=1)
+    ensemble: int = _option(reading.count, "Number of networks that are averaged for each seed.", "N", default=1)
     executor: str = _option(
         reading.one_of("auto", *EXECUTORS),
         "How cells run: inline (one at a time), ray (several), debug (in this process) or auto.",
@@ -157,27 +171,33 @@ class Settings:
     )
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
-        reading.some_of("failed", "stale", "done"), "Repeat runs: failed, stale, done, or all.", "WHAT", default=()
+        reading.some_of("failed", "stale", "done"),
+        "Repeat finished runs: failed, done, stale or all (stale runs are repeated anyway).",
+        "WHAT",
+        default=(),
     )
     keep_stale: bool = _option(
-        reading.switch, "Keep runs whose code has changed; mark them as stale.", form="switch", default=False
+        reading.switch,
+        "Keep stale runs (their code has changed) and mark them, instead of repeating them.",
+        form="switch",
+        default=False,
     )
     time_budget: float | None = _option(
-        reading.duration, "Stop after this time: 540s, 9m or 1.5h.", "TIME", default=None
+        reading.duration, "Stop after this time, such as 540s, 9m or 1.5h.", "TIME", default=None
     )
     """Seconds."""
     cell_timeout: float | None = _option(
-        reading.duration, "Stop one cell after this time: 90m or 12h.", "TIME", default=None
+        reading.duration, "Stop a cell after this time, such as 90m or 12h.", "TIME", default=None
     )
     """Seconds for a cell with all its seeds; None: several times the estimate"""
     shard: tuple[int, int] | None = _option(
         reading.shard, "Run only part K of N. Join the parts with llpbench merge.", "K/N", default=None
     )
     save_predictions: bool = _option(
-        reading.switch, "Save predictions in OUT/predictions/RUN.parquet.", form="switch", default=False
+        reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", form="switch", default=False
     )
     data_dir: str | None = _option(
-        reading.folder, "Folder with NAME.parquet of datasets, searched first.", "DIR", default=None
+        reading.folder, "Folder that is searched first for NAME.parquet of a dataset.", "DIR", default=None
     )
     plugin: tuple[str, ...] = _option(
         reading.files, "Python file that defines methods, datasets and the like.", "FILE", form="many", default=()

@@ -137,7 +137,7 @@ def test_rows_from_standard_input(rows: pd.DataFrame, llpbench: LLPBench, monkey
     result = fit(llpbench, rows="-")
     assert result.code == 0, result.err
     assert f"{ROWS} rows in 20 bags" in result.out
-    assert "both be standard input" in fit(llpbench, rows="-", bags="-").err
+    assert "got - twice" in fit(llpbench, rows="-", bags="-").err
 
 
 def test_predictions_never_become_a_part_of_what_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:

@@ -251,7 +251,7 @@ class TestGroups:
             ("town", "town"),
             (["sex", "sex"], "once"),
             (["a", "b"], "'a'"),
-            (np.zeros(3), "3 labels"),
+            (np.zeros(3), "4 rows, got 3"),
             (np.zeros((4, 2)), "by must be"),
             (pd.Series([1, 2, 3, 4], name="count"), "count"),
         ],

@@ -17,8 +17,8 @@ from llpbench.owndata.row_files import read_rows
     [
         ("age,yes,yes\n1,2,3\n", "has two columns called 'yes'. Rename"),
         ("\ufeffage,yes,age\n1,2,3\n", "has two columns called 'age'. Rename"),
-        ("age,yes\n1,2,3\n4,5,6\n", "more values in a row than the 2 names of its header. Name every"),
-        ("age,yes\n0,1,2\n1,3,4\n", "more values in a row than the 2 names of its header. Name every"),
+        ("age,yes\n1,2,3\n4,5,6\n", "2 names in its header"),
+        ("age,yes\n0,1,2\n1,3,4\n", "2 names in its header"),
     ],
 )
 def test_a_csv_with_ambiguous_columns_is_one_line(text: str, told: str, tmp_path: Path) -> None:

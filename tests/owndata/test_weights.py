@@ -82,7 +82,7 @@ def test_weights_that_are_not_whole_meet_counts_as_printed(digits: int) -> None:
     totals = np.stack([np.bincount(BAG, PARTS * column) for column in found.T], axis=1)
     expected = TABLE_OF_PARTS.round(digits).to_numpy()
     assert np.allclose(totals, expected * (SUMS / expected.sum(axis=1))[:, None])
-    with pytest.raises(LLPBenchError, match="its weights add up to"):
+    with pytest.raises(LLPBenchError, match="total weight"):
         fitted(counts=TABLE_OF_PARTS + 2.0, sample_weight=PARTS)
 
 
@@ -119,18 +119,18 @@ def test_many_people_are_scaled_down_and_estimates_are_of_all(monkeypatch: pytes
 def test_impossible_weights_are_refused(wrong: Any) -> None:
     weight = pd.Series(PEOPLE).astype(object)
     weight[3] = wrong
-    with pytest.raises(LLPBenchError, match=r"weights must be numbers from 0, got .* in 1 row\."):
+    with pytest.raises(LLPBenchError, match=r"weights must be numbers from 0, got .* \(1 such row in all\)"):
         fitted(sample_weight=weight)
 
 
 def test_weights_that_do_not_fit_rows_or_counts_are_refused() -> None:
-    with pytest.raises(LLPBenchError, match="sample_weight has 3 entries, X has 200 rows"):
+    with pytest.raises(LLPBenchError, match="sample_weight must .* 200 rows of X, got 3"):
         fitted(sample_weight=[1, 2, 3])
     with pytest.raises(LLPBenchError, match="different orders"):
         fitted(sample_weight=pd.Series(PEOPLE)[::-1])
-    with pytest.raises(LLPBenchError, match="must not all be 0, got 4 "):
+    with pytest.raises(LLPBenchError, match="must not all be 0, got bag 4 "):
         fitted(sample_weight=np.where(BAG == 4, 0, PEOPLE))
-    with pytest.raises(LLPBenchError, match="its weights add up to"):
+    with pytest.raises(LLPBenchError, match="total weight"):
         fitted(sample_weight=PEOPLE + (BAG == 4))
     with pytest.raises(LLPBenchError, match="sample_weight="):
         fitted().disaggregate(CELLS, BAG)
