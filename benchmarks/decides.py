@@ -31,7 +31,9 @@ LEADS = (
     ("bag-gp-gbdt", "bag-soft-label-gbdt"),
     ("bag-gp-gbdt", "dllp"),
     ("bag-gp-gbdt", "bag-contrast"),
+    ("bag-gp-gbdt", "tabllp-bdc"),
     ("bag-contrast", "dllp"),
+    ("tabllp-bdc", "dllp"),
 )
 LABELLED = "supervised-gbdt"
 UNRANKED = ("bag-share", LABELLED)
