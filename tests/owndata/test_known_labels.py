@@ -88,7 +88,7 @@ def test_labels_and_weights_go_together() -> None:
 def test_impossible_labels_are_refused() -> None:
     with pytest.raises(LLPBenchError, match=r"labels must be of the classes \['no', 'yes'\], got 'maybe'"):
         fitted(labels=known(SOME).replace("no", "maybe"))
-    with pytest.raises(LLPBenchError, match="labels must .* 400 rows of X, got 2"):
+    with pytest.raises(LLPBenchError, match=r"labels must .* 400 rows of X, got 2"):
         fitted(labels=["no", "yes"])
     with pytest.raises(LLPBenchError, match="different orders"):
         fitted(X=FRAME.reset_index(drop=True), bags=np.asarray(BAGS), labels=known(SOME)[::-1])

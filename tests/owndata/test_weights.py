@@ -124,7 +124,7 @@ def test_impossible_weights_are_refused(wrong: Any) -> None:
 
 
 def test_weights_that_do_not_fit_rows_or_counts_are_refused() -> None:
-    with pytest.raises(LLPBenchError, match="sample_weight must .* 200 rows of X, got 3"):
+    with pytest.raises(LLPBenchError, match=r"sample_weight must .* 200 rows of X, got 3"):
         fitted(sample_weight=[1, 2, 3])
     with pytest.raises(LLPBenchError, match="different orders"):
         fitted(sample_weight=pd.Series(PEOPLE)[::-1])
