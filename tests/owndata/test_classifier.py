@@ -347,7 +347,7 @@ class TestContract:
             model.score_bags(frame[:20], ["new"] * 20)
         inside = bags < "d04"
         some = model.score_bags(frame[inside], bags[inside], counts=counts[:4])
-        with pytest.raises(LLPBenchError, match="6 bags of the 10 with counts have no rows"):
+        with pytest.raises(LLPBenchError, match=r"6 of 10 bags with counts .* have no rows"):
             model.score_bags(frame[inside], bags[inside], counts=counts)
         assert model.score_bags(frame[inside], bags[inside], counts=counts, unmatched="drop") == some
         assert model.score_bags(frame, bags, counts=counts[:4], unmatched="drop") == pytest.approx(some)
