@@ -281,7 +281,12 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
 @all_boards_option
-@click.option("--formats", metavar="NAMES", default="", help="Further formats: csv (all scores), png (plots).")
+@click.option(
+    "--formats",
+    metavar="NAMES",
+    default="",
+    help="Further formats: csv (all scores), json and tex (boards), png (plots).",
+)
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
 @click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
 @click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")

@@ -1,19 +1,31 @@
-"""Boards as CSV for machines: standings, scores and paired comparisons."""
+"""Boards for other programs: standings, scores and paired comparisons as rows, and tables in LaTeX."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pandas import DataFrame
+
 from llpbench.core.criteria import METRICS
 from llpbench.core.spreadsheets import csv_lines
 from llpbench.report import statistics
 from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.leaderboard import blocks, plain, standings
+from llpbench.report.report_table import ReportTable
+from llpbench.report.wording import clean
 from llpbench.results.frame import shown
 
 MOST_COMPARED = 40
 """Largest number of ranked rows whose pairs are written."""
+
+_LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "⚑": r"$\ast$"}
+    | {character: f"\\{character}" for character in "&%$#_{}"}
+    | {character: f"\\text{name}{{}}" for character, name in (("<", "less"), (">", "greater"), ("|", "bar"))}
+    | {character: f"$\\{name}$" for character, name in (("±", "pm"), ("×", "times"), ("→", "to"), ("·", "cdot"))}
+    | {"†": r"$\dagger$", "−": "$-$"}
+)
 
 _NAMES = {"mean_mean": "mean", "mean_std": "std", "mean_n": "n"}
 
@@ -23,6 +35,27 @@ def rows_csv(rows: Iterable[dict[str, Any]]) -> str:
     rows = [*rows]
     headings = [*dict.fromkeys(name for row in rows for name in row)]
     return csv_lines([headings, *([row.get(name) for name in headings] for row in rows)])
+
+
+def to_latex(table: ReportTable) -> str:
+    """Return a table as LaTeX, which needs the package booktabs."""
+    frame = DataFrame([[" ".join(field.lines) for field in row] for row in table.rows])
+    headings = [_latex(heading.text) for heading in table.headings]
+    return (
+        frame.map(_latex)
+        .set_axis(headings, axis=1)
+        .style.hide(axis="index")
+        .to_latex(
+            column_format="".join("r" if heading.numeric else "l" for heading in table.headings),
+            caption=f"\\textbf{{{_latex(table.title)}}}. {_latex(table.caption)}",
+            label=f"tab:{table.name}",
+            hrules=True,
+        )
+    )
+
+
+def _latex(text: str) -> str:
+    return clean(text).translate(_LATEX)
 
 
 def standings_rows(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:

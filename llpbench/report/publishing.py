@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,15 +11,16 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.text import hint
 from llpbench.report.assembling import Report
+from llpbench.report.board_tables import names_of, overall_table
 from llpbench.report.digest import README, STANDINGS, markdown_files
-from llpbench.report.exports import long_form, pairs, rows_csv, standings_rows
+from llpbench.report.exports import long_form, pairs, rows_csv, standings_rows, to_latex
 from llpbench.report.plots.plot import Plot
 from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
 
-CSV, PNG = "csv", "png"
-FORMATS = (CSV, PNG)
+CSV, JSON, LATEX, PNG = "csv", "json", "tex", "png"
+FORMATS = (CSV, JSON, LATEX, PNG)
 """Formats that are written on request."""
 
 _METHOD = re.compile(r"[a-z0-9-]{1,60}")
@@ -37,9 +39,10 @@ def select_formats(names: str) -> list[str]:
 def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> None:
     """Write the page, the Markdown files and the standings as CSV into `out`, and the figures into `plots`.
 
-    Format `csv` adds all scores (`leaderboards.csv`) and all pairs of rows (`comparisons.csv`); `png` adds the figures
-    as PNG. Files of an earlier report that this one does not write are deleted. A README.md that no report wrote is
-    kept. Raises `LLPBenchError` if a file cannot be written.
+    Format `csv` adds all scores (`leaderboards.csv`) and all pairs of rows (`comparisons.csv`); `json` and `tex` add the
+    boards as JSON and LaTeX (`boards.json`, `boards.tex`); `png` adds the figures as PNG. Files of an earlier report
+    that this one does not write are deleted. A README.md that no report wrote is kept. Raises `LLPBenchError` if a file
+    cannot be written.
     """
     from llpbench.report.html import to_html
 
@@ -56,6 +59,12 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     if CSV in formats:
         files["leaderboards.csv"] = rows_csv(long_form(report.leaderboards))
         files["comparisons.csv"] = rows_csv(pairs(report.leaderboards))
+    if JSON in formats:
+        files["boards.json"] = json.dumps([*standings_rows(report.leaderboards)], indent=1, ensure_ascii=False) + "\n"
+    if LATEX in formats:
+        boards = report.leaderboards.main_boards()
+        names = names_of(boards)
+        files["boards.tex"] = "\n".join(to_latex(overall_table(*pair)) for pair in zip(boards, names, strict=True))
     files[INDEX] = to_html(report, plots=drawn, links=_links(report, out), beside=beside)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.plots.bag_sizes import bag_size_curves
+from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.reliability import reliability
+from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.time import time
 
 MOST = 20
@@ -24,7 +26,9 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "time": time,
     "bag-size": bag_size_curves,
     "heat-map": heat_map,
+    "critical-difference": critical_difference,
     "reliability": reliability,
+    "robustness": robustness,
     "pretraining": pretraining,
     "learning-curves": learning_curves,
 }
@@ -32,6 +36,9 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
 
 SCORES = ("time", "bag-size", "heat-map")
 """Figures that other boards than the first have, too."""
+
+LAST = ("reliability", "robustness", "pretraining", "learning-curves")
+"""Figures of the first board that come last."""
 
 
 def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
@@ -58,8 +65,9 @@ def _planned(leaderboards: Leaderboards) -> Iterator[Drawing]:
     if by_proportions is not None and by_proportions.protocol is not None:  # without epochs all criteria are the same
         yield from drawn(by_proportions, *SCORES)
     yield from drawn(second.get("auc"), *SCORES)
+    yield from drawn(first.get("auc"), "critical-difference")
     yield from proportions(leaderboards)
-    yield from drawn(first.get("auc"), "reliability", "pretraining", "learning-curves")
+    yield from drawn(first.get("auc"), *LAST)
 
 
 def every_kind(leaderboards: Leaderboards) -> Iterator[Drawing]:
