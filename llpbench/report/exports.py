@@ -41,7 +41,7 @@ def to_latex(table: ReportTable) -> str:
     """Return a table as LaTeX, which needs the package booktabs."""
     frame = DataFrame([[" ".join(field.lines) for field in row] for row in table.rows])
     headings = [_latex(heading.text) for heading in table.headings]
-    return (
+    latex: str = (
         frame.map(_latex)
         .set_axis(headings, axis=1)
         .style.hide(axis="index")
@@ -52,6 +52,7 @@ def to_latex(table: ReportTable) -> str:
             hrules=True,
         )
     )
+    return latex
 
 
 def _latex(text: str) -> str:

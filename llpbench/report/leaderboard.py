@@ -355,7 +355,11 @@ def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
 for _column in (
     LeaderboardColumn("mean", "mean {metric}", ("mean", "std", "n"), mean, _mean_text),
     LeaderboardColumn(
-        "interval", "{level} CI of rank", ("low", "high"), _rank_intervals, lambda parts: f"{parts['low']}–{parts['high']}"
+        "interval",
+        "{level} CI of rank",
+        ("low", "high"),
+        _rank_intervals,
+        lambda parts: f"{parts['low']}–{parts['high']}",
     ),
     LeaderboardColumn("tie", "tie", ("",), _ties, lambda parts: str(parts[""]), numeric=False),
     LeaderboardColumn("floor", "against floor", ("points", "low", "high", "ahead", "of"), _against_floor, _floor_text),

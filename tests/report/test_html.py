@@ -126,7 +126,7 @@ def test_the_first_screen_has_the_finding_ten_rows_and_a_figure(show: Show) -> N
     resize(browser, 1280, 900)
     assert one(browser, "h1").text == finding(report.leaderboards.boards[0])
     shown = table(browser, "#summary table")
-    assert shown[0] == ["rank", "method", "mean AUC", "95 % of rank", "seconds"]
+    assert shown[0] == ["rank", "method", "mean AUC", "95 % CI of rank", "seconds"]
     assert [row[0] for row in shown[1:]] == [*map(str, range(1, 9)), "ceiling"]
     image = one(browser, "#summary img")
     for element in (one(browser, "#summary table"), image):
@@ -166,7 +166,7 @@ def _compare(browser: Chrome, board: Board) -> None:
     choose(browser, "rows", "all rows")
     headings, *rows = table(browser)
     made = overall_table(board, "")
-    for key in ("rank", "mean AUC", "95 % of rank", "wins", "coverage"):
+    for key in ("rank", "mean AUC", "95 % CI of rank", "wins", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
     for line, row in zip(rows, board.rows, strict=True):

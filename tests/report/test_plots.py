@@ -25,6 +25,7 @@ from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import costs
 from llpbench.report.plots import Plot, draw_gallery, layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
+from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
 from llpbench.report.plots.gallery import MOST, every_kind, gallery
 from llpbench.report.plots.heat_map import heat_map
@@ -33,6 +34,7 @@ from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import mean_histograms, proportions
 from llpbench.report.plots.reliability import reliability
+from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import save
 from llpbench.report.plots.style import METHODS, Style, method_style, row_styles
 from llpbench.report.plots.svg import DARK, compacted
@@ -105,7 +107,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Plot], Path]:
 
 def test_every_kind_is_drawn_where_there_are_data_for_it(odd: tuple[list[Plot], Path]) -> None:
     plots, folder = odd
-    kinds = {"bag-size", "time", "differences", "heat-map", "learning-curves", "proportions"}
+    kinds = {"bag-size", "time", "differences", "robustness", "heat-map", "learning-curves", "proportions"}
     assert {kind for kind in kinds for plot in plots if plot.name.startswith(kind)} == kinds
     for plot in plots:
         assert plot.svg == (folder / f"{plot.name}.svg").read_text(encoding="utf-8")
@@ -353,6 +355,21 @@ def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
     assert "first" in drawing.title
     assert "2 methods" in drawing.title
     assert not list(differences(board(runs("a", 0.8, 0.9)), "x"))
+
+
+def test_spreads_are_pooled_over_columns() -> None:
+    (drawing,) = robustness(board([*runs("a", 0.8, 0.9, 0.7), *runs("a", 0.8, 0.8, bag_size=256)]), "x")
+    (ax,) = visible(drawing)
+    assert [text.get_text() for text in ax.texts] == [f"{(200 / 3) ** 0.5:.1f}"]
+    assert not list(robustness(board(journal(seeds=1)), "x"))
+
+
+def test_critical_differences_need_ten_datasets() -> None:
+    few, many = (journal(sizes=(64,), datasets=[f"d{n}" for n in range(number)], seeds=1) for number in (9, 10))
+    assert not list(critical_difference(board(few), "x"))
+    (drawing,) = critical_difference(board(many), "x")
+    (ax,) = visible(drawing)
+    assert ax.texts[0].get_text() == "1.0"
 
 
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
