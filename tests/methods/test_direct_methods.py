@@ -117,17 +117,17 @@ def splits() -> Iterator[np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         yield from (below, below | missing) if threshold < np.inf else (below,)
 
 
-def stump(gradients: FloatArray, hessians: FloatArray) -> FloatArray:
-    """[rows] the step of the best tree of two leaves: in a leaf, sum of gradients over sum of hessians."""
+def stump(gradients: FloatArray, hessians: FloatArray, penalty: float = 0.0) -> FloatArray:
+    """Step [rows] of the best tree of two leaves: in a leaf, sum of gradients over sum of hessians and penalty."""
     best, step = -np.inf, np.zeros(len(gradients))
     for left in splits():
         sides = [left, ~left]
         if min(side.sum() for side in sides) < LEAST_LEAF:
             continue
-        gain = sum(gradients[side].sum() ** 2 / hessians[side].sum() for side in sides)
+        gain = sum(gradients[side].sum() ** 2 / (hessians[side].sum() + penalty) for side in sides)
         if gain > best:
             best = gain
-            step = np.where(left, *(gradients[side].sum() / hessians[side].sum() for side in sides))
+            step = np.where(left, *(gradients[side].sum() / (hessians[side].sum() + penalty) for side in sides))
     return step
 
 
@@ -216,10 +216,21 @@ class TestBoosting:
         scores = np.tile(np.log(one_hot.mean(axis=0)), (150, 1))
         for _ in range(2):
             proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-            steps = [stump(one_hot[:, c] - proba[:, c], proba[:, c] * (1 - proba[:, c])) for c in range(3)]
+            steps = [stump(one_hot[:, c] - proba[:, c], proba[:, c] * (1 - proba[:, c]), penalty=1.0) for c in range(3)]
             scores = scores + 0.3 * np.column_stack(steps)
         expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         assert found == pytest.approx(expected, abs=1e-5)
+
+    def test_supervised_trees_do_not_diverge_if_a_class_is_rare(self) -> None:
+        rng = np.random.default_rng(0)
+        numbers = rng.normal(size=(4000, 5))
+        score = numbers[:, 0] + numbers[:, 1] * numbers[:, 2]
+        labels = (score > np.quantile(score, 0.6)).astype(int) + (score > np.quantile(score, 0.9))
+        labels[np.argsort(score)[-6:]] = 3
+        labels[rng.choice(4000, 3)] = 4
+        rows = rows_of(numbers.tolist())
+        train = in_bags(rows, [[row] for row in range(4000)], np.eye(5)[labels].tolist())
+        assert (predict("supervised-gbdt", train, rows).argmax(axis=1) == labels).mean() > 0.99
 
     def test_a_class_without_a_training_row_gets_no_probability(self) -> None:
         labels = np.where(np.nan_to_num(STUMP_NUMBERS, nan=0.0) > 1, 2, 0)
