@@ -160,7 +160,7 @@ class Scripted:
     def end(self) -> None:
         """Nothing runs."""
 
-    def do(
+    def run_job(
         self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
     ) -> Outcome:
         del on_warning

@@ -88,10 +88,10 @@ def test_points_that_may_separate_thousands_are_said_and_the_option_reads_them(t
         (PLAIN.encode("cp1252"), "--encoding cp1252.*'S\u00fcd'", FileFormat(encoding="cp1252")),
         (PLAIN.encode("utf-16-le"), "--encoding utf-16-le", FileFormat(encoding="utf-16-le")),
         ("a|b;c\n" + "1|2;3\n" * 9, "--separator semicolon", FileFormat(separator="semicolon")),
-        (PLAIN.replace("\n", ",\n").replace(",\n", "\n", 1), "more values in a row", None),
+        (PLAIN.replace("\n", ",\n").replace(",\n", "\n", 1), "has 4 names in its header", None),
         ("<html><body><table></table></body></html>", "web page", None),
         (b"\xd0\xcf\x11\xe0" + b"0" * 100, "old Excel workbook", None),
-        ("", "cannot be read as csv", None),
+        ("", "is empty", None),
     ],
 )
 def test_errors_name_the_cause_and_the_option_works(
@@ -125,7 +125,7 @@ def test_a_zip_holds_one_table(tmp_path: Path) -> None:
         return buffer.getvalue()
 
     assert read(tmp_path, zipped("a/rows.csv", "__MACOSX/a/._rows.csv"), "rows.zip").equals(read(tmp_path, PLAIN))
-    with pytest.raises(DataError, match=r"must hold one table, got a.csv, b.csv"):
+    with pytest.raises(DataError, match=r"got a\.csv, b\.csv"):
         read(tmp_path, zipped("a.csv", "b.csv"), "rows.zip")
 
 
@@ -139,7 +139,7 @@ def test_parts_of_a_folder_or_pattern_are_one_table(tmp_path: Path) -> None:
     assert read_rows(parts).equals(whole)
     assert read_rows(Path(f"{parts}/*.csv*")).equals(whole)
     FRAME[30:].rename(columns={"age": "years"}).to_csv(parts / "2.csv", index=False)
-    with pytest.raises(DataError, match="must have the columns of"):
+    with pytest.raises(DataError, match="'age', 'years'"):
         read_rows(parts)
     with pytest.raises(DataError, match="there is no file"):
         read_rows(tmp_path / "*.tsv")
