@@ -5,8 +5,9 @@ is a Gaussian process. A bag's proportion is the mean of its rows' probabilities
 likelihood) of the proportions determines the scales of the effects, without labels and without validation bags.
 
 Bags may differ for reasons that neither the features nor chance explain. A relation between bags then need not hold
-between rows (the ecological fallacy). If `bag-gp` detects such differences, it fits again and expects small effects
-from features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such bags.
+between rows (the ecological fallacy). If `bag-gp` detects such differences, it fits again with a prior that expects
+small effects of features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such
+bags.
 
 Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
 `docs/direct-methods.md` has the details.
@@ -40,7 +41,7 @@ class BagGPParams(DirectParams):
     most_pairs: Annotated[int, Choice(0, 50, 200)] = 200
     """largest number of pairs of features with an effect; a quarter as many if there are more than 1,000 bags"""
     draws: Annotated[int, Choice(0, 80)] = 80
-    """posterior draws of the scales if there are at most 256 bags; with 0 draws or more bags their mode is used"""
+    """posterior draws of the scales, with at most 256 bags; if there are more bags or 0 draws, their mode is used"""
 
     @property
     def process(self) -> ProcessSettings:

@@ -2,7 +2,7 @@
 
 This is the simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]. It is strong if bags depend on features
 (ordered bags) and learns nothing if they do not. DLLP compares the mean prediction of a bag with its proportions (log
-of a mean). This loss compares every row with them (mean of logs). Some published code of DLLP computes it by mistake.
+of a mean). This loss compares every row with them (mean of logs). Some published DLLP code uses it by mistake.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ _APPLYING_OPTIONS = (
     click.option(
         "--repeat-column",
         metavar="NAME",
-        help="Column of ROWS with whole numbers: repeat each row as often, once per person.",
+        help="Column of ROWS that says how often to repeat each row (a whole number).",
     ),
     click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),

@@ -62,7 +62,9 @@ def run_options(command: Command) -> Command:
                 shell_complete=_completed(_KINDS[name]) if name in _KINDS else None,
             )
         command = decorate(command)
-    command = click.option("--config", metavar="FILE", help="TOML file with the same names as the options.")(command)
+    command = click.option(
+        "--config", metavar="FILE", help="TOML file of options; its keys are the names of the options."
+    )(command)
     text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{_default(DEFAULT_PRESET)}"
     return click.option("--preset", metavar="NAME", help=text)(command)
 
@@ -85,7 +87,7 @@ journal_option = click.option(
     multiple=True,
     type=AnyPath(),
     metavar="PATH",
-    help="Journal (a file or folder), or published, core or natural; may be repeated. [default: OUT]",
+    help="Journal file or folder, or the name of published results, such as core. May be repeated. [default: OUT]",
 )
 all_boards_option = click.option("--all-boards", is_flag=True, help="Print every board, not only the first.")
 out_option = click.option(

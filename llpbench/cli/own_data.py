@@ -54,7 +54,7 @@ _LEARNING_OPTIONS = (
     click.option(
         "--repeat-column",
         metavar="NAME",
-        help="Column of ROWS with whole numbers: repeat each row as often, once per person.",
+        help="Column of ROWS that says how often to repeat each row (a whole number).",
     ),
     click.option(
         "--weight-column",

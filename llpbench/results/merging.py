@@ -38,8 +38,8 @@ from llpbench.results.journal import (
 from llpbench.results.published import TABLE, read_table, write_published
 
 PUBLISHED = "published"
-SHIPPED = {PUBLISHED: TABLE} | {suite: f"{suite}/{TABLE}" for suite in ("core", "natural", "rare")}
-"""Tables of results that ship with the package, by name: the main leaderboards, and those of three suites."""
+SHIPPED = {PUBLISHED: TABLE} | {suite: f"{suite}/{TABLE}" for suite in ("core", "natural", "rare", "multiclass")}
+"""Tables of results that ship with the package, by name: the main leaderboards, and those of four suites."""
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ class Settings:
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
-        "Repeat finished runs: failed, done, stale or all (stale runs are repeated anyway).",
+        "Repeat these runs, too: failed, done, stale or all. Stale runs are always repeated, unless --keep-stale.",
         "WHAT",
         default=(),
     )

@@ -35,7 +35,9 @@ def test_its_standings_are_those_that_the_code_makes(report: Report) -> None:
     assert_frame_equal(committed, read_csv(StringIO(rows_csv(standings_rows(report.leaderboards)))), atol=1e-5)
 
 
-@pytest.mark.parametrize(("suite", "metric"), [("natural", "auc"), ("multiclass", "auc"), ("rare", "average-precision")])
+@pytest.mark.parametrize(
+    ("suite", "metric"), [("natural", "auc"), ("multiclass", "auc"), ("rare", "average-precision")]
+)
 def test_standings_of_other_suites_are_those_that_the_code_makes(suite: str, metric: str) -> None:
     folder = CORE.parent / suite
     made = make_report([*merge(journal_files(str(folder))).records.values()], metric=metric).leaderboards
