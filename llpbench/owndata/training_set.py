@@ -102,6 +102,11 @@ def read_training_set(
     if impossible not in ("raise", "suppress"):
         raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")
     deviation = noise_deviation(noise, noise_kind)
+    if sampled and as_shares:
+        raise LLPBenchError(
+            "sampled=True and as_shares=True cannot be combined. "
+            "Use sampled=True if the counted bags contain the rows in X, as_shares=True otherwise."
+        )
     if (sampled or as_shares) and deviation:
         given = "sampled=True" if sampled else "as_shares=True"
         raise LLPBenchError(f"noise= needs counts of the rows in X, got {given}. Leave one out.")
