@@ -11,16 +11,16 @@ lead and a property gives Spearman's rank correlation over two-class datasets. A
 
 from __future__ import annotations
 
-from itertools import combinations
+from math import comb
 from pathlib import Path
 
 import click
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr, ttest_rel
+from scipy.stats import spearmanr
 
 from llpbench.data.loading import load_table
-from llpbench.report.statistics import interval
+from llpbench.report.statistics import interval, paired_p
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
@@ -88,11 +88,11 @@ def holm(p: pd.Series) -> pd.Series:
     return adjusted.reindex(p.index)
 
 
-def different_pairs(scores: pd.DataFrame) -> tuple[int, list[tuple[str, str]]]:
-    """Return the number of pairs of methods, and those that differ significantly, the better first."""
-    pairs = [*combinations(scores.mean().sort_values(ascending=False).index, 2)]
-    p = pd.Series([ttest_rel(scores[one], scores[other]).pvalue for one, other in pairs])
-    return len(pairs), [pair for pair, adjusted in zip(pairs, holm(p), strict=True) if adjusted < 0.05]
+def different_pairs(scores: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the pairs of methods that differ significantly, the better one first."""
+    best_first = scores[scores.mean().sort_values(ascending=False).index]
+    places = np.argwhere(np.triu(paired_p(best_first) < 0.05, 1))
+    return [(best_first.columns[one], best_first.columns[other]) for one, other in places]
 
 
 @click.command()
@@ -129,7 +129,7 @@ def main(journal: Path, bag_size: int, criterion: str, data_dir: Path | None) ->
             click.echo(f"  {lead}: {differences.mean():+.1f} [{low:.1f}, {high:.1f}], {len(differences)} datasets")
         means = auc.groupby("dataset").mean()
         ranked = means[means.columns[(means.notna().sum() >= FEWEST) & ~means.columns.isin(UNRANKED)]].dropna()
-        pairs, different = different_pairs(ranked)
+        different, pairs = different_pairs(ranked), comb(ranked.shape[1], 2)
         click.echo(f"  {len(different)} of {pairs} pairs of {ranked.shape[1]} methods differ on {len(ranked)} datasets")
         click.echo(f"  {LEADER} is better than: {', '.join(other for one, other in different if one == LEADER)}")
         shown = table.assign(text=table["correlation"].map("{:+.2f}".format) + table["star"])

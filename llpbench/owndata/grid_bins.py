@@ -31,17 +31,17 @@ class GridBins:
     def __call__(self, rows: Rows) -> Binned:
         """Return rows as bins."""
         numbers = rows.numeric.shape[1]
-        found = np.empty((2, len(self._pairs), len(rows.numeric)), dtype=np.uint8)
+        both = np.empty((2, len(self._pairs), len(rows.numeric)), dtype=np.uint8)
         for i, (fine, coarse) in enumerate(self._pairs):
             if i < numbers:
-                self._grids[i](np.ascontiguousarray(rows.numeric[:, i]), found[0, i], found[1, i])
+                self._grids[i](np.ascontiguousarray(rows.numeric[:, i]), both[0, i], both[1, i])
                 if (missing := rows.missing[:, i]).any():
-                    found[0, i][missing], found[1, i][missing] = fine.size - 1, coarse.size - 1
+                    both[0, i][missing], both[1, i][missing] = fine.size - 1, coarse.size - 1
             else:
                 codes = rows.categorical[:, i - numbers]
-                for bins, place in ((fine, found[0, i]), (coarse, found[1, i])):
+                for bins, place in ((fine, both[0, i]), (coarse, both[1, i])):
                     place[:] = bins.table.astype(np.uint8)[np.where(codes < len(bins.table), codes, 0)]
-        return Binned(found[0], found[1])  # type: ignore[arg-type]
+        return Binned(both[0], both[1])  # type: ignore[arg-type]
 
 
 class _Grid:

@@ -67,8 +67,8 @@ class JointFeatures:
         if not room or len(room[0]) < rows * widths[0]:
             room = [np.empty(rows * width, np.float32) for width in widths]
             self._memory.room = room
-        found = [part[: rows * width] for part, width in zip(room, widths, strict=True)]
-        return [found[0].reshape(widths[0], rows), *(part.reshape(rows, -1) for part in found[1:])]
+        arrays = [part[: rows * width] for part, width in zip(room, widths, strict=True)]
+        return [arrays[0].reshape(widths[0], rows), *(part.reshape(rows, -1) for part in arrays[1:])]
 
 
 class QuickGroup(BagGroup):
