@@ -5,6 +5,7 @@ Columns use the runs that count (`tabulate`) and the board's metric. A plugin ad
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from llpbench.report import statistics
 from llpbench.report import wording as words
 from llpbench.report.boards import FEWEST_DATASETS, FEWEST_SEEDS, REFERENCE, Board, Role, Summary, means_over_datasets
 from llpbench.report.report_table import Field, Heading
+from llpbench.results.frame import MACHINE
 
 _DIGITS = 9
 
@@ -241,8 +243,14 @@ def _against_floor(board: Board) -> DataFrame:
 
 
 def _seconds(board: Board) -> DataFrame:
-    """Return seconds of training, averaged over datasets."""
-    return DataFrame({"": board.by_dataset(costs(board).groupby(level=0).mean()).mean()})
+    """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
+    seconds = board.by_dataset(costs(board).groupby(level=0).mean()).mean()
+    runs = board.runs.set_index(["column", "seed"])
+    runs = runs[runs.index.isin(board.counting) & runs["row"].isin(seconds.index)]
+    on_gpu = runs["machine"].map(lambda facts: json.loads(facts)[MACHINE.index("device")] == "cuda").astype(float)
+    share = on_gpu.groupby(runs["row"].to_numpy()).mean()
+    mixed = share.min() == 0 < share.max() or bool(share.between(0, 1, inclusive="neither").any())
+    return DataFrame({"": seconds, "gpu": share if mixed else 0.0})
 
 
 def costs(board: Board) -> DataFrame:
@@ -347,6 +355,10 @@ def interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = ""
     return words.interval_text(parts[name], ends, digits, sign)
 
 
+def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:
+    return (words.seconds_text(parts[""]) + ("*" if parts["gpu"] else ""),)
+
+
 def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
     lacking = [f"{parts[what]} {what}" for what in ("failed", words.STALE) if parts[what]]
     return f"{parts['done']}/{parts['expected']}", *lacking
@@ -363,7 +375,7 @@ for _column in (
     ),
     LeaderboardColumn("tie", "tie", ("",), _ties, lambda parts: str(parts[""]), numeric=False),
     LeaderboardColumn("floor", "against floor", ("points", "low", "high", "ahead", "of"), _against_floor, _floor_text),
-    LeaderboardColumn("seconds", "seconds", ("",), _seconds, lambda parts: words.seconds_text(parts[""])),
+    LeaderboardColumn("seconds", "seconds", ("", "gpu"), _seconds, _seconds_text),
     LeaderboardColumn("mean_rank", "mean rank", ("",), _mean_ranks, lambda parts: f"{parts['']:.1f}", default=False),
     LeaderboardColumn(
         "gap",

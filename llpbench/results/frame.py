@@ -29,7 +29,7 @@ _ENGINE = ("ensemble", "precision", "numbers")
 """Parts of a specification that distinguish rows of a board, and that few runs set."""
 _NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "max_bags", "protocol"}
 """Parts of a specification named by rows, columns and headings of a board; all others are settings."""
-_MACHINE = ("name", "device", "threads", "precision", "compiled")
+MACHINE = ("name", "device", "threads", "precision", "compiled")
 """Facts of the hardware that affect the time of a run."""
 
 
@@ -175,7 +175,7 @@ VARIABLES: dict[str, Variable] = {
     "device": Variable("name of the processor or GPU", partial(_part, "hardware", "name")),
     "machine": Variable(
         "JSON of the hardware facts that affect the time of a run",
-        lambda run: _json([run["hardware"].get(name) for name in _MACHINE]),
+        lambda run: _json([run["hardware"].get(name) for name in MACHINE]),
     ),
     "version": Variable("version of llpbench that produced the run", lambda run: run["code"]["version"]),
     "finished": Variable("end of the run in UTC, ISO 8601", lambda run: run["finished"]),
