@@ -31,8 +31,11 @@ LEADS = (
     ("bag-gp-gbdt", "bag-soft-label-gbdt"),
     ("bag-gp-gbdt", "dllp"),
     ("bag-gp-gbdt", "bag-contrast"),
+    ("bag-gp-gbdt", "debiased-square"),
     ("bag-gp-gbdt", "tabllp-bdc"),
     ("bag-contrast", "dllp"),
+    ("debiased-square", "dllp"),
+    ("llp-vat", "dllp"),
     ("tabllp-bdc", "dllp"),
 )
 LABELLED = "supervised-gbdt"

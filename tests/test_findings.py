@@ -25,6 +25,7 @@ def means() -> pd.DataFrame:
         (*(record["spec"][part] for part in ("dataset", "bagging", "method")), _auc(record))
         for record in records
         if record["status"] == "ok" and record["dataset"]["classes"] == 2 and record["spec"]["bag_size"] == 256
+        if record["spec"]["pretraining"] == "none" and record["spec"].get("numbers", "z") == "z"
     ]
     frame = pd.DataFrame(rows, columns=["dataset", "bagging", "method", "auc"])
     shared = frame.pivot_table(index=["bagging", "dataset"], columns="method", values="auc")[_methods()].dropna()
