@@ -4,9 +4,12 @@
 
 A lead is the difference of the mean test AUC x 100 of two methods on one dataset, over the seeds that both have run.
 Labels choose the epochs, or with `--criterion mpiou` proportions. Below the leads are the pairs of methods that differ
-significantly (paired t tests over datasets, Holm's correction over all pairs without floor and ceiling). Each pair of a
-lead and a property gives Spearman's rank correlation over two-class datasets. A star marks those whose p value holds at
-5 % after Holm's correction over all pairs of a table.
+significantly (paired t tests over datasets, Holm's correction over all pairs without floor and ceiling). The next line
+compares only the default method with the others, which needs fewer tests. This is fair because it was the default
+before 15 of the 17 datasets were added.
+
+Each pair of a lead and a property gives Spearman's rank correlation over two-class datasets. A star marks those whose
+p value holds at 5 % after Holm's correction over all pairs of a table.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr, ttest_rel
 
 from llpbench.data.loading import load_table
 from llpbench.report.statistics import interval, paired_p
@@ -135,6 +138,10 @@ def main(journal: Path, bag_size: int, criterion: str, data_dir: Path | None) ->
         different, pairs = different_pairs(ranked), comb(ranked.shape[1], 2)
         click.echo(f"  {len(different)} of {pairs} pairs of {ranked.shape[1]} methods differ on {len(ranked)} datasets")
         click.echo(f"  {LEADER} is better than: {', '.join(other for one, other in different if one == LEADER)}")
+        rivals = ranked.drop(columns=LEADER)
+        p = holm(pd.Series(ttest_rel(ranked[[LEADER]], rivals).pvalue, rivals.columns))
+        found = [name for name in p.index[p < 0.05] if ranked[LEADER].mean() > rivals[name].mean()]
+        click.echo(f"  it alone against the others, {len(p)} tests: better than {len(found)}: {', '.join(found)}")
         shown = table.assign(text=table["correlation"].map("{:+.2f}".format) + table["star"])
         wide = shown.pivot_table(index="property", columns="lead", values="text", aggfunc="first")
         click.echo(wide.fillna("").to_string())
