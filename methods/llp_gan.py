@@ -9,13 +9,14 @@ two players, with h(x) the features of the discriminator, are
 
 The players take turns on the same bags. Differences from the published code:
 
-- Tables have no convolutions. Both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021), see
-  `blocks/gan.py`. Published comparisons on tables use this variant. Numbers are ranks in training, in [-1, 1].
+- Tables have no convolutions. Both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021;
+  `blocks/gan.py`). Published comparisons on tables use this variant. Numbers are ranks among the training rows, scaled
+  to [-1, 1].
 - cWGAN has a class-conditional generator and an auxiliary classifier. Both need labels of rows, so this generator is
   unconditional.
 - Losses are averaged over the rows of several bags, with one fake per real row.
-- L_bag is the KL divergence of `dllp`, the published cross-entropy minus a constant. Its sign is as in the paper. One
-  re-implementation reverses it, and matches features row by row instead of their means.
+- L_bag is the KL divergence of `dllp`, the published cross-entropy minus a constant. Its sign follows the paper. One
+  re-implementation reverses the sign. It also matches the features of rows instead of their means.
 - `objective="wgan"` has two heads: the classifier, and a critic trained as in WGAN-GP (Gulrajani et al. 2017), with
   three turns per turn of the generator. Adam has beta1 = 0 for both players, as in cWGAN. Learning rates are those of
   "fm".

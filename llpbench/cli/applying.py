@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
+from llpbench.cli.bag_options import (
+    bag_options,
+    key_names,
+    possible_names,
+    require_own_repeats,
+    told_in_flags,
+    warnings_as_lines,
+)
 from llpbench.cli.explaining import check_plot, class_of
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, predict_in_batches
@@ -71,8 +78,10 @@ def _applying(command: Any) -> Any:
             raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
         if bags is None and any(columns.values()):
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
+
         read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
         people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
+        require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         given = [flag for flag, column in people.items() if column is not None]
         if "out_of_core" in others:
             others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, formats, out)

@@ -102,7 +102,7 @@ class CommandGroup(click.Group):
 
     def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
         known = self.list_commands(ctx)
-        ctx.fail(f"unknown command {name!r}. {hint(name, known)}There are: {', '.join(known)}.")
+        ctx.fail(f"unknown command {name!r}. {hint(name, known)}Available: {', '.join(known)}.")
 
 
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:

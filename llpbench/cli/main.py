@@ -485,7 +485,7 @@ def _known_metric(name: str | None) -> str:
     from llpbench.core.criteria import METRICS
 
     if name is not None and name not in METRICS:
-        raise LLPBenchError(f"unknown metric {name!r}. {hint(name, METRICS)}There are: {', '.join(METRICS)}.")
+        raise LLPBenchError(f"unknown metric {name!r}. {hint(name, METRICS)}Available: {', '.join(METRICS)}.")
     return name or "auc"
 
 

@@ -62,9 +62,9 @@ def run_options(command: Command) -> Command:
                 shell_complete=_completed(_KINDS[name]) if name in _KINDS else None,
             )
         command = decorate(command)
-    command = click.option(
-        "--config", metavar="FILE", help="TOML file of options; its keys are the names of the options."
-    )(command)
+    command = click.option("--config", metavar="FILE", help="TOML file of options. Its keys are the names of options.")(
+        command
+    )
     text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{_default(DEFAULT_PRESET)}"
     return click.option("--preset", metavar="NAME", help=text)(command)
 

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from llpbench.cli import FAILED
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
+from llpbench.cli.bag_options import (
+    bag_options,
+    key_names,
+    possible_names,
+    require_own_repeats,
+    told_in_flags,
+    warnings_as_lines,
+)
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
@@ -49,7 +57,7 @@ _LEARNING_OPTIONS = (
     click.option(
         "--as-shares",
         is_flag=True,
-        help="Use only the shares of counts, which are about other people than ROWS or in other units.",
+        help="Use only the shares of counts, because counts are about other people than ROWS or in other units.",
     ),
     click.option(
         "--repeat-column",
@@ -160,6 +168,7 @@ def _learning(command: Any) -> Any:
             "--label-column": label_column,
             "--time-column": time_column,
         }
+        require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
             raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
         decimals = frame.attrs["decimals"]
@@ -210,6 +219,8 @@ def _learning(command: Any) -> Any:
             "labels": labels,
             "time": times,
         }
+        if large is None and not given["X"].shape[1]:
+            raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
         if len(groupings) > 1:
             if large is not None or time_column is not None:
                 told = "--out-of-core" if large is not None else "--time-column"
@@ -304,10 +315,13 @@ def fit(
     a folder, a quoted pattern, or - for standard input.
     """
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.fitting import AUTO
+    from llpbench.owndata.fitting import AUTO, takes_encoder
     from llpbench.owndata.storing import demand_free
 
     del rows
+    named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
+    if named and not takes_encoder(AUTO if method == "auto" else method):
+        raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
     model = LLPClassifier(
         method,
         params=read_pairs(settings, "--set") or None,

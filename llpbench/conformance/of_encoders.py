@@ -115,7 +115,7 @@ def declaration(subject: EncoderSubject) -> str:
     assert sizes is not None
     names = {name for name, _ in subject.built.named_parameters()}
     for name in subject.built.of_copy:
-        demand(name in names, f"of_copy names the parameters of a copy, got {name!r}. There are: {', '.join(names)}")
+        demand(name in names, f"of_copy names the parameters of a copy, got {name!r}. Available: {', '.join(names)}")
     demand(subject.built.copies == 1 or bool(subject.built.of_copy), "copies need parameters of their own: of_copy")
     return f"{len(fields(sizes))} sizes; {sum(weight.numel() for weight in subject.built.parameters()):,} parameters"
 

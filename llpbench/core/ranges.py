@@ -169,7 +169,7 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise LLPBenchError(
-                f"{owner} has no hyperparameter {name!r}. {hint}There are: {', '.join(known) or 'none'}."
+                f"{owner} has no hyperparameter {name!r}. {hint}Available: {', '.join(known) or 'none'}."
             )
         read[name] = _read_value(f"{owner}.{name}", value, hints[name])
     return params(**read)

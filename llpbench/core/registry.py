@@ -35,6 +35,8 @@ from llpbench.core.text import hint, one_line
 T = TypeVar("T")
 
 ENTRY_POINT_GROUP = "llpbench.plugins"
+_MOST_LISTED = 10
+"""names up to which an error lists all of them"""
 FAMILY = "family:"
 """prefix that selects the methods of a family, as in `family:classical`"""
 SUITE, OPENML, OPENML_SUITE = "suite:", "openml:", "openml-suite:"
@@ -78,7 +80,7 @@ class Registry:
             if fact not in self.defaults:
                 known = ", ".join(self.defaults)
                 raise LLPBenchError(
-                    f"{self.kind} {name!r} states an unknown {fact!r}. {hint(fact, self.defaults)}There are: {known}."
+                    f"{self.kind} {name!r} states an unknown {fact!r}. {hint(fact, self.defaults)}Available: {known}."
                 )
         if facts.get("family", FAMILIES[0]) not in FAMILIES:
             raise LLPBenchError(
@@ -180,12 +182,15 @@ class Registry:
         names = [entry.name for entry in self.entries() if entry.family == family]
         if not names:
             families = list(dict.fromkeys(filter(None, (entry.family for entry in self.entries()))))
-            known = f"There are: {', '.join(families)}." if families else "Only methods have families."
+            known = f"Available: {', '.join(families)}." if families else "Only methods have families."
             raise LLPBenchError(f"no {self.kind} is of family {family!r}. {hint(family, families)}{known}")
         return names
 
     def _suggest(self, name: str) -> str:
-        return f"{hint(name, self.names())}There are: {', '.join(self.names())} (llpbench list {self.kind}s)."
+        names, command = self.names(), f"llpbench list {self.kind}s"
+        if len(names) > _MOST_LISTED:
+            return f"{hint(name, names)}{command} prints all {len(names)}."
+        return f"{hint(name, names)}Available: {', '.join(names)} ({command})."
 
     def _index(self) -> dict[str, Entry]:
         if not self._indexed:
@@ -293,7 +298,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     if str(path) in _loaded_plugins:
         return
     if not path.is_file():
-        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file to --plugin.")
+        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file.")
     if name in sys.modules:
         raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
     spec = importlib.util.spec_from_file_location(name, path)

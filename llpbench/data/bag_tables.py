@@ -168,10 +168,10 @@ class BagTable:
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
             if named is not None and set(named) != set(self.columns):
-                more = " or unmatched='drop' the others" if set(named) < set(self.columns) else ""
+                drop = ", or drop the others with unmatched='drop'" if set(named) < set(self.columns) else ""
                 raise LLPBenchError(
                     f"{self.what} have the classes {_some(self.columns)}, but the given classes are {_some(named)}. "
-                    f"Give the same classes{more}."
+                    f"Name the same classes{drop}."
                 )
             return list(self.columns)
         number = 2 if width == 1 else width
@@ -553,28 +553,30 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     """
     if unmatched not in ("raise", "drop"):
         raise LLPBenchError(f"unmatched must be 'raise' or 'drop', got {unmatched!r}")
-    or_drop = " To drop them, use unmatched='drop'." if table.at_fit else ""
+    drop = "use unmatched='drop'."
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)
     if unmatched == "raise":
         alone = int((labels.of_row < 0).sum())
         if alone:
             raise LLPBenchError(
-                f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag. Name the bag of each row.{or_drop}"
+                f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag. Name the bag of each row."
+                + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
             )
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             raise LLPBenchError(
                 f"{len(lacking):,} of {plural(len(listed), 'bag')} ({_some(lacking)}) {verb(len(lacking))} rows but no "
                 f"{table.what}; bags with {table.what} are {_some(table.names, 3)}. If {table.what} are suppressed, "
-                f"give NaN.{or_drop}"
+                "give NaN." + (f" To drop the rows of bags without {table.what}, {drop}" if table.at_fit else "")
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
                 f"{len(empty):,} of {plural(len(table.names), 'bag')} with {table.what} ({_some(empty)}) "
-                f"{verb(len(empty))} no rows. Remove the {table.what} of such bags.{or_drop}"
+                f"{verb(len(empty))} no rows. Remove the {table.what} of such bags"
+                + (f", or {drop}" if table.at_fit else ".")
             )
         return labels
     if not listed.any():

@@ -57,14 +57,14 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
 
     `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. The rows left over in a part
     (rows mod size) are dropped. They are chosen at random before sorting; otherwise the same extreme of the sort order
-    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows, and `bag_size` must be 0. Its
-    bags may be limited in size, and whole bags may be assigned to one part (`own_sizes.py`).
+    would always be lost. A bagging that decides its own sizes (`baggings.is_sized`) gets all rows, and `bag_size` must
+    be 0. Options limit the sizes of its bags, or keep each bag in one part (`own_sizes.py`).
 
-    If `max_bags` is given, as many training bags are drawn at random. With the same seed, the bags for a smaller number
-    are a subset of those for a larger one. Validation and test are unchanged.
+    If `max_bags` is given, that many training bags are drawn at random. With the same seed, the bags for a smaller
+    number are a subset of those for a larger one. Validation and test are unchanged.
 
-    Raises `LLPBenchError` if the bag size is not a positive integer or larger than `largest_bag_size(len(table))`, and
-    if there are fewer training bags than `max_bags`.
+    Raises `LLPBenchError` if the bag size is not a positive integer or exceeds `largest_bag_size(len(table))`, or if
+    there are fewer training bags than `max_bags`.
     """
     name, options = parse_bagging(bagging)
     if is_sized(name):
@@ -114,7 +114,10 @@ def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray
 def _own_sizes(
     table: Table, name: str, options: Mapping[str, Any], seed: int
 ) -> tuple[Split, dict[str, IntArray], Rest | None]:
-    """Return split, bags and rest of the training rows for a bagging without a size; rest is None without limits."""
+    """Return split, bags and rest of the training rows for a bagging that decides its own sizes.
+
+    The rest is None if bag sizes are not limited.
+    """
     of_bagging = {option: value for option, value in options.items() if option not in OWN_SIZES}
     least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
     streams = {part: _stream(table, name, options, UNSIZED, seed, part) for part in PARTS}
@@ -175,7 +178,7 @@ def training_bags(rows: int, bag_size: int) -> int:
 
 
 def largest_bag_size(rows: int) -> int:
-    """Return the largest bag size for `rows` rows, with which 2 training bags, 1 validation and 1 test bag are filled.
+    """Return the largest bag size for `rows` rows that fills 2 training bags, 1 validation bag and 1 test bag.
 
     0 if there are too few rows for any bag. No data are needed, so a planner can skip impossible cells.
     """

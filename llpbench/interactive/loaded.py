@@ -86,7 +86,7 @@ class Results:
         from llpbench.report.tabulate import tabulate
 
         if metric not in METRICS:
-            raise LLPBenchError(f"unknown metric {metric!r}. {hint(metric, METRICS)}There are: {', '.join(METRICS)}.")
+            raise LLPBenchError(f"unknown metric {metric!r}. {hint(metric, METRICS)}Available: {', '.join(METRICS)}.")
         return tabulate(self.records, stale=self.stale, tunings=self.tunings, metric=metric)
 
     def leaderboard(
@@ -188,7 +188,7 @@ class Results:
             raise LLPBenchError(
                 f"plot {kind!r} is not drawn for {_asked(**asked_for)}. There is: {'; '.join(seen[kind])}."
             )
-        there_are = f"There are: {', '.join(seen)}." if seen else "There is too little to draw."
+        there_are = f"Available: {', '.join(seen)}." if seen else "There are too few runs for any plot."
         there_are += f" The table of published results leaves out {self.omitted}." if self.omitted else ""
         raise LLPBenchError(f"these results have no plot {kind!r}. {hint(kind, seen)}{there_are}")
 
@@ -223,7 +223,7 @@ class Results:
         near = near or hint(bagging or "", {board.bagging for board in every} - {bagging})
         raise LLPBenchError(
             f"these results have no board with {_asked(criterion=criterion, bagging=bagging, epochs=epochs)}. "
-            f"{near}There are: {', '.join(some_of(found, _MOST_BOARDS)) or 'none'}."
+            f"{near}Available: {', '.join(some_of(found, _MOST_BOARDS)) or 'none'}."
         )
 
     def __len__(self) -> int:

@@ -113,12 +113,14 @@ class BagFile:
         marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
         for name, each in found.items():
             if len(broken := wrong[name]):
-                told = f"Fix {'it' if len(broken) == 1 else 'them'}"
+                one = len(broken) == 1
+                advice = f"Correct {'it' if one else 'them'}"
                 if len(marks) <= _MOST_MARKS:
-                    told += f", or declare suppressed counts: --suppressed {shlex.quote(csv_line(marks))}"
+                    advice += f", or use --suppressed {shlex.quote(csv_line(marks))} if "
+                    advice += "it marks a suppressed count" if one else "they mark suppressed counts"
                 raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in row "
-                    f"{broken.index[0]} (counted from 0), {plural(len(broken), 'such value')} in all. {told}."
+                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in data row "
+                    f"{broken.index[0] + 1} ({plural(len(broken), 'such value')}). {advice}."
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]

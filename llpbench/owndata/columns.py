@@ -259,7 +259,7 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
     features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:
         found = f"{plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}"
-        raise DataError(f"X must have at least one row and one column, got {found}.")
+        raise DataError(f"X must have at least one row and one column of features, got {found}.")
     return features
 
 

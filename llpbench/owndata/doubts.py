@@ -107,11 +107,11 @@ class Doubts:
             )
         if self.held_out is None and self.noise > NEXT_TO_NOTHING:
             told.append(
-                f"{100 * self.noise:.0f} % of the effects of features is posterior noise: bags show almost nothing "
-                "about features. Give more bags, or bags that differ more"
+                f"{100 * self.noise:.0f} % of the estimated effects of features is noise, so the bags contain almost "
+                "no information about features. Give more bags, or bags that differ more"
             )
         if self.held_out is None and self.agreement < DISAGREEING:
-            told.append(f"members of the method rank rows differently (rank correlation {self.agreement:.2f})")
+            told.append(f"the averaged models rank rows differently (rank correlation {self.agreement:.2f})")
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 
 

@@ -87,6 +87,11 @@ def is_network(method: str) -> bool:
     return not issubclass(method_on_bags(method), DirectMethod)
 
 
+def takes_encoder(method: str) -> bool:
+    """Return whether a method is a network on an encoder."""
+    return bool(getattr(method_on_bags(method), "takes_encoder", False))
+
+
 def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
     """Return the scaling of numbers (`cell.NUMBERS`). None is that of the encoder, or z-scores without encoder.
 
@@ -95,7 +100,7 @@ def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
     if numbers is not None and numbers not in NUMBERS:
         raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {numbers!r}.")
     declared = method_on_bags(method)
-    if getattr(declared, "takes_encoder", False):
+    if takes_encoder(method):
         return numbers or str(ENCODERS.entry(encoder).facts.get("numbers", "z"))
     if not issubclass(declared, DirectMethod) and numbers not in (None, "z"):
         raise LLPBenchError(
@@ -132,9 +137,9 @@ def fit_members(
             raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
     if training.pretraining not in _PRETRAININGS:
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
-    if training.pretraining != "none" and not getattr(declared, "takes_encoder", False):
+    if training.pretraining != "none" and not takes_encoder(method):
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
-    if training.encoder != DEFAULT_ENCODER and not getattr(declared, "takes_encoder", False):
+    if training.encoder != DEFAULT_ENCODER and not takes_encoder(method):
         ENCODERS.get(training.encoder)
         raise LLPBenchError(f"method {method!r} has no encoder, got {training.encoder!r}. Leave encoder out.")
     _demand_names(training)

@@ -275,7 +275,7 @@ class _Reader:
                 self._codes(batch)
                 frame = self._rows.features(batch)
                 if not frame.shape[1]:
-                    raise LLPBenchError("ROWS must have features beside the columns that name bags. Add features.")
+                    raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
                 yield frame.assign(**self._codes.texts(batch)) if self._rows.keep_key else frame
         raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
 
@@ -283,8 +283,8 @@ class _Reader:
     def _demand_bags(alone: int, rows: int, unmatched: str) -> None:
         if alone and unmatched == "raise":
             raise LLPBenchError(
-                f"{alone:,} of {rows:,} rows {verb(alone)} no bag. Name the bag of each row. To drop them, "
-                "use unmatched='drop'."
+                f"{alone:,} of {rows:,} rows {verb(alone)} no bag. Name the bag of each row. To drop rows without a "
+                "bag, use unmatched='drop'."
             )
 
     def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:

@@ -330,8 +330,8 @@ def _as_numbers(column: pd.Series, form: FileFormat, path: Path, earlier: str | 
             "" if len(marks) > 5 else f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
         )
         raise DataError(
-            f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in row {broken.index[0]} "
-            f"(counted from 0), {plural(len(broken), 'such value')} in all.{some}"
+            f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in data row "
+            f"{broken.index[0] + 1} ({plural(len(broken), 'such value')}).{some}"
         )
     if earlier is not None and found.values.notna().any() and found.percent != earlier.endswith("%"):
         ways = ("with and without" if earlier.endswith("%") else "without and with").split(" and ")

@@ -109,7 +109,9 @@ def read_training_set(
         )
     if (sampled or as_shares) and deviation:
         given = "sampled=True" if sampled else "as_shares=True"
-        raise LLPBenchError(f"noise= needs counts of the rows in X, got {given}. Leave one out.")
+        raise LLPBenchError(
+            f"noise= and {given} cannot be combined, because noise= needs counts of the rows in X. Leave one out."
+        )
     if as_shares and counts is None:
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
     ranged = ranged_counts(counts)

@@ -32,7 +32,7 @@ def select_formats(names: str) -> list[str]:
     chosen = [name for part in names.split(",") if (name := part.strip())]
     for name in chosen:
         if name not in FORMATS:
-            raise LLPBenchError(f"unknown format {name!r}. {hint(name, FORMATS)}There are: {', '.join(FORMATS)}.")
+            raise LLPBenchError(f"unknown format {name!r}. {hint(name, FORMATS)}Available: {', '.join(FORMATS)}.")
     return chosen
 
 

@@ -76,7 +76,8 @@ def journal_files(name: str) -> list[Path]:
     files = [file for file in found if file.is_file()]
     if not files:
         raise LLPBenchError(
-            f"there is no journal {str(found[-1])!r}. Give the --out of a run, a {FILE}, or {' or '.join(SHIPPED)}."
+            f"there is no journal {str(found[-1])!r}. Give the --out folder of a run, a {FILE} file, or one of: "
+            f"{', '.join(SHIPPED)}."
         )
     return files
 

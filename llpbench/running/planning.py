@@ -15,7 +15,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
-from llpbench.core.text import plural
+from llpbench.core.text import plural, verb
 from llpbench.core.tuning_spec import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.data.suites import select_datasets
@@ -172,7 +172,7 @@ def make_plan(
 ) -> Plan:
     """Return the plan of some cells and seeds, given the records of a journal.
 
-    `repeat`: kinds of runs to repeat, of `done`, `failed` and `stale`.
+    `repeat`: which runs to repeat, any of `done`, `failed` and `stale`.
     """
     planned = []
     for cell in cells:
@@ -222,7 +222,7 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
 def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     """Return the searches of the settings, one per cell and regime.
 
-    Raises `LLPBenchError` if a search range names a hyperparameter that is set or a method that is not in the run, and
+    Raises `LLPBenchError` if a search range names a hyperparameter that is set, or a method that is not in the run, or
     if there is nothing to search.
     """
     if settings.tune is None:
@@ -245,8 +245,9 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     ]
     if cells and not tunings and settings.shard is None:
         raise LLPBenchError(
-            f"--tune {settings.tune} needs a hyperparameter to search, and {', '.join(sorted(methods))} has none that "
-            "--set leaves free. Leave --tune out, or add a method that has one (llpbench list params METHOD)."
+            f"{' and '.join(sorted(methods))} {verb(len(methods))} no hyperparameter to search"
+            f"{' besides those in --set' if settings.set else ''}. Leave --tune {settings.tune} out, or add a method "
+            "that has one (llpbench list params METHOD)."
         )
     return list({tuning.id: tuning for tuning in tunings}.values())
 
@@ -260,7 +261,7 @@ def _tunings_of_cell(
     free = {name: values for name, values in space.search_space(cell.method, ranges).items() if name not in fixed}
     start = replace(cell, params={**cell.params, **space.fixed(cell.method, ranges)})
     space.require_start(cell.method, free, start.params)
-    # trials proposed together have one architecture, so without other free hyperparameters they would be equal
+    # trials proposed together share an architecture; if nothing else is free, they would be identical
     together = free.keys() - space.architecture(cell.method, free, dict.fromkeys(free))
     size = TOGETHER if together and cell.protocol is not None else 1
     assert settings.tune is not None
@@ -330,8 +331,8 @@ def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 def study_cells(settings: Settings) -> list[Cell]:
     """Return the cells of the studies in the settings, without duplicates.
 
-    Factors that a study does not fix have the values of the settings. These are the datasets, and usually bagging, bag
-    size and encoder. Flags and the configuration file select a part of the factors that it fixes. Raises
+    Factors that a study does not fix take their values from the settings: the datasets, and usually bagging, bag size
+    and encoder. Flags and the configuration file may select some of the values that a study does fix. Raises
     `LLPBenchError` if no cell is selected.
     """
     if settings.set:

@@ -172,7 +172,7 @@ class Settings:
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
-        "Repeat these runs, too: failed, done, stale or all. Stale runs are always repeated, unless --keep-stale.",
+        "Also repeat these runs: failed, done, stale or all. Stale runs are always repeated without --keep-stale.",
         "WHAT",
         default=(),
     )
@@ -314,7 +314,7 @@ def _require_consistent(settings: Settings) -> None:
 
 def _preset(name: Any) -> dict[str, Any]:
     if not isinstance(name, str) or name not in PRESETS:
-        raise LLPBenchError(f"unknown preset {name!r}. There are: {', '.join(PRESETS)}.")
+        raise LLPBenchError(f"unknown preset {name!r}. Available: {', '.join(PRESETS)}.")
     return PRESETS[name]
 
 
@@ -343,7 +343,7 @@ def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, value in layer.items():
         if name not in OPTIONS:
             valid = [*OPTIONS, "preset"]
-            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, valid)}There are: {', '.join(valid)}.")
+            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, valid)}Available: {', '.join(valid)}.")
         values[name] = OPTIONS[name].read(value, where.format(name))
     return values
 

@@ -25,7 +25,7 @@ _SLOWEST = 0.5
 
 @dataclass(frozen=True)
 class Machine:
-    """Device and settings of a population's training; they affect speed and rounding."""
+    """Device and settings with which a population is trained. They affect only speed and rounding."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     compiled: bool = False
@@ -115,7 +115,7 @@ def quick_products(machine: Machine) -> Iterator[None]:
 def _onednn() -> Iterator[None]:
     """Compute float32 products with oneDNN.
 
-    torch uses it only if rounding to bfloat16 is allowed. oneDNN rounds only on CPUs with AMX.
+    torch selects oneDNN only if rounding to bfloat16 is allowed. On CPUs without AMX, oneDNN never rounds.
     """
     matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before, matmul.fp32_precision = matmul.fp32_precision, "bf16"

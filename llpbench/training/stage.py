@@ -190,7 +190,7 @@ class StageRun:
         for prefix in phase.modules:
             if not any(name.startswith(prefix) for name in names):
                 parts = ", ".join(sorted({name.partition(".")[0] for name in names}))
-                what = f"must have modules of the network, got {prefix!r}. There are: {parts}."
+                what = f"must have modules of the network, got {prefix!r}. Available: {parts}."
                 raise hook_error(self.method, "phases", what)
         return self.cohort.stack.columns(phase.modules)
 

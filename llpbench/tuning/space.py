@@ -34,7 +34,7 @@ def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dic
         if name not in known:
             raise LLPBenchError(
                 f"{method} has no search range for {name!r}. {hint(name, known)}"
-                f"There are: {', '.join(known) or 'none'}."
+                f"Available: {', '.join(known) or 'none'}."
             )
     spaces = {}
     when = conditions(declared)

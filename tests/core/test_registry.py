@@ -92,13 +92,15 @@ def test_selection_by_all_lists_and_globs() -> None:
         (METHODS, "mlp", r"unknown method 'mlp' \(an encoder has this name\)\."),
         (METHODS, "tabular-*", "no method matches"),
         (METHODS, "", "no method was named"),
-        (METHODS, "zzz", "There are: "),
+        (METHODS, "zzz", "llpbench list methods"),
+        (BAGGINGS, "zzz", "Available: .*random"),
     ],
 )
 def test_an_unknown_name_comes_with_the_nearest(registry: Registry, name: str, hint: str) -> None:
     with pytest.raises(LLPBenchError, match=hint) as error:
         registry.select(name)
     assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 250
 
 
 def test_a_duplicate_names_both_places(tmp_path: Path) -> None:
@@ -300,5 +302,5 @@ def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message
     path.write_text(path.read_text().replace("reference='me'", fact))
     with pytest.raises(LLPBenchError, match=re.escape(message)) as error:
         load_plugin(path)
-    assert "There are: role, classes, reference, family, extra." in str(error.value)
+    assert "Available: role, classes, reference, family, extra." in str(error.value)
     assert "mine" not in METHODS.names()

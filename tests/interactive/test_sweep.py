@@ -267,9 +267,9 @@ def test_a_plot_that_is_of_all_datasets_is_of_none_alone(made: llpbench.Results)
 
 
 def test_an_unknown_plot_is_not_taken_for_one_that_does_not_resemble_it(made: llpbench.Results) -> None:
-    with pytest.raises(LLPBenchError, match=r"no plot 'pie'\. There are: time, "):
+    with pytest.raises(LLPBenchError, match=r"no plot 'pie'\. Available: time, "):
         made.plot("pie")
-    with pytest.raises(LLPBenchError, match=r"no plot 'times'\. Did you mean time\? There are: time, "):
+    with pytest.raises(LLPBenchError, match=r"no plot 'times'\. Did you mean time\? Available: time, "):
         made.plot("times")
 
 

@@ -19,8 +19,8 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
         (Doubts(0.0, 0.5, 0.8), []),
         (Doubts(0.294, 0.5, 0.8), ["29 % of the variance", "rows. Check"]),
         (Doubts(0.0, 0.5, 0.104), ["rank correlation 0.10"]),
-        (Doubts(0.0, 0.93, 0.8), ["93 % of the effects"]),
-        (Doubts(0.3, 0.95, 0.1), ["30 % of the variance", "95 % of the effects", "rank correlation 0.10"]),
+        (Doubts(0.0, 0.93, 0.8), ["93 % of the estimated effects"]),
+        (Doubts(0.3, 0.95, 0.1), ["30 % of the variance", "95 % of the estimated effects", "rank correlation 0.10"]),
         (Doubts(0.0, 0.95, 0.1, held_out=5.0), []),  # held-out bags replace other doubts
         (Doubts(0.5, 0.95, 0.1, held_out=5.0), ["50 % of the variance"]),
     ],
@@ -64,7 +64,7 @@ def test_bags_that_tell_nothing_are_warned_of() -> None:
     bags = np.repeat(np.arange(8), 25)
     frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
     votes = (rng.random(200) < 0.4).astype(int)
-    with pytest.warns(DoubtfulFit, match="posterior noise"):
+    with pytest.warns(DoubtfulFit, match="of the estimated effects of features is noise"):
         LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counted(bags, votes))
 
 

@@ -242,7 +242,7 @@ def test_bad_flags(flags: dict[str, Any], message: str) -> None:
     [
         ("bag-size = 64", "unknown name bag-size in {path}. Did you mean bag-sizes"),
         ("bag_sizes = 64", "unknown name bag_sizes in {path}. Did you mean bag-sizes"),
-        ("colour = 1", "unknown name colour in {path}. There are: study, methods, datasets, "),
+        ("colour = 1", "unknown name colour in {path}. Available: study, methods, datasets, "),
         ("bag-sizes = 0", "bag-sizes in {path} must be positive whole numbers"),
         ("methods = 3", "methods in {path} must be a text, got 3"),
         ("compile = 'yes'", "compile in {path} must be true or false, got yes"),
@@ -250,8 +250,8 @@ def test_bad_flags(flags: dict[str, Any], message: str) -> None:
         ("set.dllp.hidden = [[1]]", "set in {path} must be METHOD.PARAM=VALUE"),
         ("space.dllp.hidden = []", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),
         ("space = 3", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),
-        ("preset = 'slow'", "unknown preset 'slow'. There are: quick, paper."),
-        ("preset = []", "unknown preset []. There are: quick, paper."),
+        ("preset = 'slow'", "unknown preset 'slow'. Available: quick, paper."),
+        ("preset = []", "unknown preset []. Available: quick, paper."),
         ("seeds = ", "--config {path} is not TOML: Invalid value (at "),
     ],
 )

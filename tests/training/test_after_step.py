@@ -150,7 +150,7 @@ def test_a_parameter_may_be_a_single_number() -> None:
             r"after_step \(test_after_step\.py:\d+\) must name .*'haed\.0\.bias'\. Did .*head\.0\.bias",
         ),
         ({"after_step": lambda *_: None}, r"after_step \(test_after_step\.py:\d+\) must return .*got NoneType"),
-        ({"phases": (Phase("train", modules=("haed.",)),)}, r"phases .*'haed\.'\. There are: encoder, head\."),
+        ({"phases": (Phase("train", modules=("haed.",)),)}, r"phases .*'haed\.'\. Available: encoder, head\."),
     ],
 )
 def test_names_that_are_not_there_and_no_result_are_clear_errors(own: dict[str, Any], told: str) -> None:

@@ -1,4 +1,4 @@
-"""Differences between rows with their intervals: the leader minus other methods, and with minus without pretraining."""
+"""Differences with their intervals: the leader minus other methods, and rows with minus without pretraining."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from llpbench.report.plots.plot import Drawing
 MOST_ROWS = 20
 
 FEWEST = 3
-"""Smallest number of values with an interval: an interval of two is nine times their standard deviation."""
+"""Fewest values for which an interval is drawn. With two, it would reach nine standard deviations to each side."""
 
 CLEAR, OPEN = "#1c5490", "0.55"
 """Colours of intervals that exclude and include 0."""
