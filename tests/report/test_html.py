@@ -451,10 +451,6 @@ def test_equal_records_give_equal_pages_that_point_nowhere(records: list[Record]
     assert "default-src 'none'" in page
 
 
-def test_half_a_character_can_still_be_written(records: list[Record], tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(to_html(make_report([*records, *runs("a\ud800b", 0.5)])), encoding="utf-8")
-
-
 def _random_records() -> list[Record]:
     """Different orders under each criterion, and every kind of gap."""
     chance = random.Random(7)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from factory import failed, record, runs
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from llpbench.core import registry
@@ -134,27 +133,6 @@ def test_a_picture_says_what_it_is_of_and_can_be_dark(tmp_path: Path) -> None:
     for said in (plot.title, "ordered bags; epochs chosen by AUC of validation rows, at most 300 epochs, patience 20"):
         assert said in plot.svg
     assert plot.svg.count("prefers-color-scheme:dark") == 1
-
-
-def test_a_figure_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing is most of what a report takes; `savefig` does it twice for each file."""
-    drawn: list[str] = []
-    draw = Figure.draw
-
-    def counted(figure: Figure, renderer: Any) -> None:
-        drawn.append(type(renderer).__name__)
-        draw(figure, renderer)
-
-    monkeypatch.setattr(Figure, "draw", counted)
-    of = board(journal(("dllp",), datasets=("adult",)))
-    (plot,) = save(heat_map(of, "x"), tmp_path, png=True)
-    assert drawn == ["MixedModeRenderer", "RendererAgg"]
-    png = tmp_path / f"{plot.name}.png"
-    assert png.read_bytes().startswith(b"\x89PNG")
-    drawn.clear()
-    save(heat_map(of, "x"), tmp_path)
-    assert drawn == ["MixedModeRenderer"]
-    assert not png.exists(), "an earlier one is deleted"
 
 
 def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, digest, make_report, render, render_tables, select_formats, write_report
+from llpbench.report import Leaderboards, digest, make_report, render, render_tables, write_report
 from llpbench.report.boards import Summary
-from llpbench.report.digest import escape, markdown_files, to_markdown
+from llpbench.report.digest import markdown_files, to_markdown
 from llpbench.report.exports import to_latex
 from llpbench.report.finding import finding
 from llpbench.report.report_table import Heading, ReportTable, number, score, text
@@ -160,11 +160,6 @@ def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
     assert max(map(len, lines)) <= 60
     assert sum("[bold]x" in line for line in lines) > 1
     assert all(f"column {n}" in file.getvalue() and f"{n}.00" in file.getvalue() for n in range(12))
-
-
-def test_escape_shows_names_as_they_are() -> None:
-    assert escape("a|b<i>&*x*") == r"a\|b&lt;i&gt;&amp;\*x\*"
-    assert escape("bank_marketing _x_") == r"bank_marketing \_x\_"
 
 
 def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path: Path) -> None:
@@ -351,10 +346,6 @@ class TestFiles:
         for _ in range(2):
             write_leaderboards(records, tmp_path)
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
-
-    def test_an_unknown_format(self) -> None:
-        with pytest.raises(LLPBenchError, match="unknown format 'latex'"):
-            select_formats("csv,latex")
 
     def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "taken").write_text("mine")

@@ -86,11 +86,6 @@ def test_letters_go_on_after_z() -> None:
     assert found[51:] == ["z", "(53)", "(54)"]
 
 
-def test_methods_that_never_differ_are_all_first() -> None:
-    never = DataFrame({"b": [0.5, 0.5], "a": [0.5, 0.5]})
-    assert (intervals(never), letters(never)) == ([(1, 2), (1, 2)], {"b": "A", "a": "A"})
-
-
 def test_one_method_is_first() -> None:
     assert (intervals(noise(1)), letters(noise(1))) == ([(1, 1)], {"m00": "A"})
 

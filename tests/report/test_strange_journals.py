@@ -41,7 +41,7 @@ GOOD = [
     *(make_record(CHOSEN, seed, method={**record()["method"], "changed": {"weight": 0.5}}) for seed in range(2)),
 ]
 MISSING = object()
-PARTS = 4
+PARTS = 2
 """into which the strange runs are divided"""
 
 STRANGE: list[dict[str, Any]] = [
@@ -253,11 +253,11 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(inner)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_whatever_the_schema_lets_through_can_be_shown(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     kept: list[dict[str, Any]] = []
-    while len(kept) < 30:
+    while len(kept) < 60:
         made: Any = copy.deepcopy(rng.choice([*GOOD, *SEARCHES]))
         for _ in range(rng.choice((1, 1, 3))):
             inner, key = rng.choice([*places({name: made[name] for name in rng.sample(sorted(made), 3)})])

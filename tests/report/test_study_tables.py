@@ -140,10 +140,6 @@ def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
     assert "ours over 1 dataset" in found.caption
 
 
-def test_nothing_run_gives_no_table() -> None:
-    assert [name for name, study in STUDIES.items() if study_tables(study, [])] == []
-
-
 def test_columns_are_named_by_the_codes_in_the_records() -> None:
     run = record("dllp", 0.8, dataset="renamed", **HERE)
     run["dataset"] = {**run["dataset"], "code": "BA"}
@@ -192,12 +188,6 @@ def test_a_choice_by_validation_names_itself_and_compares_the_same_seeds() -> No
 def test_times_that_seeds_share_have_no_spread() -> None:
     found = table("training-time", runs("dllp", 0.8, 0.8, **HERE))
     assert field(found, "AD", "DLLP").lines[1] == "0.06 ± – (2)"
-
-
-def test_captions_say_whether_the_paper_stands_beside() -> None:
-    run = record("dllp", 0.8, **HERE)
-    assert "With the paper's numbers beside." in table("fine-grained", [run]).caption
-    assert "The paper prints no numbers for this." in table("bag-size", [run]).caption
 
 
 def test_of_another_encoder_than_the_papers_nothing_is_flagged() -> None:

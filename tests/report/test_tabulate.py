@@ -37,10 +37,6 @@ def test_mean_and_sample_std_over_seeds() -> None:
     assert headline == pytest.approx((90.0, 2.0, 3))  # ddof 1: sqrt((4 + 0 + 4) / 2)
 
 
-def test_one_seed_has_no_spread() -> None:
-    assert score(runs("dllp", 0.9)).headline == Summary(90.0, None, 1)
-
-
 def test_equal_values_have_a_spread_of_exactly_zero() -> None:
     assert summarise([0.1 + 0.2] * 3) == Summary(0.1 + 0.2, 0.0, 3)
 
@@ -251,18 +247,12 @@ class TestMethodsWithoutEpochs:
 
 
 class TestConfigurations:
-    def test_defaults_need_no_label(self) -> None:
-        assert labels(fine(tabulate([record(bag_size=size) for size in (64, 256)]))) == ["dllp (mlp)"]
-
     def test_only_what_differs_from_the_defaults_is_named(self) -> None:
         records = [record(auc=w, params={"weight": w, "mode": "soft", "rate": 1e-3}) for w in (0.9, 0.8)]
         for run in records:
             run["method"]["changed"] = {"weight": run["spec"]["params"]["weight"]}
         assert labels(fine(tabulate(records))) == ["dllp (mlp, weight=0.9)", "dllp (mlp, weight=0.8)"]
-
-    def test_encoder_and_pretraining_make_rows(self) -> None:
-        records = [record(auc=0.9), record(auc=0.8, encoder="saint"), record(auc=0.7, pretraining="bag")]
-        assert labels(fine(tabulate(records))) == ["dllp (mlp)", "dllp (saint)", "dllp (mlp, bag)"]
+        assert labels(fine(tabulate(records[:1]))) == ["dllp (mlp, weight=0.9)"], "even alone"
 
     def test_a_field_that_reports_do_not_know_separates_rows(self) -> None:
         first, second = record(auc=0.9), record(auc=0.8)
@@ -287,10 +277,6 @@ class TestBags:
     @staticmethod
     def sized(*sizes: float, validation: int = 7, **facts: Any) -> Record:
         return record(bags={"sizes": list(sizes), "validation": validation}, **facts)
-
-    def test_equal_bags_are_called_by_their_size(self) -> None:
-        (column,) = fine(tabulate([self.sized(64, 64, 64), self.sized(64, 64, 64, seed=1)])).columns
-        assert (column.title, column.unequal, column.sizes) == ("adult 64", False, (64, 64, 64))
 
     def test_unequal_bags_by_least_median_and_most_over_seeds(self) -> None:
         records = [self.sized(1, 9, 11000, bag_size=0), self.sized(2, 12, 11660, bag_size=0, seed=1)]
@@ -322,10 +308,6 @@ class TestStale:
         records = [*runs("dllp", 0.8, 0.9), *runs("mine", 0.6, 0.7)]
         board = fine(tabulate(records, stale={run["run"]: "numerics 2" for run in records}))
         assert board.stale == ("all 4 runs: numerics 2",)
-
-    def test_without_a_comparison_nothing_is_marked(self) -> None:
-        board = fine(tabulate(runs("dllp", 0.8, 0.9)))
-        assert (board.stale, board.rows[0].scores[0].stale) == ((), {})
 
 
 class TestSurprises:
@@ -385,10 +367,6 @@ def test_the_order_of_records_means_nothing() -> None:
         assert overall_table(one, "x") == overall_table(other, "x")
 
 
-def test_no_records_make_no_boards() -> None:
-    assert tabulate([]).boards == ()
-
-
 def test_the_origin_names_each_thing_once() -> None:
     records = [
         record(seed=0),
@@ -400,12 +378,6 @@ def test_the_origin_names_each_thing_once() -> None:
     assert found.code == {"0.1.0": ("0123456789", "fedcba9876, with uncommitted changes")}
     assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")
     assert found.hardware == ("EPYC (cpu), 1 thread a run, float32",)
-
-
-def test_a_row_names_what_differs_from_the_defaults_even_alone() -> None:
-    run = record(params={"weight": 2.0})
-    run["method"]["changed"] = {"weight": 2.0}
-    assert labels(fine(tabulate([run]))) == ["dllp (mlp, weight=2.0)"]
 
 
 def test_rows_whose_defaults_have_changed_since_are_never_one() -> None:
