@@ -33,12 +33,13 @@ from llpbench.results.journal import Journal, record_in, to_line, tuning_in
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.schema import decode
 from llpbench.results.staleness import cell_spec, changed_parts, comparison
-from llpbench.running.estimates import make_estimator
+from llpbench.running.estimates import Estimator
 from llpbench.running.executors import run_job
 from llpbench.running.interrupts import interruptible
 from llpbench.running.run_progress import Display
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
+from llpbench.running.timings import published_timings, table_sizes
 
 Part = tuple[str, str]
 """A property of a run, such as `("method", "dllp")`."""
@@ -106,7 +107,7 @@ def restamp(
         groups = [group for groups in sampled for group in groups]
         runs = [record["run"] for group in groups for record in group.records]
         environment = Environment(device="cpu", data_dir=data_dir, plugins=tuple(plugins))
-        estimator = make_estimator(contents.records.values(), environment, gpu=False, pretrained=False)
+        estimator = Estimator(contents.records.values(), published_timings, table_sizes(data_dir), pretrained=False)
         with display:
             display.say(
                 f"{len(sampled)} of {plural(len(cells), 'cell')} with stale runs, drawn with seed {seed}: "

@@ -28,13 +28,14 @@ from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor
 from llpbench.running.cluster import Alive, Finished, Nodes, Progressed, Room, Started, TrialRequest
 from llpbench.running.debug import Debug
-from llpbench.running.estimates import make_estimator
+from llpbench.running.estimates import Estimator
 from llpbench.running.executors import run_job
 from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.resources import Resources
 from llpbench.running.runner import pick_executor
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
+from llpbench.running.timings import published_timings, table_sizes
 
 JOB = Job(make_cell_of("bag-mean-linear", encoder=None), (0, 1))
 
@@ -188,7 +189,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     """The choice for jobs of so many seconds a seed."""
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
-    estimator = make_estimator(records, settings.environment, gpu=False, pretrained=False)
+    estimator = Estimator(records, published_timings, table_sizes(None))
     executor, note = pick_executor(settings, jobs, resources, estimator)
     return executor.name, note
 
