@@ -472,27 +472,6 @@ def _missing(line: bytes) -> str:
     return f"its {'search' if _SEARCH_START.match(line) else 'run'} counts as missing"
 
 
-def record_in(line: bytes, path: Path) -> Record | None:
-    """Return the record of a run in a line of a journal, None if there is no complete one.
-
-    Raises `LLPBenchError` if another version of llpbench wrote it.
-    """
-    try:
-        value = _value(line, path)
-        return as_run(value) if "run" in value else None
-    except DamagedError:
-        return None
-
-
-def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
-    """Return the record of a search in a line of a journal, as `record_in` does for runs."""
-    try:
-        value = _value(line, path)
-        return as_tuning(value) if "tuning" in value else None
-    except DamagedError:
-        return None
-
-
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     """Return the record of a tuning that counts; `one` is before `other` in the journal.
 

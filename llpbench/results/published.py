@@ -75,12 +75,11 @@ def read_table(path: Path, *, judged: bool = True) -> Contents:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(path)
+        names = parquet.read_schema(path).names
+        table = parquet.read_table(path, columns=[name for name in names if judged or name not in METRICS])
     except (OSError, pa.ArrowException) as error:
         raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
-    columns = _columns(
-        table if judged else table.drop_columns([name for name in METRICS if name in table.schema.names])
-    )
+    columns = _columns(table)
     metrics = [(name, columns[name]) for name in METRICS if name in columns]
     times = [(name.removeprefix("seconds "), columns[name]) for name in columns if name.startswith("seconds ")]
     records: dict[str, Record] = {}

@@ -1,6 +1,7 @@
-"""Readers of option values: they convert a flag or an entry of a configuration file, or raise a one-line error.
+"""Readers of option values: they convert a flag or an entry of a configuration file.
 
-A reader receives the raw value (a text from the command line, or any TOML type) and the name of the option for errors.
+A reader receives the raw value, which is a text from the command line or any TOML type. For other values it raises
+`ValueError` with what is expected: `a positive whole number`.
 """
 
 from __future__ import annotations
@@ -9,156 +10,128 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 
-Reader = Callable[[Any, str], Any]
+Reader = Callable[[Any], Any]
+T = TypeVar("T")
 
 _RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 MOST_SEEDS = 10_000
 
 
-def names(value: Any, where: str) -> str:
+def names(value: Any) -> str:
     """Read a comma list, or a list of names, as a comma list."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
-    return text(value, where)
+    return text(value)
 
 
-def text(value: Any, where: str) -> str:
+def text(value: Any) -> str:
     """Read a text."""
-    if not isinstance(value, str):
-        raise _error(where, "a text", value)
-    return value
+    return _require(value, isinstance(value, str), "a text")
 
 
-def count(value: Any, where: str) -> int:
+def count(value: Any) -> int:
     """Read a positive whole number."""
     whole = _whole(value)
-    if whole is None or whole < 1:
-        raise _error(where, "a positive whole number", value)
-    return whole
+    return _require(whole, whole > 0, "a positive whole number")
 
 
-def number(value: Any, where: str) -> int:
+def number(value: Any) -> int:
     """Read a whole number of 0 or more."""
     whole = _whole(value)
-    if whole is None or whole < 0:
-        raise _error(where, "a whole number, 0 or more", value)
-    return whole
+    return _require(whole, whole >= 0, "a whole number, 0 or more")
 
 
-def bag_sizes(value: Any, where: str) -> tuple[int, ...]:
+def bag_sizes(value: Any) -> tuple[int, ...]:
     """Read numbers of rows per bag, without duplicates. Rejects 1: the bag of a row reveals its label."""
-    sizes = [size for part in _parts(value) if (size := _whole(part)) is not None and size > 0]
-    if not sizes or len(sizes) != len(_parts(value)):
-        raise _error(where, "positive whole numbers such as 64,256,1024", value)
-    if 1 in sizes:
-        raise LLPBenchError(f"{where} must be 2 or more, got 1: a bag of one row gives its label away")
+    sizes = [*map(_whole, _parts(value))]
+    _require(sizes, sizes and min(sizes) > 0, "positive whole numbers such as 64,256,1024")
+    _require(sizes, 1 not in sizes, "2 or more, since a bag of one row gives its label away")
     return tuple(dict.fromkeys(sizes))
 
 
-def seeds(value: Any, where: str) -> tuple[int, ...]:
+def seeds(value: Any) -> tuple[int, ...]:
     """Read a number of seeds (10 is 0 to 9), or a list of seeds and ranges: `0,3,7` or `4-6`."""
-    if (whole := _whole(value)) is not None and 1 <= whole <= MOST_SEEDS:
-        return tuple(range(whole))
-    chosen: list[int] = []
-    for part in _parts(value) if whole is None else ():
-        if (seed := _whole(part)) is not None and seed >= 0:
-            chosen.append(seed)
-        elif (ends := _RANGE.fullmatch(str(part))) and 0 <= int(ends[2]) - int(ends[1]) < MOST_SEEDS:
-            chosen.extend(range(int(ends[1]), int(ends[2]) + 1))
-        else:
-            chosen.clear()
-            break
-    if not chosen:
-        raise _error(where, f"a number of seeds (1 to {MOST_SEEDS:,}) or a list such as 0,3,7 or 4-6", value)
+    if (whole := _whole(value)) >= 0:
+        chosen = [*range(whole)] if whole <= MOST_SEEDS else []
+    else:
+        parts = [_seeds_of(part) for part in _parts(value)]
+        chosen = [seed for part in parts for seed in part] if all(parts) else []
+    _require(chosen, chosen, f"a number of seeds (1 to {MOST_SEEDS:,}) or a list such as 0,3,7 or 4-6")
     return tuple(dict.fromkeys(chosen))
 
 
-def switch(value: Any, where: str) -> bool:
+def _seeds_of(part: Any) -> list[int]:
+    """Return a seed or a range of seeds; an empty list for anything else."""
+    if (seed := _whole(part)) >= 0:
+        return [seed]
+    ends = _RANGE.fullmatch(str(part))
+    first, last = map(int, ends.groups()) if ends else (1, 0)
+    return [*range(first, last + 1)] if last - first < MOST_SEEDS else []
+
+
+def switch(value: Any) -> bool:
     """Read true or false."""
-    if not isinstance(value, bool):
-        raise _error(where, "true or false", value)
-    return value
+    return _require(value, isinstance(value, bool), "true or false")
 
 
 def one_of(*choices: str) -> Reader:
     """Return a reader of one of the choices."""
-
-    def read(value: Any, where: str) -> str:
-        if value not in choices:
-            raise _error(where, " or ".join(choices), value)
-        return str(value)
-
-    return read
+    return lambda value: _require(value, value in choices, " or ".join(choices))
 
 
 def some_of(*choices: str) -> Reader:
     """Return a reader of a list of choices, without duplicates. `all` means all of them."""
 
-    def read(value: Any, where: str) -> tuple[str, ...]:
+    def read(value: Any) -> tuple[str, ...]:
         parts = [*choices] if value == "all" else _parts(value)
-        if not parts or any(part not in choices for part in parts):
-            raise _error(where, f"all, or one or more of {', '.join(choices)}", value)
-        return tuple(dict.fromkeys(parts))
+        valid = parts and all(part in choices for part in parts)
+        return tuple(dict.fromkeys(_require(parts, valid, f"all, or one or more of {', '.join(choices)}")))
 
     return read
 
 
-def shard(value: Any, where: str) -> tuple[int, int]:
+def shard(value: Any) -> tuple[int, int]:
     """Read a part and the number of parts: `3/16`."""
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(value).strip())
     part, parts = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 1 <= part <= parts:
-        raise _error(where, "a part and a number of parts, such as 3/16", value)
-    return part, parts
+    return _require((part, parts), 1 <= part <= parts, "a part and a number of parts, such as 3/16")
 
 
-def device(value: Any, where: str) -> str:
+def device(value: Any) -> str:
     """Read the name of a device."""
-    if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
-        raise _error(where, "auto, cpu, cuda or cuda:N", value)
-    return value
+    valid = isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", value)
+    return _require(value, valid, "auto, cpu, cuda or cuda:N")
 
 
-def duration(value: Any, where: str) -> float:
+def duration(value: Any) -> float:
     """Read a time such as `540s`, `9m`, `1.5h` or a number of seconds, and return seconds."""
-    match = re.fullmatch(r"([\d.]+)\s*([smh]?)", str(value).strip())
-    try:
-        seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise _error(where, "a time such as 540s, 9m or 1.5h", value)
-    return seconds
+    match = re.fullmatch(r"(\d*\.?\d+|\d+\.)\s*([smh]?)", str(value).strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    return _require(seconds, 0 < seconds < math.inf, "a time such as 540s, 9m or 1.5h")
 
 
-def path(value: Any, where: str) -> Path:
+def path(value: Any) -> Path:
     """Read a path. `~` is the home folder."""
-    name = text(value, where)
-    if not name or "\0" in name:
-        raise _error(where, "a path", value)
-    return at_home(name)
+    return at_home(_require(value, isinstance(value, str) and value and "\0" not in value, "a path"))
 
 
-def folder(value: Any, where: str) -> str:
+def folder(value: Any) -> str:
     """Read the path of an existing folder, and return it as an absolute path."""
-    absolute = path(value, where).absolute()
-    if not absolute.is_dir():
-        raise _error(where, "a folder that exists", value)
-    return str(absolute)
+    absolute = path(value).absolute()
+    return str(_require(absolute, absolute.is_dir(), "a folder that exists"))
 
 
-def files(value: Any, where: str) -> tuple[str, ...]:
+def files(value: Any) -> tuple[str, ...]:
     """Read one or several paths, and return them as absolute paths."""
-    return tuple(str(path(item, where).absolute()) for item in ([value] if isinstance(value, str) else _parts(value)))
+    return tuple(str(path(item).absolute()) for item in ([value] if isinstance(value, str) else _parts(value)))
 
 
-def params(value: Any, where: str) -> dict[str, dict[str, Any]]:
+def params(value: Any) -> dict[str, dict[str, Any]]:
     """Read values of hyperparameters, by method and name.
 
     They are texts `METHOD.PARAM=VALUE`, or `set.METHOD.PARAM = VALUE` in TOML. A hyperparameter may have several
@@ -166,40 +139,38 @@ def params(value: Any, where: str) -> dict[str, dict[str, Any]]:
     """
     form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4,1e-3"
     if isinstance(value, dict):
-        return _by_method(value, where, form)
+        return _by_method(value, form)
     chosen: dict[str, dict[str, Any]] = {}
     for item in value if isinstance(value, list | tuple) else [value]:
         match = re.fullmatch(r"([^=]+)\.([^.=]+)=(.+)", str(item))
         values = _parts(match[3]) if match else []
         if not match or not values:
-            raise _error(where, form, item)
+            raise ValueError(form)
         method, name = match[1].strip(), match[2].strip()
         if name in chosen.setdefault(method, {}):
-            raise LLPBenchError(
-                f"{where} gives {method}.{name} twice. Give all its values at once: {method}.{name}=A,B."
-            )
+            raise ValueError(f"given once for {method}.{name}, with all its values: {method}.{name}=A,B")
         chosen[method][name] = values if len(values) > 1 else values[0]
     return chosen
 
 
-def space(value: Any, where: str) -> dict[str, dict[str, Any]]:
+def space(value: Any) -> dict[str, dict[str, Any]]:
     """Read search ranges that replace declared ones, by method and name: `[LOW, HIGH]` or a list of choices."""
-    form = "METHOD.PARAM = [LOW, HIGH] or a list of choices, such as dllp.learning_rate = [1e-5, 1e-2]"
-    if not isinstance(value, dict):
-        raise _error(where, form, value)
-    return _by_method(value, where, form)
+    return _by_method(
+        value, "METHOD.PARAM = [LOW, HIGH] or a list of choices, such as dllp.learning_rate = [1e-5, 1e-2]"
+    )
 
 
-def _by_method(value: dict[str, Any], where: str, form: str) -> dict[str, dict[str, Any]]:
+def _by_method(value: Any, form: str) -> dict[str, dict[str, Any]]:
     """Check that values by method and name are scalars or lists of scalars."""
 
     def is_valid(item: Any) -> bool:
         items = item if isinstance(item, list) and item else [item]
         return all(isinstance(one, str | int | float) for one in items)  # also bool, which is an int
 
-    if not all(isinstance(values, dict) and all(map(is_valid, values.values())) for values in value.values()):
-        raise _error(where, form, value)
-    return value
+    valid = isinstance(value, dict) and all(
+        isinstance(values, dict) and all(map(is_valid, values.values())) for values in value.values()
+    )
+    return _require(value, valid, form)
 
 
 def _parts(value: Any) -> list[Any]:
@@ -209,15 +180,17 @@ def _parts(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _whole(value: Any) -> int | None:
-    """Return a whole number; None for any other value, such as True or 256.0."""
+def _whole(value: Any) -> int:
+    """Return a whole number; -1 for any other value, such as True or 256.0."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,18}", value.strip()):
         return int(value)
-    return None
+    return -1
 
 
-def _error(where: str, expected: str, value: Any) -> LLPBenchError:
-    text = str(value) if str(value).strip() else repr(value)
-    return LLPBenchError(f"{where} must be {expected}, got {text}")
+def _require(value: T, valid: object, expected: str) -> T:
+    """Return a value. Raises `ValueError` with the expected one if it is not valid."""
+    if not valid:
+        raise ValueError(expected)
+    return value

@@ -15,8 +15,8 @@ from __future__ import annotations
 import hashlib
 import math
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,16 +29,17 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.source_hash import cell_sources
 from llpbench.core.text import plural
-from llpbench.results.journal import Journal, record_in, to_line, tuning_in
+from llpbench.results.journal import Journal, to_line
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.schema import decode
 from llpbench.results.staleness import cell_spec, changed_parts, comparison
-from llpbench.running.estimates import make_estimator
+from llpbench.running.estimates import Estimator
 from llpbench.running.executors import run_job
 from llpbench.running.interrupts import interruptible
 from llpbench.running.run_progress import Display
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
+from llpbench.running.timings import published_timings, table_sizes
 
 Part = tuple[str, str]
 """A property of a run, such as `("method", "dllp")`."""
@@ -86,55 +87,61 @@ def restamp(
 ) -> Restamped:
     """Repeat a sample of the stale runs of `out`. If all numbers agree, stamp the runs that the sample represents.
 
-    `reference`: journals with runs to compare with instead. The journal is replaced as a whole at the end. Raises
-    `LLPBenchError` if there is no journal, or no stale run that can be repeated on this machine.
+    `reference`: journals with runs to compare with instead. Stamped records are added to the journal, all at once.
+    Raises `LLPBenchError` if there is no journal, or no stale run that can be repeated on this machine.
     """
     journal_files(str(out))
     for plugin in plugins:
         load_plugin(plugin)
-    references = _references(reference) if reference else {}
+    references = _references(reference)
     with interruptible(), Journal(out) as journal:
         contents, why_stale = journal.contents, comparison()
         entries: dict[str, Record | TuningRecord] = {**contents.records, **contents.tunings}
         stale = {name: entry for name, entry in entries.items() if why_stale(entry)}
-        unusable = {name: "failed" for name, entry in stale.items() if entry["status"] != "ok"}
-        unusable |= dict.fromkeys(stale.keys() & contents.disputed, "disputed")
-        cells = _cells(contents.records.values(), stale.keys() - unusable.keys())
+        reasons = {name: "failed" for name, entry in stale.items() if entry["status"] != "ok"}
+        reasons |= dict.fromkeys(stale.keys() & contents.disputed, "disputed")
+        cells = _cells(contents.records.values(), stale.keys() - reasons.keys())
         if not cells:
             raise LLPBenchError(f"no run of {str(out)!r} can be restamped: {_why_none(stale, contents.records)}")
         sampled = draw(cells, sample, seed)
         groups = [group for groups in sampled for group in groups]
         runs = [record["run"] for group in groups for record in group.records]
+        sizes = table_sizes(data_dir)
+        estimate = Estimator(contents.records.values(), published_timings, sizes).total(group.job for group in groups)
         environment = Environment(device="cpu", data_dir=data_dir, plugins=tuple(plugins))
-        estimator = make_estimator(contents.records.values(), environment, gpu=False, pretrained=False)
         with display:
             display.say(
                 f"{len(sampled)} of {plural(len(cells), 'cell')} with stale runs, drawn with seed {seed}: "
-                f"{plural(len(runs), 'run')} to repeat, {about(estimator.total(group.job for group in groups))}"
+                f"{plural(len(runs), 'run')} to repeat, {about(estimate)}"
             )
             display.begin(len(runs))
             if difference := _first_difference(groups, references, display, environment):
                 return Restamped(len(sampled), len(runs), 0, difference)
         covered = {part for group in groups for record in group.records for part in _parts(record)}
-        reasons = {name: unusable.get(name) or _uncovered(entry, covered) for name, entry in stale.items()}
-        renewed = {name: entry for name, entry in stale.items() if not reasons[name]}
-        journal.replace(_stamped_lines(journal.path, renewed, _stamp(runs, references)))
-        left = Counter(
-            (f"{cell_spec(stale[name])['method']}: {reason}", "run" if name in contents.records else "tuning")
-            for name, reason in reasons.items()
-            if reason
-        )
-        lines = tuple(f"{text} ({plural(number, kind)})" for (text, kind), number in sorted(left.items()))
-        searches = len(renewed.keys() & contents.tunings)
-        return Restamped(len(sampled), len(runs), len(renewed) - searches, left=lines, searches=searches)
+        reasons = {name: reasons.get(name) or _uncovered(entry, covered) for name, entry in stale.items()}
+        stamp = _stamp(runs, references)
+        stamped = [
+            {**entry, "sources": _sources(entry), "numerics": NUMERICS, "restamped": stamp}
+            for name, entry in stale.items()
+            if not reasons[name]
+        ]
+        lines = (to_line(entry) for entry in stamped)  # type: ignore[arg-type]
+        journal.replace(b"".join([journal.path.read_bytes(), *lines]))
+    left = Counter(
+        (f"{cell_spec(stale[name])['method']}: {reason}", "run" if name in contents.records else "tuning")
+        for name, reason in reasons.items()
+        if reason
+    )
+    texts = tuple(f"{text} ({plural(number, kind)})" for (text, kind), number in sorted(left.items()))
+    searches = sum("tuning" in entry for entry in stamped)
+    return Restamped(len(sampled), len(runs), len(stamped) - searches, left=texts, searches=searches)
 
 
 def _stamp(runs: Sequence[str], references: Mapping[str, Record]) -> dict[str, Any]:
     """Return the stamp of renewed records (`core.record.StampFacts`). `runs`: repeated ones."""
     code = code_facts()
     stamp = {"when": utc_now(), "commit": code["commit"], "dirty": code["dirty"], "sample": len(runs)}
-    compared = references.keys() & set(runs)
-    if compared:
+    if compared := references.keys() & set(runs):
         commits = sorted({str(references[run]["code"].get("commit")) for run in compared})
         stamp["reference"] = {"runs": len(compared), "commits": commits}
     return stamp
@@ -154,25 +161,24 @@ def _references(paths: Sequence[Path]) -> dict[str, Record]:
 
 def _why_none(stale: Mapping[str, Any], records: Mapping[str, Record]) -> str:
     """Return why no run can be sampled."""
+    if stale:
+        return "its stale runs have failed, or cannot be repeated on this machine. Run them again instead."
     unknown = sorted({record["spec"]["method"] for record in records.values()} - set(METHODS.names()))
-    if not stale and unknown:
+    if unknown:
         return f"{', '.join(unknown)} cannot be found. Use --plugin as in the run."
-    if not stale:
-        return "none is stale. There is nothing to do."
-    return "its stale runs have failed, or cannot be repeated on this machine. Run them again instead."
+    return "none is stale. There is nothing to do."
 
 
-def _cells(records: Iterable[Record], wanted: Iterable[str]) -> dict[str, list[Group]]:
+def _cells(records: Iterable[Record], wanted: Collection[str]) -> dict[str, list[Group]]:
     """Return groups with a wanted run that can be repeated on this machine, by cell."""
     import torch
 
     devices = {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}
-    names = {*wanted}
-    cells: dict[str, list[Group]] = {}
+    cells: defaultdict[str, list[Group]] = defaultdict(list)
     for group in trained_together(records):
-        runs = {record["run"] for record in group.records}
-        if runs & names and group.records[0]["hardware"].get("device") in devices:
-            cells.setdefault(group.cell.id, []).append(group)
+        is_wanted = any(record["run"] in wanted for record in group.records)
+        if is_wanted and group.records[0]["hardware"].get("device") in devices:
+            cells[group.cell.id].append(group)
     return cells
 
 
@@ -181,10 +187,10 @@ def trained_together(records: Iterable[Record]) -> Iterator[Group]:
 
     Their number is in the records. Groups with a missing run and specifications of another version are skipped.
     """
-    cells: dict[tuple[str, int], list[Record]] = {}
+    cells: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
         if record["members"] > 0:
-            cells.setdefault((record["cell"], record["members"]), []).append(record)
+            cells[record["cell"], record["members"]].append(record)
     for (cell_id, members), runs in cells.items():
         try:
             cell = Cell.of(runs[0]["spec"])
@@ -259,27 +265,16 @@ def _first_difference(
 
 
 def difference(before: Record, after: Record) -> str:
-    """Return the first number that differs, in one line; "" if none does.
-
-    New numbers do not count. With more criteria a run may be longer.
-    """
+    """Return the first number that differs, in one line; "" if none does. New numbers do not count."""
     new = dict(_numbers(after))
-    more = bool(after["results"].keys() - before["results"].keys())
     for name, value in _numbers(before):
-        if name not in new or not (_same(value, new[name]) or (more and _is_continued(name, value, new[name]))):
+        if name not in new or not _same(value, new[name]):
             run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
             now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
             facts = [(record["libraries"], record["hardware"].get("name")) for record in (before, after)]
             note = "" if facts[0] == facts[1] else "; its hardware or libraries were others"
             return f"{run}: {name} was {value}, now {now}{note}"
     return ""
-
-
-def _is_continued(name: str, before: Any, after: Any) -> bool:
-    """Return whether epochs or a curve belong to a longer training that began with the same values."""
-    if name.startswith(("curves.", "earlier_curves.")):
-        return _same(before, after[: len(before)])
-    return bool(name == "epochs" and after > before)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -292,44 +287,16 @@ def _same(one: Any, other: Any) -> bool:
 
 def _numbers(record: Record) -> Iterator[tuple[str, Any]]:
     """Yield the numbers of a record that must agree, with their names, as a line of a journal has them."""
-    compared = ("status", "data", "epochs", "parameters", "results", "curves", "earlier_curves")
-    written = decode(to_line(record))
-    yield from _flat({name: written[name] for name in compared if name in written and record["status"] == "ok"}, "")
-    if record["status"] != "ok":
-        yield "status", record["status"]
+    yield "status", record["status"]
+    if record["status"] == "ok":
+        written = decode(to_line(record))
+        for name in ("data", "epochs", "parameters", "results", "curves", "earlier_curves"):
+            yield from _flat(written.get(name, {}), name)
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _flat(item, f"{name}.{key}" if name else key)
+            yield from _flat(item, f"{name}.{key}")
     else:
         yield name, value
-
-
-def _stamped_lines(path: Path, renewed: Mapping[str, Record | TuningRecord], stamp: Mapping[str, Any]) -> bytes:
-    """Return the lines of a journal, where renewed records have today's sources and a stamp.
-
-    Renewed lines move behind later lines of the same run or search, since those would count as newer code.
-    """
-    lines: list[bytes] = []
-    last: dict[str, int] = {}
-    stamped: dict[str, bytes] = {}
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        entry: Record | TuningRecord | None = record_in(line, path) or tuning_in(line, path)
-        name = "" if entry is None else str(entry.get("run") or entry.get("tuning"))
-        last[name] = len(lines)
-        if entry is not None and _without_former(entry) == _without_former(renewed.get(name)):
-            new = {**entry, "sources": _sources(entry), "numerics": NUMERICS, "restamped": stamp}
-            stamped[name] = to_line(new)  # type: ignore[arg-type]
-            lines.append(b"")
-        else:
-            lines.append(line + b"\n")
-    for name, line in stamped.items():
-        lines[last[name]] += line
-    return b"".join(lines)
-
-
-def _without_former(entry: Record | TuningRecord | None) -> dict[str, Any] | None:
-    """Return an entry without the cells that earlier records of a search have selected."""
-    return None if entry is None else {name: value for name, value in entry.items() if name != "former"}

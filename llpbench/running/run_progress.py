@@ -51,6 +51,7 @@ class Display:
         self._records: dict[str, Record] = {}
         self._searches: dict[str, TuningRecord] = {}
         self._board: tuple[tuple[int, ...], RenderableType | None] = (), None
+        """The board, and the numbers that it was drawn from."""
 
     def __enter__(self) -> Self:
         return self
@@ -119,11 +120,10 @@ class Display:
             return Text("")
         running = list(self._running.values())  # a copy, since the display draws in another thread
         shown, more = running[:_MOST_RUNNING], len(running) - _MOST_RUNNING
-        size = self._console.size
-        room = size.height - len(shown) - _LINES_AROUND, size.width
-        key = self._finished, len(self._records), *room
+        room = self._console.height - len(shown) - _LINES_AROUND
+        key = self._finished, len(self._records), room
         if self._board[0] != key:  # drawing is slow
-            self._board = key, live_board.draw([*self._records.values()], [*self._searches.values()], *room)
+            self._board = key, live_board.draw([*self._records.values()], [*self._searches.values()], room)
         board = self._board[1]
         parts: list[RenderableType] = [self._bar(), _table(shown)]
         parts += [Text(f"and {more} more", style="dim")] if more > 0 else []

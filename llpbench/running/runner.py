@@ -24,7 +24,7 @@ from llpbench.core.text import duration, plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
-from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
+from llpbench.running.estimates import Basis, Estimate, Estimator
 from llpbench.running.executors import Executor, Request, failure, make_executor, notify
 from llpbench.running.inline import HeadStart
 from llpbench.running.interrupts import interruptible
@@ -34,6 +34,7 @@ from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.run_progress import Display, title
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
+from llpbench.running.timings import published_timings, table_sizes
 
 _SECONDS_WORTH_RAY = 30.0
 """Least seconds of work for which Ray is started, which takes about ten seconds."""
@@ -203,7 +204,7 @@ class _RunListener:
         seconds = [self._estimator.estimate(job).seconds for job in jobs]
         done = sum(map(min, spent, seconds))
         longest = max((max(all_ - gone, 0.0) for all_, gone in zip(seconds, spent, strict=True)), default=0.0)
-        return replace(total, seconds=max((total.seconds - done) / self._slots, longest))
+        return total.scaled(max((total.seconds - done) / self._slots, longest))
 
     def started(self, job: Job) -> None:
         self._running[job.id] = job, time.monotonic()
@@ -374,8 +375,13 @@ def _following_jobs(settings: Settings, journal: Journal, record: TuningRecord) 
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
-    pretrained = (settings.out / PRETRAINED).is_dir()
-    return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, pretrained=pretrained)
+    return Estimator(
+        records.values(),
+        published_timings,
+        table_sizes(settings.data_dir),
+        gpu=resources.gpus > 0,
+        pretrained=(settings.out / PRETRAINED).is_dir(),
+    )
 
 
 def _retained_records(plan: Plan, contents: Contents) -> list[Record]:

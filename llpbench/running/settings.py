@@ -60,6 +60,7 @@ class Option:
 
     read: Reader
     help: str
+    metavar: str = "TEXT"
     form: Literal["value", "switch", "many", "file"] = "value"
     """Form of the flag.
 
@@ -67,7 +68,6 @@ class Option:
     - `many`: may be repeated, and adds to the values in the file
     - `file`: no flag, only in the file
     """
-    metavar: str = "TEXT"
 
 
 def _option(
@@ -79,10 +79,10 @@ def _option(
     default: Any = MISSING,
 ) -> Any:
     """Return a field of `Settings` that is an option. If it has no default, every preset sets it."""
-    metadata = {"option": Option(read, text, form, metavar)}
-    return (
-        field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
-    )
+    metadata = {"option": Option(read, text, metavar, form)}
+    if default is dict:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +344,12 @@ def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:
         if name not in OPTIONS:
             valid = [*OPTIONS, "preset"]
             raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, valid)}Available: {', '.join(valid)}.")
-        values[name] = OPTIONS[name].read(value, where.format(name))
+        try:
+            values[name] = OPTIONS[name].read(value)
+        except ValueError as error:
+            items = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            text = items if items.strip() else repr(value)
+            raise LLPBenchError(f"{where.format(name)} must be {error}, got {text}") from None
     return values
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from operator import attrgetter
 from statistics import median, median_high
@@ -12,21 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.core.registry import ENCODERS
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
+from llpbench.results.merging import SHIPPED, read_shipped
 
-TRAINING_SHARE = 0.8
+_TRAINING_SHARE = 0.8
 """Share of a dataset's rows that are used for training."""
-
-SPEED: Mapping[str, float] = {"float32": 3.0, "bfloat16": 3.5}
-"""Speed of a compiled deep encoder on a CPU, by precision, relative to an uncompiled one in float32.
-
-SAINT on one core has 2.3 to 3.4 in float32 and 3.0 to 4.2 in bfloat16 (`benchmarks/population.py`).
-"""
-SPEED_SHALLOW = 2.0
-"""The same for other encoders. The MLP has from 1.2 (`tabllp-self`) to 2.8 (`llp-vat`)."""
-
 _PATIENCES = 4.0
 """Epochs of a training, in multiples of its patience; median of the published runs."""
 
@@ -67,26 +58,56 @@ SAME, NEAR = 0, 2
 """Levels of the same method on the same dataset, and of the same method on other data."""
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """Work of one seed of a cell."""
 
     kind: WorkKind
     units: float
-    """Rows times columns times networks times epochs, divided by the speed of a compiled encoder."""
+    """Rows times columns times networks times epochs."""
+
+
+class CellWork(NamedTuple):
+    """Work of a cell, and what it shares with other cells."""
+
+    training: Work
+    """Training or fit of a seed."""
+    pretraining: Work | None
+    """Pretraining of a seed; None if there is none."""
+    weights: str
+    """Key of the pretrained weights: what decides them besides the seed (`training/pretrained.py`)."""
+    memory: tuple[Any, ...]
+    """Key of cells that need as much memory."""
 
 
 class Timings:
     """Seconds per unit of work. Similar work is used where there are no timings of the same work."""
 
-    def __init__(self) -> None:
+    def __init__(self, size_of: SizeOf) -> None:
+        """`size_of` returns the size of a dataset."""
+        self._size_of = size_of
+        self._work: dict[str, CellWork] = {}
+        """Work by the id of its cell: many runs are of one cell."""
         self._rates: defaultdict[WorkKind, list[float]] = defaultdict(list)
         self._medians: dict[int, dict[Any, float]] = {}
         """Median rates by the common properties of a level."""
 
-    def add(self, work: Work, seconds: float) -> None:
-        """Add the time of one seed."""
-        self._rates[work.kind].append(seconds / work.units)
+    def work(self, cell: str, spec: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> CellWork:
+        """Return the work of the cell with this id and specification. `facts`: those of its dataset in a record."""
+        if cell not in self._work:
+            rows, *columns = ((facts or {}).get(name) or 0 for name in ("rows", "numeric", "categorical"))
+            size = Size(rows, sum(columns)) if rows and sum(columns) else self._size_of(spec["dataset"])
+            self._work[cell] = _work_of(spec, size)
+        return self._work[cell]
+
+    def learn(self, record: Record) -> None:
+        """Add the times of a finished run. Failed runs are ignored, since they may have ended early."""
+        times = record["times"]
+        if record["status"] != "ok" or not times.get("total"):
+            return
+        work = self.work(record["cell"], record["spec"], record["dataset"])
+        self._rates[work.training.kind].append((times["total"] + (times.get("data") or 0.0)) / work.training.units)
+        if work.pretraining is not None and times.get("pretraining"):
+            self._rates[work.pretraining.kind].append(times["pretraining"] / work.pretraining.units)
         self._medians.clear()
 
     def seconds(self, work: Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
@@ -115,47 +136,46 @@ class Timings:
         return self._medians[level]
 
 
-def work_of(spec: Mapping[str, Any], size: Size, speed: float = 1.0) -> Work:
-    """Return the training or fit of a seed of the cell with this `spec`."""
-    protocol = spec["protocol"]
-    epochs = min(protocol["epochs"], _PATIENCES * protocol["patience"]) / speed if protocol else 1.0
-    kind = WorkKind(
-        "training" if protocol else "fit", spec["method"], spec["encoder"], spec["bag_size"], spec["dataset"]
-    )
-    return Work(kind, _values(spec, size) * spec.get("ensemble", 1) * epochs)
+@cache
+def published_timings() -> Timings:
+    """Return the published timings of CPUs. They are read once per process."""
+    return timings_of(record for name in SHIPPED for record in read_shipped(name, judged=False).records.values())
 
 
-def pretraining_of(spec: Mapping[str, Any], size: Size, speed: float = 1.0) -> Work | None:
-    """Return the pretraining of a seed of the cell with this `spec`; None if there is none."""
-    epochs = spec.get("pretraining_params", {}).get("epochs")
-    if spec["pretraining"] == "none" or not isinstance(epochs, int) or epochs < 1:  # as in records of other versions
-        return None
-    kind = WorkKind("pretraining", spec["pretraining"], spec["encoder"], spec["bag_size"], spec["dataset"])
-    return Work(kind, _values(spec, size) * epochs / speed)
+def timings_of(records: Iterable[Record]) -> Timings:
+    """Return the timings of records that were made on CPUs."""
+    timings = Timings(table_sizes(None))
+    for record in records:
+        if not is_on_gpu(record):
+            timings.learn(record)
+    return timings
 
 
-def _values(spec: Mapping[str, Any], size: Size) -> float:
-    """Return rows times columns of the data that a cell uses."""
+def is_on_gpu(record: Record) -> bool:
+    """Return whether a run used a GPU. Methods without epochs never do, whatever older records say."""
+    return record["spec"]["protocol"] is not None and str(record["hardware"].get("device", "cpu")).startswith("cuda")
+
+
+def _work_of(spec: Mapping[str, Any], size: Size) -> CellWork:
+    """Return the work of a cell of a dataset of this size."""
+    protocol, encoder, pretraining = spec["protocol"], spec["encoder"], spec["pretraining"]
+    data = encoder, spec["bag_size"], spec["dataset"]
     rows = float(size.rows)
     if spec.get("max_bags") and spec["bag_size"]:
-        rows = min(rows, spec["max_bags"] * spec["bag_size"] / TRAINING_SHARE)
-    return rows * size.columns
-
-
-def timed(record: Record, size_of: SizeOf) -> Iterator[tuple[Work, float]]:
-    """Yield the work of a run with its seconds; nothing for a failed run, which may have ended early."""
-    spec, times = record["spec"], record["times"]
-    if record["status"] != "ok" or not times.get("total"):
-        return
-    facts, hardware = record["dataset"], record["hardware"]
-    columns = (facts.get("numeric") or 0) + (facts.get("categorical") or 0)
-    size = Size(facts["rows"], columns) if facts.get("rows") and columns else size_of(spec["dataset"])
-    compiled = bool(hardware.get("compiled")) and hardware.get("device", "cpu") == "cpu"
-    speed = speed_of(spec["encoder"], compiled, spec.get("precision", "float32"))
-    yield work_of(spec, size, speed), times["total"] + (times.get("data") or 0.0)
-    pretraining = pretraining_of(spec, size, speed)
-    if pretraining is not None and times.get("pretraining"):
-        yield pretraining, times["pretraining"]
+        rows = min(rows, spec["max_bags"] * spec["bag_size"] / _TRAINING_SHARE)
+    values = rows * size.columns
+    epochs = min(protocol["epochs"], _PATIENCES * protocol["patience"]) if protocol else 1.0
+    kind = WorkKind("training" if protocol else "fit", spec["method"], *data)
+    training = Work(kind, values * spec.get("ensemble", 1) * epochs)
+    same_memory = ("encoder", "method", "dataset", "bag_size", "max_bags", "ensemble")
+    memory = (protocol is None, *(spec.get(name) for name in same_memory))
+    epochs = spec.get("pretraining_params", {}).get("epochs")
+    if pretraining == "none" or not isinstance(epochs, int) or epochs < 1:  # as in records of other versions
+        return CellWork(training, None, "", memory)
+    shared = ("dataset", "bagging", "bag_size", "max_bags", "encoder", "encoder_params", "pretraining")
+    parts = [spec.get(name) for name in (*shared, "pretraining_params", "precision", "numbers")]
+    weights = json.dumps([*parts, (protocol or {}).get("bags_per_step")], sort_keys=True)
+    return CellWork(training, Work(WorkKind("pretraining", pretraining, *data), values * epochs), weights, memory)
 
 
 def table_sizes(data_dir: str | None) -> SizeOf:
@@ -173,10 +193,3 @@ def table_sizes(data_dir: str | None) -> SizeOf:
         return Size(len(table), len(table.numeric_names) + len(table.categorical_names))
 
     return size
-
-
-def speed_of(encoder: str | None, compiled: bool, precision: str) -> float:
-    """Return the speed of training on a CPU, relative to an uncompiled encoder in float32."""
-    if not compiled or encoder not in ENCODERS.names():
-        return 1.0
-    return SPEED[precision] if ENCODERS.get(encoder).compiles else SPEED_SHALLOW

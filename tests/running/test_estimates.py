@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 from factory import make_cell_of, make_record
 
-from llpbench.core.cell import Cell, Environment, Protocol
-from llpbench.core.provenance import NUMERICS
+from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record
-from llpbench.core.registry import ENCODERS
-from llpbench.core.source_hash import entry_hash
 from llpbench.results.merging import read_shipped
-from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator, published_timings, timings_of
+from llpbench.running.estimates import Basis, Estimate, Estimator
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
-from llpbench.running.timings import SPEED, SPEED_SHALLOW, Timings, table_sizes
-from llpbench.training import compilation
+from llpbench.running.timings import Timings, published_timings, table_sizes, timings_of
 from llpbench.training.specification import make_cell
 
 QUICK = Protocol(epochs=10, patience=3)
@@ -187,50 +183,6 @@ def test_a_method_without_timings_is_as_dear_as_others_with_its_encoder() -> Non
     assert seconds_of(estimator, make_cell_of("dllp", encoder="tabm")) in (pytest.approx(1), pytest.approx(60))
 
 
-def test_compiled_and_in_bfloat16_an_encoder_takes_as_much_less_as_it_gains() -> None:
-    """Whatever the runs were that are known."""
-    fast, slow = SPEED["bfloat16"], SPEED["float32"]
-    reference = a_cell(encoder="saint")
-    cell = replace(reference, precision="bfloat16")
-    hardware = {"device": "cpu", "compiled": True}
-    own = make_record(cell, seconds=30.0, hardware=hardware)
-    estimator = of_journal(own, speed_of_cell=lambda one: SPEED[one.precision])
-    assert seconds_of(estimator, cell) == pytest.approx(30.0)
-    assert seconds_of(estimator, reference) == pytest.approx(30.0 * fast / slow)
-    uncompiled = of_journal(own)
-    assert seconds_of(uncompiled, cell) == pytest.approx(30.0 * fast)
-    with_mlp = make_record(a_cell(), seconds=30.0, hardware=hardware)
-    assert seconds_of(of_journal(with_mlp), a_cell()) == pytest.approx(30.0 * SPEED_SHALLOW)
-    without_encoder = make_record(a_cell("llp-gan", encoder=None), seconds=30.0, hardware=hardware)
-    assert seconds_of(of_journal(without_encoder), a_cell("llp-gan", encoder=None)) == pytest.approx(30.0)
-    on_gpu = make_record(cell, seconds=30.0, hardware={"device": "cuda", "compiled": True})
-    assert seconds_of(of_journal(on_gpu, gpu=True), cell) == pytest.approx(30.0)
-    guessed = [seconds_of(of_published(speed_of_cell=lambda _, pace=pace: pace), cell) for pace in (1.0, 3.0)]
-    assert guessed[0] == pytest.approx(3.0 * guessed[1])
-
-
-@pytest.mark.parametrize(
-    ("asked", "epochs", "encoder", "pace"),
-    [
-        (None, 100, "saint", SPEED["float32"]),
-        (None, 1, "saint", 1.0),
-        (True, 1, "saint", SPEED["float32"]),
-        (False, 100, "saint", 1.0),
-        (None, 100, "mlp", 1.0),
-        (True, 1, "mlp", SPEED_SHALLOW),
-        (None, 100, "saint-row", 1.0),
-    ],
-)
-def test_it_is_foreseen_what_will_be_compiled(
-    asked: bool | None, epochs: int, encoder: str, pace: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compilation, "compiler_exists", lambda: True)
-    cell = a_cell(encoder=encoder, protocol=Protocol(epochs, patience=min(epochs, 10)))
-    own = make_record(cell, seconds=10.0)
-    estimator = make_estimator([own], Environment(compile=asked), gpu=False, pretrained=True)
-    assert seconds_of(estimator, cell) == pytest.approx(10.0 / pace)
-
-
 def test_cpu_timings_are_a_guess_for_a_gpu() -> None:
     assert bases_of(of_published(gpu=True), a_cell()) == {Basis.GUESS}
     assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {Basis.PUBLISHED}, "a fit uses the CPU anyway"
@@ -244,9 +196,7 @@ def pretrained(method: str = "dllp", **options: Any) -> Cell:
 
 
 def as_run(cell: Cell, seeds: Iterable[int], seconds: float) -> list[Record]:
-    sources = {"encoder": entry_hash(ENCODERS.entry("mlp"))}
-    times = {"total": 1.0, "pretraining": seconds}
-    return [make_record(cell, seed, times=times, sources=sources, numerics=NUMERICS) for seed in seeds]
+    return [make_record(cell, seed, times={"total": 1.0, "pretraining": seconds}) for seed in seeds]
 
 
 def test_pretraining_is_part_of_an_estimate_once_for_all_that_share_it() -> None:
@@ -271,8 +221,6 @@ def test_what_was_pretrained_before_is_not_estimated_again() -> None:
     assert seconds_of(estimator, cell, seeds=2) < 1000
     assert 1000 < seconds_of(estimator, cell, seeds=3) < 2000, "a third seed is new"
     assert seconds_of(of_published(*records, pretrained=False), cell, seeds=2) > 2000, "its weights are gone"
-    of_other_code = [{**record, "numerics": NUMERICS - 1} for record in records]
-    assert seconds_of(of_published(*of_other_code), cell, seeds=2) > 2000  # type: ignore[arg-type]
     estimator.learn(as_run(cell, (2,), seconds=1000.0)[0])
     assert seconds_of(estimator, cell, seeds=3) < 1000
 
@@ -280,21 +228,24 @@ def test_what_was_pretrained_before_is_not_estimated_again() -> None:
 # Sureness
 
 
-def test_errors_of_many_jobs_partly_cancel() -> None:
-    one = Estimate.of(10.0, Basis.PUBLISHED)
-    many = Estimate.sum([one] * 16)
-    assert many.seconds == 160
-    assert 1 < many.factor < one.factor
-    assert Estimate.sum([one]).factor == pytest.approx(one.factor)
-    assert many.bases == {Basis.PUBLISHED: 160}
+def test_the_factor_lies_between_those_of_the_parts() -> None:
+    same, guess = (Basis.SAME, 30.0), (Basis.GUESS, 10.0)
+    both = Estimate.sum([same, guess, same])
+    assert both.bases == {Basis.SAME: 60.0, Basis.GUESS: 10.0}
+    assert both.seconds == 70.0
+    assert both.factor == pytest.approx(1.5 ** (6 / 7) * 4 ** (1 / 7))
+    assert Estimate.sum([same]).factor == pytest.approx(1.5)
     assert Estimate.sum([]) == Estimate()
+    less = both.scaled(7.0)
+    assert less.seconds == pytest.approx(7.0)
+    assert less.factor == pytest.approx(both.factor)
 
 
 def test_an_estimate_says_how_sure_it_is_and_why() -> None:
-    same, guess = Estimate.of(600.0, Basis.SAME), Estimate.of(600.0, Basis.GUESS)
+    same, guess = (Estimate({basis: 600.0}) for basis in (Basis.SAME, Basis.GUESS))
     assert about(same) == "about 10 min (7 min to 15 min, from this journal)"
     assert about(guess) == "about 10 min (2 min to 40 min, from a rough guess)"
-    both = about(Estimate.sum([same, guess]))
+    both = about(Estimate({Basis.SAME: 600.0, Basis.GUESS: 600.0}))
     assert both.endswith("from this journal and a rough guess)")
-    assert about(Estimate.sum([same, Estimate.of(1.0, Basis.GUESS)])).endswith("from this journal)")
-    assert about(Estimate()) == about(Estimate.of(0.2, Basis.GUESS)) == "less than a second"
+    assert about(Estimate({Basis.SAME: 600.0, Basis.GUESS: 1.0})).endswith("from this journal)")
+    assert about(Estimate()) == about(Estimate({Basis.GUESS: 0.2})) == "less than a second"
