@@ -16,6 +16,8 @@ The uncertainty of effects of groups is that of a regression of bags' proportion
 1953), with the prior `_EFFECT`:
 
 - The information of a bag is limited by the randomness of its rows and by tau.
+- Other features that vary between bags together with a group may act in its place. The regression therefore also has
+  the mean of bags' logits without differences between groups, whose factor is uncertain (`_SHRUNK`).
 - More bags do not remove this limit, because effects of bags may be correlated with shares of groups (the ecological
   fallacy, a correlation of about `_CONFOUNDED`).
 - A group whose share hardly differs between bags keeps its prior.
@@ -173,7 +175,7 @@ def drawn_counts(
     tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
     logits = logit(proba.clip(_LEAST, 1 - _LEAST))
     known = np.isfinite(counts.numbers)
-    root = _root_of_group_effects(grouped, proba, known, tau)
+    root = _root_of_group_effects(grouped, proba, logits, known, tau)
     deviations = draws(rows, label, _FIRST, rng).T
     root = root * _still_unknown(root, np.stack([grouped.means(away) for away in deviations]))[:, None]
     found = []
@@ -196,7 +198,7 @@ def _effects(
     grouped: GroupedRows, means: FloatArray, root: FloatArray, tau: float, rng: np.random.Generator
 ) -> FloatArray:
     """Return a draw of the effects [rows] of groups, of groups in bags, and of bags."""
-    of_group = root @ rng.standard_normal(grouped.groups) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
+    of_group = root @ rng.standard_normal(root.shape[1]) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
     of_group = of_group + _SHRUNK * rng.standard_normal() * means
     of_cell = of_group[grouped.group_of_cell] + tau * rng.standard_normal(len(grouped.cell_sizes))
     of_bag = tau * rng.standard_normal(grouped.bags)  # only needed if the count is not known
@@ -215,16 +217,22 @@ def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> Bo
     return np.asarray(np.where(np.isnan(number), latent > 0, rank < number))
 
 
-def _root_of_group_effects(grouped: GroupedRows, proba: FloatArray, known: BoolArray, tau: float) -> FloatArray:
-    """Return R [groups, groups], where R R' is the covariance of effects of groups, on logits."""
+def _root_of_group_effects(
+    grouped: GroupedRows, proba: FloatArray, logits: FloatArray, known: BoolArray, tau: float
+) -> FloatArray:
+    """Return R [groups, factors], where R R' is the covariance of effects of groups, on logits."""
     sizes = grouped.bag_sizes
     shares = np.zeros((grouped.bags, grouped.groups))
     shares[grouped.bag_of_cell, grouped.group_of_cell] = grouped.cell_sizes / sizes[grouped.bag_of_cell]
+    within = logits - grouped.means(logits)[grouped.group_of_row]
+    others = np.bincount(grouped.bag_of_row, within, grouped.bags) / sizes
     variance = np.bincount(grouped.bag_of_row, proba * (1 - proba), grouped.bags) / sizes
     noise = 1 / (sizes * np.maximum(variance, 1e-3))
     weight = known / (noise + tau**2 * max(1.0, _CONFOUNDED**2 * known.sum()))
-    centred = shares - (weight @ shares) / max(weight.sum(), 1e-12)
-    precision = np.eye(grouped.groups) / _EFFECT**2 + (centred * weight[:, None]).T @ centred
+    regressors = np.column_stack([shares, others])
+    centred = regressors - (weight @ regressors) / max(weight.sum(), 1e-12)
+    prior = np.append(np.full(grouped.groups, _EFFECT), _SHRUNK)
+    precision = np.diag(1 / prior**2) + (centred * weight[:, None]).T @ centred
     values, vectors = np.linalg.eigh(precision)
-    root = vectors / np.sqrt(values)
+    root = (vectors / np.sqrt(values))[: grouped.groups]  # whatever the other features' factor is
     return np.asarray(root - grouped.group_shares @ root)  # counts determine the common part of all groups

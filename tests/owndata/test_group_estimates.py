@@ -36,6 +36,23 @@ def no_deviation(rows: Rows, label: int, number: int, rng: np.random.Generator) 
     return np.zeros((len(rows.numeric), number))
 
 
+def test_intervals_are_wider_if_other_features_vary_with_the_group() -> None:
+    rng = np.random.default_rng(0)
+    share, bags, size = np.linspace(0.2, 0.8, 40), 40, 200
+    rows = GroupedRows(
+        np.repeat(np.arange(bags), size), (rng.random((bags, size)) < share[:, None]).ravel().astype(np.int64), bags, 2
+    )
+
+    def width(others: FloatArray) -> float:
+        logits = np.repeat(others, size) + 0.3 * rng.standard_normal(bags * size)
+        counts = ClassCounts(np.round(np.bincount(rows.bag_of_row, expit(logits))))
+        drawn = drawn_counts(rows, without_features(bags * size), expit(logits), counts, 1, no_deviation, 0.1, rng)
+        low, high = np.quantile(rows.by_group(drawn)[1], (0.025, 0.975))
+        return float(high - low)
+
+    assert width(4 * (share - 0.5)) > 1.3 * width(4 * (rng.permutation(share) - 0.5))
+
+
 class TestBounds:
     def test_of_duncan_and_davis_on_a_table_by_hand(self) -> None:
         """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
@@ -63,12 +80,12 @@ class TestDraws:
 
     def test_a_row_is_of_a_class_as_often_as_its_probability_says(self) -> None:
         """One group a bag: what remains is the chance of rows, here with two kinds of them."""
-        rng = np.random.default_rng(0)
         rows = grouped({(0, 0): 200, (0, 1): 200})
         proba = np.where(rows.group_of_row == 0, 0.2, 0.6)
-        counts = ClassCounts(np.array([160.0]))
-        drawn = drawn_counts(rows, without_features(400), proba, counts, 1, no_deviation, 0.05, rng)
-        assert np.median(drawn[0]) == pytest.approx(40, abs=8)
+        features, counts = without_features(400), ClassCounts(np.array([160.0]))
+        generators = [np.random.default_rng(seed) for seed in range(5)]
+        drawn = [drawn_counts(rows, features, proba, counts, 1, no_deviation, 0.05, rng)[0] for rng in generators]
+        assert np.mean([np.median(each) for each in drawn]) == pytest.approx(40, abs=5)
 
     def test_fractions_and_noise_of_counts_are_drawn(self) -> None:
         rng, sizes = np.random.default_rng(0), np.array([10, 10])
