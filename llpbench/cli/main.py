@@ -500,7 +500,9 @@ def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]
     wanted = [*expanded(pattern)]
     found = [each for each in records if any(fnmatchcase(each["spec"]["dataset"], name) for name in wanted)]
     if not found:
-        raise LLPBenchError(f"no run of --datasets {pattern} in the journal. Choose others, or leave it out.")
+        raise LLPBenchError(
+            f"no run of --datasets {pattern} in the journal. Choose other datasets, or leave --datasets out."
+        )
     return found
 
 

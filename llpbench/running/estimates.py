@@ -1,7 +1,7 @@
 """Estimates of the time and memory of jobs.
 
-Timings of this journal count first. Otherwise the published timings count, times the speed of this machine as far as
-the journal shows it. Work without timings is guessed from similar work.
+Timings of the run's journal are used first, then published timings. These are scaled by the speed of this machine if
+the journal shows it. The time of work without timings is guessed from similar work.
 """
 
 from __future__ import annotations
@@ -242,13 +242,13 @@ def _runs_of(tuning: Tuning) -> float:
 
 
 def _memory_key(spec: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the parts of a specification that decide the memory of a cell."""
+    """Return the parts of a specification that determine the memory of a cell."""
     names = ("encoder", "method", "dataset", "bag_size", "max_bags", "ensemble")
     return (spec["protocol"] is None, *(spec.get(name) for name in names))
 
 
 def _weights(spec: Mapping[str, Any], numerics: int, encoder_source: str | None) -> str:
-    """Return a key for pretrained weights: everything that decides them besides the seed (`training/pretrained.py`)."""
+    """Return a key of pretrained weights: all that determines them, except the seed (`training/pretrained.py`)."""
     names = ("dataset", "bagging", "bag_size", "max_bags", "encoder", "encoder_params", "pretraining")
     more = ("pretraining_params", "precision", "numbers")
     parts = [spec.get(name) for name in (*names, *more)]

@@ -57,7 +57,7 @@ def bag_sizes(value: Any, where: str) -> tuple[int, ...]:
     if not sizes or len(sizes) != len(_parts(value)):
         raise _error(where, "positive whole numbers such as 64,256,1024", value)
     if 1 in sizes:
-        raise LLPBenchError(f"{where} must be 2 or more, got 1: a bag of one row gives its label away")
+        raise LLPBenchError(f"{where} must be 2 or more, got 1: a bag of one row reveals its label")
     return tuple(dict.fromkeys(sizes))
 
 

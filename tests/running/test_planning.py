@@ -194,7 +194,7 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
     assert some.id != every.id
     assert str(some) == "dllp mlp on adult 13 ordered 256"
     assert Cell.of(some.spec) == some
-    with pytest.raises(LLPBenchError, match="--max-bags and --study do not go together"):
+    with pytest.raises(LLPBenchError, match="--max-bags and --study cannot be combined"):
         resolve({"study": "bag-size", "max-bags": 13})
 
 
