@@ -376,7 +376,8 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool) -> int:
     """Compare your results with published ones.
 
-    First shows the rank of each of your methods among the published ones, then the published board with your methods.
+    The first lines show the rank of each of your methods among the published ones. The published board with your
+    methods follows.
     """
     from rich.console import Console
 
