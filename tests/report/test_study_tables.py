@@ -196,7 +196,7 @@ def test_times_that_seeds_share_have_no_spread() -> None:
 
 def test_captions_say_whether_the_paper_stands_beside() -> None:
     run = record("dllp", 0.8, **HERE)
-    assert "With the paper's numbers beside." in table("fine-grained", [run]).caption
+    assert "The paper's numbers are shown beside ours." in table("fine-grained", [run]).caption
     assert "The paper prints no numbers for this." in table("bag-size", [run]).caption
 
 
