@@ -3,11 +3,12 @@
 Patrini, Nock, Rivera & Caetano 2014 (AMM). A mean map gives the first logits. Then two steps alternate, which is EM
 with hard labels:
 
-- In each bag, a class is assigned to the rows with its largest logits, to as many rows as the bag counts.
+- In each bag, each class is assigned to the rows with its largest logits. The number of these rows is the class's
+  count.
 - Logistic regression is fitted to these labels.
 
 `labels=max` uses the smallest logits, as the paper does for robustness. The fit with the best objective is returned. In
-ordered bags, the labels confirm themselves, and the last fit is much worse than the first.
+ordered bags, the method confirms its own labels, and the last fit is much worse than the first.
 
 Differences from the authors' code:
 

@@ -1,12 +1,12 @@
 """bag-gp: a smooth additive model of rows (a Gaussian process), fitted to the proportions of bags.
 
 The logit of a row is a sum of smooth effects: of single features, of pairs, and of all features together. Each effect
-is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The evidence (marginal
-likelihood) of the proportions determines the scales of the effects, without labels and without validation bags.
+is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The scales of the effects
+are estimated from the evidence (marginal likelihood) of the proportions, without labels and without validation bags.
 
-Bags may differ for reasons that neither the features nor chance explain. A relation between bags then need not hold
-between rows (the ecological fallacy). If `bag-gp` detects such differences, it fits again with a prior that expects
-small effects of features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such
+Bags may differ for reasons that neither the features nor chance explain. In such bags, features may act between bags
+in another way than between rows (the ecological fallacy). If `bag-gp` detects this, it refits with a prior that shrinks
+the effects of features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such
 bags.
 
 Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
@@ -39,9 +39,9 @@ class BagGPParams(DirectParams):
     joint_lengthscale: Annotated[float, LogUniform(0.2, 2.0)] = 0.7
     """lengthscale of the effect of all features together; multiplied by the square root of their number"""
     most_pairs: Annotated[int, Choice(0, 50, 200)] = 200
-    """largest number of pairs of features with an effect; a quarter as many if there are more than 1,000 bags"""
+    """largest number of pairs of features with an effect; divided by 4 if there are more than 1,000 bags"""
     draws: Annotated[int, Choice(0, 80)] = 80
-    """posterior draws of the scales, with at most 256 bags; if there are more bags or 0 draws, their mode is used"""
+    """number of posterior draws of the scales; with `draws=0`, or more than 256 bags, the posterior mode is used"""
 
     @property
     def process(self) -> ProcessSettings:

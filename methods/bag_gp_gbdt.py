@@ -4,7 +4,7 @@ The prediction is the softmax of the mean of their log probabilities, with equal
 
 - `bag-gp` has the strongest prior and is the best of the three if there are few bags.
 - `em-gbdt` starts from the posterior of `bag-gp` and adds interactions.
-- `count-gbdt` starts from the class proportions, independently of `bag-gp`, and so makes different errors.
+- `count-gbdt` starts from the class proportions, independently of `bag-gp`, and therefore makes other errors.
 """
 
 from __future__ import annotations

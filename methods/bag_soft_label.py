@@ -1,8 +1,9 @@
 """Bag soft labels: every row gets the proportions of its bag as a soft label.
 
 This is the simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]. It is strong if bags depend on features
-(ordered bags) and learns nothing if they do not. DLLP compares the mean prediction of a bag with its proportions (log
-of a mean). This loss compares every row with them (mean of logs). Some published DLLP code uses it by mistake.
+(ordered bags) and learns nothing if they do not. DLLP compares the mean prediction of a bag with the proportions (log
+of a mean). Bag soft labels compare the prediction of each row with the proportions (mean of logs). Some published DLLP
+code computes this loss by mistake.
 """
 
 from __future__ import annotations

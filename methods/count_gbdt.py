@@ -1,8 +1,9 @@
 """count-gbdt: boosted trees that maximise the likelihood of the counts of bags.
 
 Rows are Bernoulli variables with p = sigmoid(F(x)), and a bag's count is their sum. The gradient of the negative log
-likelihood with respect to F is p - q. Here q is the probability of a row's class given the count of its bag. At first q
-is the bag's proportion, so the first tree fits proportions, like `bag-soft-label-gbdt`. Later trees are steps of EM.
+likelihood with respect to F is p - q. Here q is the probability of a row's class given the count of its bag. At the
+start, all rows of a bag have the same q, the bag's proportion. The first tree therefore fits proportions, like
+`bag-soft-label-gbdt`. Later trees are steps of EM.
 
 Maximum likelihood from aggregates: Zhang et al. 2020. Count loss: Shukla et al. 2023.
 """

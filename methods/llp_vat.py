@@ -1,10 +1,10 @@
 """LLP-VAT: train on proportions, and make predictions stable if a row changes a little in the worst direction.
 
-Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). Of all r with a fixed length, it is the one that changes the
-prediction most. Power iteration finds it. As published, the weight w(t) is ramped up over a part of the training steps,
+Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). Of all vectors of a fixed length, r changes the prediction
+most. It is found by power iteration. As published, the weight w(t) is ramped up over a part of the training steps,
 which some re-implementations omit. Differences from the published code:
 
-- Perturbations act on the embeddings of the features, because categories cannot change a little.
+- Perturbations act on the embeddings of the features, because categories cannot change by small amounts.
 - The three passes of the consistency term run without dropout. Otherwise a tiny finite difference would measure the
   dropout masks.
 - The finite difference is 0.1 instead of 1e-6, which is lost in the rounding errors of float32.

@@ -8,7 +8,7 @@ Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weigh
 - The teacher is a moving average of encoder and head. w(t) = exp(-5 (1 - t)^2) over the first two fifths of the steps.
 
 Only the abstract of the paper was available. It does not state the weights of the terms or the number of
-transformations. Here they act on embeddings, because categories cannot change a little.
+transformations. Here they act on embeddings, because categories cannot change by small amounts.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags.
 
 - The pair generator assigns the rows of two bags to each other by the cosine of their row vectors.
-- Whatever the labels are, sum_c min(n_1c, n_2c) pairs of equal class are possible. This many of the assigned pairs are
-  positives, the most similar ones.
+- Counts alone show that sum_c min(n_1c, n_2c) pairs of equal class are possible. This number of assigned pairs, the
+  most similar ones, are the positives.
 - L_Diff is supervised InfoNCE on these pairs.
 - lambda(t) = exp(-5 (1 - t/T)^2) ramps up L_Diff while L_LLP fades out.
 

@@ -5,7 +5,7 @@ centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / 
 proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that the
 clusters' fractions of each bag are closest to its proportions.
 
-As published, the target divides by f_c and so prefers clusters of equal size. This does harm if classes are unequal.
+As published, the target divides by f_c and so prefers clusters of equal size. This is harmful if classes are unequal.
 `prior_corrected` multiplies by the class's proportion. Choices where the paper is silent:
 
 - `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first. `denoise` does this in

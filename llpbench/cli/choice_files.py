@@ -56,8 +56,8 @@ def board_table(found: MethodChoice) -> ReportTable:
     folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     caption = (
         f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first "
-        "criterion; positive is better. Intervals are at 95 % for all differences together, corrected for folds that "
-        "share training bags (Nadeau & Bengio 2003)."
+        "criterion; positive is better. Intervals have 95 % confidence for all differences together and are corrected "
+        "for folds that share training bags (Nadeau & Bengio 2003)."
     )
     failed = found.board[found.board["failure"] != ""]
     caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
@@ -85,9 +85,9 @@ def rare_table(found: MethodChoice) -> ReportTable | None:
         *map(Heading, ("counted", "predicted", "% of bags", "average precision")),
     )
     caption = (
-        "Rows of the class in held-out bags, counted and predicted: the two agree if a method is calibrated. Then the "
-        "share of bags that have such a row, and the average precision (x 100) of finding these bags by their expected "
-        "number of such rows, which is about that share by chance. Average precision of rows needs labels."
+        "Counted and predicted: number of rows of the class in held-out bags; they agree if a method is calibrated. "
+        "% of bags: bags that contain such a row. Average precision (x 100): how well a method finds these bags; by "
+        "chance it is about the % of bags. Average precision of rows cannot be shown, because it needs labels."
     )
     return ReportTable("rare", "Rare classes in held-out bags", caption, headings, tuple(rows))
 
@@ -143,7 +143,7 @@ def _facts(found: MethodChoice) -> dict[str, str]:
     if doubts is not None:
         facts["Explained neither by features nor chance"] = f"{100 * doubts.unexplained:.0f} % of the variance"
         facts["Noise in effects of features"] = f"{100 * doubts.noise:.0f} % of their size"
-        facts["Lowest rank correlation of members"] = f"{doubts.agreement:.2f}"
+        facts["Lowest rank correlation of the averaged models"] = f"{doubts.agreement:.2f}"
     return facts
 
 
@@ -176,7 +176,7 @@ def _plots(found: MethodChoice, out: Path) -> list[Plot]:
                 "effects",
                 f"Strongest effects on {bags.classes[-1]}, by {found.reference}",
                 "Effects of a feature's values in the model, averaged over all other features, with two posterior "
-                "standard deviations. Grey: posterior variance divided by prior variance (1: bags show nothing).",
+                "standard deviations. Grey: posterior variance / prior variance (1: bags contain no information).",
                 lambda: effect_panels(effects, f"effects on the log odds of {bags.classes[-1]}"),
             )
         )

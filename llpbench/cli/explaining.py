@@ -79,7 +79,9 @@ def effects(
         given = [each for each in _OF_DATASETS if context.get_parameter_source(each) is ParameterSource.COMMANDLINE]
         if given:
             flag = f"--{given[0].replace('_', '-')}"
-            raise LLPBenchError(f"{flag} and MODEL do not go together: the model is fitted already. Leave one out.")
+            raise LLPBenchError(
+                f"{flag} and MODEL cannot be combined, because the model is already fitted. Leave one out."
+            )
         found, title, bags, name = _of_model(model, label)
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.report.plots.effect_panels import effect_panels

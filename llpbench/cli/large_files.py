@@ -35,7 +35,7 @@ def is_large(asked: bool | None, rows: Path, able: bool) -> bool:
         return bool(asked)
     size = unpacked_bytes(rows)
     if size > LARGE:
-        say(f"{rows} holds about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)")
+        say(f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)")
     return size > LARGE
 
 

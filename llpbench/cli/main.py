@@ -376,7 +376,8 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool) -> int:
     """Compare your results with published ones.
 
-    First shows the rank of each of your methods among the published ones, then the published board with your methods.
+    The first lines show the rank of each of your methods among the published ones. The published board with your
+    methods follows.
     """
     from rich.console import Console
 
@@ -500,7 +501,9 @@ def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]
     wanted = [*expanded(pattern)]
     found = [each for each in records if any(fnmatchcase(each["spec"]["dataset"], name) for name in wanted)]
     if not found:
-        raise LLPBenchError(f"no run of --datasets {pattern} in the journal. Choose others, or leave it out.")
+        raise LLPBenchError(
+            f"no run of --datasets {pattern} in the journal. Choose other datasets, or leave --datasets out."
+        )
     return found
 
 

@@ -206,7 +206,7 @@ class BagTable:
         """Return the counts of each bag of `labels` [bags, classes], NaN if suppressed or absent.
 
         `sampled`: the table is about whole bags and the rows are a sample of them; counts are scaled to the rows.
-        `as_shares`: the same for a table of other people or in other units, whose counts may be below the rows.
+        `as_shares`: the table is about other people or in other units; counts are scaled in the same way.
         `hint`: advice if counts do not match the rows, for callers that know the cause.
         Raises `LLPBenchError` for impossible values, unless noise may explain them; with `suppress` they become NaN.
         """
@@ -345,7 +345,7 @@ class BagTable:
     def _other_sizes(
         self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str
     ) -> _Fault:
-        """Return the bags with another number of rows than in X."""
+        """Return the bags whose published size differs from their number of rows in X."""
         rows = labels.sizes
         known = ~np.isnan(values).any(axis=1)
 

@@ -37,7 +37,7 @@ def table_from_frame(
     (default: the later in string order) gets label 1. More classes are in string order.
 
     Raises `DataError` for: a repeated column name, no rows, no features, an absent target, nulls or fewer than two
-    classes in the target, numbers that are no class names, an infinite or wholly missing column, an unsupported type.
+    classes in the target, numbers that cannot be classes, an infinite or wholly missing column, an unsupported type.
     """
     columns = [str(column) for column in frame.columns]
     repeated = sorted({column for column in columns if columns.count(column) > 1})
@@ -80,7 +80,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     keys = [pd.DataFrame({column: as_text(table[column]) for column in by}) for table in (frame, bags)]
     counts = bags.drop(columns=[*by])
     if counts.shape[1] < 2:
-        raise DataError(f"the bags of dataset {name!r} have counts of one class. Give a column a class.")
+        raise DataError(f"the bags of dataset {name!r} have counts of one class. Give one column per class.")
     counts = counts[sorted(counts.columns, key=str)]
     counts.index = pd.Index(keys[1].iloc[:, 0]) if len(by) == 1 else pd.MultiIndex.from_frame(keys[1])
     try:
@@ -127,7 +127,7 @@ def read_features(
     for position, column in enumerate(map(str, frame.columns)):
         series = frame.iloc[:, position]
         if series.isna().all():
-            raise DataError(f"{owner}: column {column!r} holds nothing but missing values. Leave it out.")
+            raise DataError(f"{owner}: column {column!r} contains only missing values. Leave it out.")
         if is_numeric(series, owner):
             numeric[column] = read_numbers(series, owner)
         else:
@@ -208,7 +208,7 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
         if len(broken) or np.isinf(values).any():
             example = broken[0] if len(broken) else values[np.isinf(values)][0]
             raise DataError(
-                f"dataset {name!r}: target {target!r} holds {example:g}, not a class. Turn it into classes."
+                f"dataset {name!r}: target {target!r} must contain classes, got {example:g}. Convert it to classes."
             )
     labels, classes = _encode(series, owner)
     if len(classes) < 2:
@@ -246,7 +246,7 @@ def is_numeric(series: Series, owner: str) -> bool:
         kind_of_values = " or ".join(foreign)
     raise DataError(
         f"{owner}: column {str(series.name)!r} is of type {kind_of_values}, which is not supported. "
-        "Turn it into numbers or text, or leave it out."
+        "Convert it to numbers or text, or leave it out."
     )
 
 
@@ -256,8 +256,8 @@ def read_numbers(series: Series, owner: str) -> FloatArray:
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise DataError(
-            f"{owner}: column {str(series.name)!r} holds an infinite value, first in row {infinite[0]} "
-            "(counted from 0). Replace it by a number or a null."
+            f"{owner}: column {str(series.name)!r} contains an infinite value, first in data row {infinite[0] + 1}. "
+            "Replace it with a number or a null."
         )
     return values
 

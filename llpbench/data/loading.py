@@ -121,7 +121,7 @@ def read_table(spec: DatasetSpec, place: Location) -> Table:
     except DataError as error:
         if place.kind != "cache":
             raise
-        raise DataError(f"{error} Or delete {str(place.path)!r}, and it is downloaded again.") from error
+        raise DataError(f"{error} Or delete {str(place.path)!r}, to download it again.") from error
 
 
 def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
@@ -153,7 +153,7 @@ def absence(spec: DatasetSpec) -> str:
     """Return the message for a dataset that cannot be found."""
     if isinstance(spec.source, Parquet):
         path = spec.source.within(spec.folder)
-        return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Fix the path in its declaration."
+        return f"dataset {spec.name!r} has no file {str(path)!r}. Fix the path in its declaration."
     in_checkout = ", or to datasets/embedded of a checkout of llpbench" if spec.redistributable else ""
     else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
     return (

@@ -1,6 +1,6 @@
 """Sources of datasets. A source provides the raw frame. The dataset's own function makes features and target from it.
 
-Every failure is one line with advice, because nothing more can be done here about the network.
+Every failure is one line with advice.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ class GroupLens:
                 users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
                 movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])
         except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
-            raise DataError(f"{str(path)!r} is not a whole {self.archive} ({_one_line(error)}). Replace it.") from error
+            raise DataError(
+                f"{str(path)!r} is not a complete {self.archive} ({_one_line(error)}). Replace it."
+            ) from error
         return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
 
     def download(self) -> DataFrame:
@@ -208,7 +210,7 @@ def _read_dat(archive: ZipFile, name: str, columns: list[str]) -> DataFrame:
 
     members = [member for member in archive.namelist() if Path(member).name == name]
     if not members:
-        raise ValueError(f"it holds no {name}")
+        raise ValueError(f"it contains no {name}")
     text = archive.read(members[0]).decode("latin-1").replace("::", "\x1f")  # one character, for pandas' fast reader
     return pd.read_csv(
         io.StringIO(text), sep="\x1f", names=columns, dtype={"zip": str}, quoting=csv.QUOTE_NONE, keep_default_na=False

@@ -64,7 +64,7 @@ class DatasetSpec:
     columns: tuple[str, ...] = ()
     """names of the features in the dataset's order, which determines ordered bags; a file may have any order"""
     key_only: tuple[str, ...] = ()
-    """columns that make bags and are hidden from methods, such as a date: it names a day but describes no row"""
+    """columns that identify bags and are never features, such as a date"""
     balance: Mapping[str, int] = field(default_factory=dict)
     """number of rows of each class"""
     natural_keys: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class DatasetSpec:
 
     @property
     def _remedy(self) -> str:
-        return f"Point --data-dir or LLPBENCH_DATA to a folder with a right {file_name(self.name)}."
+        return f"Point --data-dir or LLPBENCH_DATA to a folder with the right {file_name(self.name)}."
 
     def _refuse(self, origin: str, fact: str, expected: str, found: str) -> None:
         what = f"dataset {self.name!r} from {origin} has the wrong {fact}"

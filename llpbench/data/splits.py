@@ -220,7 +220,7 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> Int
     if len(unique) < len(inside):
         raise LLPBenchError(f"{place} put {len(inside) - len(unique)} rows into more than one bag. Fix it.")
     if not np.isin(unique, rows).all():
-        raise LLPBenchError(f"{place} returned rows that it was not given. Fix it.")
+        raise LLPBenchError(f"{place} returned rows that were not passed to it. Fix it.")
     if not (bags >= 0).any(axis=1).all() or len(bags) == 0:
         raise LLPBenchError(f"{place} returned an empty bag, or none at all. Fix it.")
     if size != UNSIZED and (bags.shape[1] != size or len(inside) < bags.size):

@@ -8,7 +8,7 @@ tau are estimated from held-out predictions, where each bag is predicted by a mo
 the posterior mode at this s and tau.
 
 Counts show whether z is right between bags, not inside bags. If bags have large effects, z may agree with the counts by
-chance. So the prior of s has two components:
+chance. Therefore the prior of s has two components:
 
 - Features hold inside bags. Then s is log-normal, around 1 if tau is 0 and around a third if tau is large.
 - Features do not hold inside bags. Then s is `_LEAST`: rows of a bag keep their order and get about its share.
@@ -16,8 +16,8 @@ chance. So the prior of s has two components:
 The larger tau, the larger is the prior probability of the second component. Logits that hardly vary inside bags do no
 harm and keep their spread.
 
-Evidence cannot replace this prior (`benchmarks/natural.py`). In hotel bookings by country half of the spread is best,
-in Covid tests by clinic none, and held-out bags support neither.
+The evidence of held-out bags cannot replace this prior (`benchmarks/natural.py`). In hotel bookings by country, half of
+the spread is best; in Covid tests by clinic, none is. Held-out bags support neither.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Folds share most of their training bags, so their differences are not independen
 Bengio (2003), whose variance is larger by the ratio of held-out to training bags. They hold for all differences
 together.
 
-Another method than the reference is recommended only if its whole interval is above zero and bags are not confounded.
-On confounded bags a method that predicts bags well may rank rows wrongly.
+A method other than the reference is recommended only if its whole interval is above zero and bags are not confounded.
+On confounded bags, a method that predicts bags well may rank rows wrongly.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)
@@ -54,7 +54,7 @@ from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
 DECIDES = "kl"
-"""Criterion of the recommendation. Of four criteria its choice loses least by labels (`docs/choosing.md`)."""
+"""Criterion of the recommendation. Of four criteria it has the smallest regret (`docs/choosing.md`)."""
 _TRIED, _FEWEST_TRIED = 8, 8
 """Times are estimated on one of `_TRIED` bags, and on at least `_FEWEST_TRIED` bags."""
 
@@ -302,8 +302,8 @@ def _ties_yardstick(board: pd.DataFrame) -> bool:
 def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
     """Return the recommended method, and the reasons. `unsure`: methods not significantly better than the baseline.
 
-    Another method than the reference is recommended only if it is significantly better and bags are not confounded. On
-    confounded bags a method that predicts held-out bags well may rank rows in the wrong order.
+    A method other than the reference is recommended only if it is significantly better and bags are not confounded. On
+    confounded bags, a method that predicts held-out bags well may rank rows in the wrong order.
     """
     rows = {row["method"]: row for row in board.to_dict("records")}
     del rows[YARDSTICK]
@@ -315,8 +315,8 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
     if ahead and doubts is not None and doubts.confounded:
         told = [
             f"Use {reference}. {_listed(ahead)} predicts held-out bags better ({_interval(others[ahead[0]])}), but "
-            f"features do not explain {100 * doubts.unexplained:.0f} % of the variance of bags. So held-out bags may "
-            "mislead."
+            f"features do not explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may "
+            "therefore be misleading."
         ]
     elif ahead:
         best = ahead[0]
@@ -330,13 +330,15 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
     if level and not ahead:
         told.append(f"It does not differ significantly from {_listed(level)}.")
     if behind:
-        told.append(f"Clearly behind it: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
+        told.append(f"Significantly worse: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
     if best in unsure:
         told.append(
             f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
             "are too few or too similar."
         )
-    told.append("Held-out bags show how well shares of new bags are predicted. Only labels show how well rows rank.")
+    told.append(
+        "Held-out bags show how well shares of new bags are predicted. Only labels show how well rows are ranked."
+    )
     return best, " ".join(told)
 
 

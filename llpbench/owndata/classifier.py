@@ -238,8 +238,8 @@ class LLPClassifier(FittedClassifier):
             weights are rounded up or down (docs/own-data.md). A column of X with the name and values of this series is
             not a feature.
         labels
-            [rows] known labels of some rows, None or NaN for all others. Each is learned from as a bag of one row, and
-            is taken out of its bag and of its counts.
+            [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of one row. It
+            is removed from its old bag and from that bag's counts.
         time
             Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
             mapping or series by bag, or an array in ascending order of the bags. Other methods hold out no bags;

@@ -1,13 +1,16 @@
 """Counts known only as ranges, such as small cells of official tables: "1-9", "<10", "5+".
 
-A range gets its expected count. Without features all bags have one distribution: the number of positives of a bag is
-beta-binomial. Its mean and overdispersion maximise the likelihood, in which a range counts as the probability of all
-numbers in it. Then every bag is predicted by models that were fitted without it, and the logit of the mean of a bag
-becomes a + s z, z that of its mean prediction. a, s and the overdispersion maximise the likelihood again. The final fit
-learns from the expected count given its range.
+Each range is replaced by its expected count:
 
-This is one step of EM whose expectations come from held-out predictions: a model that has seen a count would repeat it.
-The final fit takes expected counts for known ones.
+1. First guess, without features: the number of positives of a bag is beta-binomial, with the same mean and
+   overdispersion in all bags. These two maximise the likelihood. The likelihood of a range is the probability of all
+   numbers in it.
+2. Each bag is predicted by models that were fitted without it. z is the logit of its mean prediction, and the logit of
+   its mean is a + s z. Now a, s and the overdispersion maximise the likelihood.
+3. The final fit learns from the expected count of each bag given its range, and treats it as exact.
+
+This is one step of EM. Expectations come from held-out predictions, because a model that has seen a count would repeat
+it.
 """
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ _UP_TO = re.compile(rf"(?:<=|\u2264|up to)\s*{_NUMBER}")
 _FROM = re.compile(rf"(?:>=|\u2265)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|or more)")
 _ABOVE = re.compile(rf"(?:>|over|more than)\s*{_NUMBER}")
 MOST = 1e15
-"""upper end of a range that has none"""
+"""upper end of an open range, such as 5+"""
 _POINTS = 257
-"""numbers of a range that are summed over; of a larger one some stand for their neighbours"""
+"""largest number of values of a range in a sum; in larger ranges, a value represents its neighbours, too"""
 _LEAST = 1e-6
 
 
 class Range(NamedTuple):
-    """Both ends are possible."""
+    """A range of numbers, both ends included."""
 
     low: float
     high: float
@@ -99,7 +102,7 @@ def ranged_counts(counts: Any) -> RangedCounts | None:
 
 
 def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
-    """Return `given` with `of` applied to each cell; what has none is returned as it is."""
+    """Return `given` with `of` applied to each cell. Numeric columns are returned unchanged."""
     if isinstance(given, Mapping):
         return {name: _cells(value, of) for name, value in given.items()}
     if isinstance(given, pd.DataFrame):
@@ -115,16 +118,16 @@ def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class CountRanges:
-    """The bags whose counts are ranges."""
+    """Bags whose counts are ranges."""
 
     bags: IntArray
-    """[ranges] which bag"""
+    """[ranges] position of the bag"""
     low: FloatArray
     """[ranges] fewest rows of the last class, in ascending order of classes"""
     high: FloatArray
 
     def scaled(self, factor: FloatArray) -> CountRanges:
-        """Return ranges in other units, `factor` [bags] of them for one."""
+        """Return the ranges in other units: multiplied by the `factor` [bags] of their bag."""
         return replace(self, low=self.low * factor[self.bags], high=self.high * factor[self.bags])
 
 
@@ -133,10 +136,11 @@ def read_ranges(
 ) -> tuple[CountRanges, int]:
     """Return the ranges of bags, and the number of bags left out.
 
-    `table` holds the known counts; `order`: places of the ascending classes in it.
+    `table`: the known counts. `order`: positions of its classes in ascending order.
 
-    With two columns, each says something of the other, since they add up to the rows of a bag. Raises `LLPBenchError`
-    for more than two classes, and for ranges that no number of rows meets, unless `suppress` leaves these out.
+    With two columns, each limits the other, because both add up to the rows of a bag. Raises `LLPBenchError` for more
+    than two classes. With `suppress`, bags whose ranges do not allow their number of rows are left out; otherwise they
+    also raise it.
     """
     if len(order) != 2:
         raise LLPBenchError(f"counts as ranges need two classes, got {len(order)} classes. Give NaN instead of ranges.")
@@ -162,7 +166,7 @@ def read_ranges(
 
 
 def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
-    """Return one end of all counts [bags, 2], NaN where suppressed; of a single column in the last one."""
+    """Return one end of all counts [bags, 2], NaN where suppressed. A single column becomes the last one."""
     values = read_bag_table(None, given, labels)
     place = {name: index for index, name in enumerate(values.names)}
     at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
@@ -219,7 +223,7 @@ class _Likelihood:
         return float(exact.sum() + logsumexp(self._of_ranges(t, away), axis=1).sum())
 
     def _of_ranges(self, t: FloatArray, away: FloatArray) -> FloatArray:
-        """[ranges, points] log probabilities, -inf outside a range"""
+        """Return log probabilities [ranges, points], -inf outside a range."""
         bags = self._ranges.bags
         logits = (t[0] + t[1] * away[bags])[:, None]
         found = _beta_binomial(self._points, self._sizes[bags][:, None], logits, t[2])

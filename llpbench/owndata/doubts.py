@@ -84,7 +84,7 @@ class Doubts:
     unexplained: float
     """share of the variance of bags' proportions that neither features nor chance explain"""
     noise: float
-    """posterior variance of the effects of features, divided by itself plus their squares; 1 if bags show nothing"""
+    """posterior variance of the effects of features, divided by itself plus their squares; 1: no information"""
     agreement: float
     """the lowest rank correlation between the predictions of two members"""
     held_out: float | None = None

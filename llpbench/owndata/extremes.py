@@ -99,7 +99,7 @@ class NumberRange:
         rows = plural(int(far.sum()), "row")
         return (
             f"X: column {name!r} has values such as {given[far][0]:.15g} in {rows}, far from all values of fit "
-            f"({low:g} to {high:g}). They are moved to just beyond that range. Remove marks of missing values."
+            f"({low:g} to {high:g}). They are clipped to just beyond that range. Remove marks of missing values."
         )
 
 

@@ -317,7 +317,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy if `y` [rows] are classes, or the score of `bag_scorer` if `y` are labels of bags.
 
-        So scikit-learn's model selection works without `scoring=`. Raises `LLPBenchError` for anything else.
+        This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._demand_fitted()
         found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()

@@ -234,7 +234,7 @@ def _fit_networks(
     seed: int,
     training: NetworkTraining,
 ) -> NetworkPredictor:
-    """Trained together, each stopped where the proportions of bags that are held out are met best (KL)."""
+    """Return networks that were trained together. Each keeps the epoch that predicts held-out bags best (KL)."""
     held = _held_out(bags, training.validation, seed, training.times)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
     every = np.arange(len(validation.sizes))
@@ -297,7 +297,7 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
 
 
 def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | None = None) -> Any:
-    """[bags] bool: some of the known ones, at random or the latest."""
+    """Return which bags are held out [bags]: some bags with known counts, at random or the latest."""
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
@@ -322,7 +322,7 @@ def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | Non
 
 
 def _first_held_out(times: FloatArray, number: int) -> float:
-    """The time from which bags are held out, so that these are about `number`, and never all."""
+    """Return the time from which bags are held out: about `number` bags, and never all."""
     moments = np.unique(times)
     later = np.array([(times >= moment).sum() for moment in moments[1:]])
     return float(moments[1:][np.abs(later - number).argmin()] if len(later) else np.inf)

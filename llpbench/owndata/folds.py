@@ -12,22 +12,22 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
 
 _FEWEST = 4
-"""bags with known counts that allow folds"""
+"""smallest number of bags with known counts for folds"""
 
 
 class Fold(NamedTuple):
-    """Bags to learn from, and bags to judge by."""
+    """A split of bags into training bags and held-out bags."""
 
     repeat: int
     fold: int
     train: BoolArray
-    """[bags] whether a bag is learned from"""
+    """[bags] whether a bag is for training"""
     held: IntArray
-    """numbers of the held-out bags, all of known counts"""
+    """positions of the held-out bags, which have known counts"""
 
 
 def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[Fold]:
-    """Bags of known counts in random parts; a fold holds out one of them and has all other bags to learn from."""
+    """Yield folds of random parts: each holds out one part of the bags with known counts and trains on all others."""
     require_whole("repeats", repeats, 1)
     require_whole("random_state", seed, 0)
     known = _known(counts, folds)
@@ -40,10 +40,10 @@ def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Ite
 
 
 def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[Fold]:
-    """Bags of known counts in blocks by their `times` [bags]; a fold holds out one block and learns from earlier bags.
+    """Yield folds of blocks by `times` [bags]: each holds out one block and trains on all earlier bags.
 
-    There is one block more than folds: the first is never held out. Bags of the same time are in the same block. Blocks
-    have about the same number of bags.
+    There is one more block than folds, because the first block is never held out. Bags of the same time are in the same
+    block. Blocks have about the same number of bags with known counts.
     """
     known = _known(counts, folds)
     moments, numbers = np.unique(times[known], return_counts=True)
@@ -67,7 +67,7 @@ def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[F
 
 
 def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
-    """Ratio of held-out to training bags of known counts, mean over folds."""
+    """Return the ratio of held-out to training bags with known counts, mean over folds."""
     known = ~np.isnan(counts).any(axis=1)
     return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
 
@@ -79,22 +79,22 @@ def require_whole(name: str, value: object, least: int) -> None:
 
 
 def require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:
-    """Raise `LLPBenchError` where a fold leaves a single class to learn from."""
-    has = counts > 0  # [bags, classes], of suppressed ones nothing
+    """Raise `LLPBenchError` if the training bags of a fold have only one class."""
+    has = counts > 0  # [bags, classes], False if suppressed
     for part in parts:
         left = has[part.train].any(axis=0)
         if left.sum() < 2 <= has.any(axis=0).sum():
             rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
             known = int((~np.isnan(counts).any(axis=1)).sum())
             raise LLPBenchError(
-                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} known ones: "
-                f"a fold has only {classes[int(left.argmax())]!r} to learn from. Give more bags with "
+                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} bags with "
+                f"counts: without a fold, all bags have only {classes[int(left.argmax())]!r}. Give more bags with "
                 f"{classes[rare]!r}."
             )
 
 
 def _known(counts: FloatArray, folds: int) -> IntArray:
-    """Numbers of the bags of known counts."""
+    """Return the positions of the bags with known counts. Raises `LLPBenchError` if they are too few."""
     require_whole("folds", folds, 2)
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
     if len(known) < max(folds, _FEWEST):

@@ -1,9 +1,9 @@
 """Several groupings of the same rows, such as by district and by age group, each with its own counts.
 
 Each grouping gets a copy of all rows: in a copy, a row is in its bag of that grouping. Methods then see bags as usual.
-Its likelihood is the product of those of all groupings (a composite likelihood). It takes counts of two groupings for
-independent given the features, although the same rows are in both. Estimates are not biased by this, but standard
-errors are a little too small.
+The likelihood is the product of the likelihoods of all groupings (a composite likelihood). It treats counts of two
+groupings as independent given the features, although both have the same rows. This does not bias estimates, but
+standard errors are a little too small.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)
@@ -29,7 +29,7 @@ class StackedRows:
 
     X: Any
     bags: Any
-    """[rows of all copies] labels; None for rows of no bag"""
+    """[rows of all copies] labels; None for rows without a bag"""
     counts: Any
     proportions: Any
     sample_weight: Any

@@ -1,8 +1,8 @@
 """`bag-gp` on more rows than fit into memory: the fit of `bag_process` and `bag_logits`, with passes over a `BagStore`.
 
 Bins, kernel scales, pairs and hyperparameters come from a sample of bags in memory, as in `fit_process` with more than
-a million rows. Each Gauss-Newton step of the logits is one pass, and there are at most four for each class (for one of
-two classes). On the scale of shares there is a single pass.
+600,000 rows. Each Gauss-Newton step of the logits is one pass. There are at most four passes for each class; with two
+classes, for only one of them. On the scale of shares there is a single pass.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Found = TypeVar("Found")
 def needs_no_sample(sizes: IntArray) -> bool:
     """Return whether the process is fitted to the rows of all bags at once; `sizes` [bags] are numbers of rows.
 
-    Raises `DataError` for more than a million rows in bags that are too few or too large for a sample.
+    Raises `DataError` for more than 600,000 rows in bags that are too few or too large for a sample.
     """
     if sizes.sum() <= bag_process._MANY_ROWS:
         return True

@@ -217,9 +217,9 @@ def read_training_set(
 
 
 def _require_plain(given: dict[str, bool]) -> None:
-    """Raise `LLPBenchError` for an argument that does not go together with ranges."""
+    """Raise `LLPBenchError` for an argument that cannot be combined with ranges."""
     if other := next((name for name, there in given.items() if there), None):
-        raise LLPBenchError(f"counts as ranges and {other} do not go together. Leave one of them out.")
+        raise LLPBenchError(f"counts as ranges and {other} cannot be combined. Leave one of them out.")
 
 
 def key_columns(frame: pd.DataFrame, bags: Any) -> list[str]:

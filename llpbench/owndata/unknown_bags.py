@@ -24,8 +24,8 @@ def unknown_bags_warning(labels: BagLabels, inside: BoolArray, known: Sequence[H
     examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
     such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
     who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
-    none = "" if (labels.of_row[strange] >= 0).all() else ", or of none"
+    none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
     return (
-        f"{who} are of bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
-        "predicted by their features alone."
+        f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
+        "predicted from features alone."
     )

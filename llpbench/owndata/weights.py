@@ -5,7 +5,7 @@ Methods do not know weights. Whole weights are exact: each row is repeated as of
 Fractional weights, and weights of more than `MOST_REPEATED` people, are rounded. A bag then has as many repeated rows
 as people (or a fixed part of them), and each row is repeated by its scaled weight, rounded up or down. The rounding is
 systematic, not random: rows of a bag are ordered by their features, and rounded weights of the first rows add up to
-their weights within half a row. So the total of a feature in a bag changes by at most about one row.
+their weights within half a row. Therefore the total of a feature in a bag changes by at most about one row.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)

@@ -122,7 +122,7 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> l
     lines = []
     if failed:
         run_text = plural(failed, "run")
-        lines.append(f"{run_text} failed here that succeeded when published: the published ones are shown.")
+        lines.append(f"{run_text} failed here but succeeded when published. The published results are shown.")
     if both:
         gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
         same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
@@ -146,7 +146,7 @@ def _different_protocols(yours: Iterable[Record], published: Iterable[Record]) -
     others = " and ".join(protocol_text(json.loads(other)) for other in sorted(theirs))
     return [
         f"No published network was trained with your protocol ({protocol_text(json.loads(protocol))}), but with "
-        f"{others}: use that to stand in one leaderboard with them."
+        f"{others}: use that protocol to be ranked together with them."
         for protocol in sorted(new)
         if theirs
     ]

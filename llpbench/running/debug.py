@@ -19,7 +19,7 @@ def make(request: Request) -> Debug:
 
 
 class Debug:
-    """Executor that runs one job after the other in this process, where a debugger can stop in them.
+    """Executor that runs one job after the other in this process, so that a debugger can stop in them.
 
     It shows the traceback of each failure. It cannot end a job that takes too long, and code that ends its process ends
     the whole run.
@@ -41,7 +41,7 @@ class Debug:
 
 @contextmanager
 def _tracebacks(show: Callable[[str], None]) -> Iterator[None]:
-    """Show the tracebacks of failures within the block, which are logged on level DEBUG."""
+    """Show the tracebacks of failures, which are logged on level DEBUG, within the block."""
     handler, level = LogHandler(show), LOG.level
     LOG.addHandler(handler)
     LOG.setLevel(logging.DEBUG)

@@ -1,7 +1,7 @@
 """Estimates of the time and memory of jobs.
 
-Timings of this journal count first. Otherwise the published timings count, times the speed of this machine as far as
-the journal shows it. Work without timings is guessed from similar work.
+Timings of the run's journal are used first, then published timings. These are scaled by the speed of this machine if
+the journal shows it. The time of work without timings is guessed from similar work.
 """
 
 from __future__ import annotations

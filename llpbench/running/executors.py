@@ -38,7 +38,7 @@ class Warned(NamedTuple):
 
 
 class Listener(Protocol):
-    """Receiver of what happens to jobs, in the driver's process. It may add jobs to the schedule."""
+    """Receiver of the events of jobs, in the driver's process. It may add jobs to the schedule."""
 
     def started(self, job: Job) -> None: ...
 

@@ -80,7 +80,7 @@ def _facts(dataset: str, data_dir: str | None, *, load: bool) -> _Facts | None:
 
 
 def _reasons(cell: Cell, facts: _Facts) -> Iterator[str]:
-    """Yield the reasons why a cell is impossible, and empty texts."""
+    """Yield the reasons why a cell is impossible; some of them are empty."""
     for name in _key_columns(cell.bagging):
         if facts.columns and name not in facts.columns:
             yield (
@@ -111,7 +111,7 @@ def _without_labels(cell: Cell, facts: _Facts) -> str:
         )
     if facts.labelled and given:
         return (
-            f"dataset {cell.dataset!r} has labels of rows and no counts of bags. Choose another bagging than {GIVEN!r}."
+            f"dataset {cell.dataset!r} has labels of rows but no counts of bags. Choose a bagging other than {GIVEN!r}."
         )
     if not facts.labelled and METHODS.get(cell.method).supervision == "instances":
         return f"{cell.method!r} needs labels of rows, but {cell.dataset!r} has none. Leave it out."
@@ -119,15 +119,17 @@ def _without_labels(cell: Cell, facts: _Facts) -> str:
 
 
 def _too_few_rows(cell: Cell, rows: int) -> str:
-    """Return why bags of varying size cannot be made of so many rows; "" if they may be possible."""
+    """Return why bags of varying size cannot be made of this number of rows; "" if they may be possible."""
     name, options = parse_bagging(cell.bagging)
     smallest, rows_of = (
         (rows, "rows") if options.get("split") == "bags" else (largest_bag_size(rows), "validation rows")
     )
     if options.get("clusters", 0) > smallest:
-        return f"{cell.bagging!r} wants more clusters than {cell.dataset!r} has {rows_of}. Choose {smallest:,} at most."
+        return f"{cell.bagging!r} needs more clusters than {cell.dataset!r} has {rows_of}. Choose at most {smallest:,}."
     if not is_sized(name) and options.get("least", 1) > rows:
-        return f"{cell.bagging!r} wants more rows a bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
+        return (
+            f"{cell.bagging!r} needs more rows per bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
+        )
     return ""
 
 

@@ -336,7 +336,9 @@ def study_cells(settings: Settings) -> list[Cell]:
     `LLPBenchError` if no cell is selected.
     """
     if settings.set:
-        raise LLPBenchError("--set and --study do not go together: a study fixes its hyperparameters. Leave one out.")
+        raise LLPBenchError(
+            "--set and --study cannot be combined, because a study fixes its hyperparameters. Leave one out."
+        )
     cells: dict[str, Cell] = {}
     emptied = []
     for study in studies.select(settings.study or ""):

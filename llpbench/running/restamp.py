@@ -153,7 +153,7 @@ def _references(paths: Sequence[Path]) -> dict[str, Record]:
     for record in references.values():
         if record["spec"]["method"] in METHODS.names() and not why_stale(record):  # others cannot be compared
             raise LLPBenchError(
-                f"run {record['run']} of the reference was made by today's code and cannot be a reference. "
+                f"run {record['run']} of the reference was made by the current code and cannot be a reference. "
                 "Create it with the previous version."
             )
     return references

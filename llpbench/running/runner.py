@@ -119,7 +119,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
             for doubt in plan.doubts:
                 display.say(doubt, warning=True)
             if without := _without_predictions(settings, plan, journal.contents):
-                display.say(f"{plural(without, 'run')} done without predictions: --retry done makes them again with.")
+                display.say(f"{plural(without, 'run')} done without predictions. To add predictions, use --retry done.")
             left = _execute(settings, plan, journal, display, end)
         return RunSummary(plan, left, _known(settings, journal.contents))
 
@@ -160,7 +160,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
     if left:
-        display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to go on.", warning=True)
+        display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to continue.", warning=True)
     return left
 
 
@@ -301,9 +301,9 @@ def counts(plan: Plan) -> str:
 
 
 def _searches(plan: Plan) -> str:
-    """Return `2 tunings to do, whose choices are run then, 1 done`."""
+    """Return `2 tunings to do (their choices run afterwards), 1 done`."""
     number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
-    to_do = f"{plural(number, 'tuning')} to do{', whose choices are run then' if number and plan.seeds else ''}"
+    to_do = f"{plural(number, 'tuning')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
 

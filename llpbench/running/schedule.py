@@ -75,7 +75,7 @@ class Limit:
     @property
     def timed_out(self) -> Ended:
         """The end of a job that exceeded `timeout`."""
-        return Ended("timed-out", f"took longer than {duration(self.timeout)}. Give it more by --cell-timeout.")
+        return Ended("timed-out", f"took longer than {duration(self.timeout)}. Use a longer --cell-timeout.")
 
 
 class Schedule:

@@ -309,7 +309,7 @@ def _require_consistent(settings: Settings) -> None:
     ]
     for conflict, options, reason in conflicts:
         if conflict:
-            raise LLPBenchError(f"{options} do not go together: {reason}. Leave one out.")
+            raise LLPBenchError(f"{options} cannot be combined, because {reason}. Leave one out.")
 
 
 def _preset(name: Any) -> dict[str, Any]:

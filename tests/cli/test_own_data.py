@@ -105,7 +105,7 @@ def test_a_line_warns_where_no_bag_of_new_rows_is_known(folder: Path, llpbench: 
         rows.assign(district=names).to_csv(folder / "new.csv", index=False)
         result = llpbench(*asked)
         assert result.code == 0, result.err
-        warned = "llpbench: warning: all rows are of bags that were not in fit, such as '10"
+        warned = "llpbench: warning: all rows are in bags that were not in fit, such as '10"
         assert result.err.count(warned) == len(result.err.splitlines()) == told
 
 

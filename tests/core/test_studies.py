@@ -121,7 +121,7 @@ def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
 
 
 def test_a_study_fixes_its_hyperparameters() -> None:
-    with pytest.raises(LLPBenchError, match="--set and --study do not go together"):
+    with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
         cells("encoder", set=("dllp.learning_rate=0.5",))
 
 

@@ -129,10 +129,13 @@ TWICE = pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=["a", "a", "y"])
         (pd.DataFrame({"y": [0, 1]}), "no features, only its target 'y'"),
         (pd.DataFrame({"x": [1, 2, 3, 4], "y": ["a", None, "b", None]}), "2 of 4 targets .'y'. are null"),
         (pd.DataFrame({"x": [1, 2], "y": ["a", "a"]}), "every target .'y'. is 'a'"),
-        (pd.DataFrame({"x": [1, 2], "y": [0.5, 1.0]}), "holds 0.5, not a class"),
-        (pd.DataFrame({"x": [1, 2], "y": [np.inf, 1.0]}), "holds inf, not a class"),
-        (pd.DataFrame({"x": [1.0, 2.0, np.inf, -np.inf], "y": [0, 1, 0, 1]}), "'x' holds an infinite value, .* row 2 "),
-        (pd.DataFrame({"x": [None, None], "y": [0, 1]}), "'x' holds nothing but missing"),
+        (pd.DataFrame({"x": [1, 2], "y": [0.5, 1.0]}), "must contain classes, got 0.5"),
+        (pd.DataFrame({"x": [1, 2], "y": [np.inf, 1.0]}), "must contain classes, got inf"),
+        (
+            pd.DataFrame({"x": [1.0, 2.0, np.inf, -np.inf], "y": [0, 1, 0, 1]}),
+            "'x' contains an infinite value, .* row 3",
+        ),
+        (pd.DataFrame({"x": [None, None], "y": [0, 1]}), "'x' contains only missing"),
         (
             pd.DataFrame({"x": pd.to_datetime(["2020", "2021"]), "y": [0, 1]}),
             "'x' is of type datetime64.*not supported",

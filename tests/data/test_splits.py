@@ -174,7 +174,7 @@ def test_the_paper_s_sizes_of_credit() -> None:
         (lambda rows, size: rows.astype(float).reshape(-1, size), "float64"),
         (lambda rows, _: rows, r"int64 \(48,\)"),
         (lambda rows, size: np.zeros_like(rows).reshape(-1, size) + rows[0], "rows into more than one bag"),
-        (lambda rows, size: rows.reshape(-1, size) + 1000, "rows that it was not given"),
+        (lambda rows, size: rows.reshape(-1, size) + 1000, "rows that were not passed to it"),
         (lambda rows, size: rows.reshape(-1, size)[:0], "an empty bag, or none"),
         (lambda rows, size: np.vstack([rows.reshape(-1, size), np.full(size, -1)]), "an empty bag, or none"),
     ],

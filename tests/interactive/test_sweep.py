@@ -140,7 +140,7 @@ class TestPredictions:
         with pytest.raises(LLPBenchError, match="save_predictions=True, retry='done'"):
             without.predictions(str(without.frame["run"].iloc[0]))
         llpbench.run(**given, save_predictions=True)
-        assert "2 runs done without predictions: --retry done makes them again" in capsys.readouterr().err
+        assert "2 runs done without predictions. To add predictions, use --retry done" in capsys.readouterr().err
         again = llpbench.run(**given, save_predictions=True, retry="done")
         assert len(again.predictions(str(again.frame["run"].iloc[0]))) == 80
 

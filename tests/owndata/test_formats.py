@@ -124,7 +124,7 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be .*, got 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
         ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
-        ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= needs counts of the rows in X, got sampled=True"),
+        ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),
         ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', got 'cauchy'"),
         ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', got 'drop'"),
     ],

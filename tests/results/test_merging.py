@@ -289,7 +289,7 @@ class TestCompare:
     def test_a_failure_of_one_s_own_hides_no_published_success(self) -> None:
         found = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
         assert found.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
-        assert "1 run failed here that succeeded when published" in found.remarks[0]
+        assert "1 run failed here but succeeded when published" in found.remarks[0]
 
     def test_another_protocol_is_reported(self) -> None:
         found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))

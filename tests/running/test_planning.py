@@ -194,7 +194,7 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
     assert some.id != every.id
     assert str(some) == "dllp mlp on adult 13 ordered 256"
     assert Cell.of(some.spec) == some
-    with pytest.raises(LLPBenchError, match="--max-bags and --study do not go together"):
+    with pytest.raises(LLPBenchError, match="--max-bags and --study cannot be combined"):
         resolve({"study": "bag-size", "max-bags": 13})
 
 
@@ -210,7 +210,7 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
         ({"bagging": "kmeans:clusters=4884"}, ""),
         ({"bagging": "kmeans:clusters=4885"}, "more clusters than 'adult' has validation rows. Choose 4,884 at most."),
         ({"bagging": "kmeans:clusters=4885:split=bags"}, ""),
-        ({"bagging": "column:by=sex:least=48843"}, "more rows a bag than the 48,842 of 'adult'."),
+        ({"bagging": "column:by=sex:least=48843"}, "more rows per bag than the 48,842 of 'adult'."),
         ({"bagging": "column:by=sex:least=10000"}, ""),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_time_budget_leaves_the_rest_for_the_next_run(tiny_bench: Path, tmp_pa
     assert 1 <= done < 6
     assert outcome.left == 6 - done
     assert not outcome.incomplete
-    assert display.said[-1] == f"time is up: {outcome.left} runs left. Run the same command again to go on."
+    assert display.said[-1] == f"time is up: {outcome.left} runs left. Run the same command again to continue."
     outcome, _ = run(tiny_bench, tmp_path, **slow)
     assert outcome.left == 0
     assert len(journal(tmp_path)) == 6
