@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from factory import failed, record, runs
+from factory import failed, fine_alone, record, runs
 from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
@@ -83,7 +83,7 @@ def test_long_tables_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digest, "MOST_LINES", 4)
     tables = [record(f"m{n}", 0.5, dataset=f"d{n}", bagging=f"kmeans:clusters={n}") for n in range(7)]
     tables += [record("other", 0.6, dataset=f"d{n}", bagging=f"kmeans:clusters={n}") for n in range(7)]
-    which = markdown_files(make_report(tables))["which-method.md"]
+    which = markdown_files(make_report(fine_alone(tables)))["which-method.md"]
     assert len(re.findall(r"^\| kmeans", which, re.MULTILINE)) == 4
     assert "3 rows" in which
 
@@ -92,7 +92,9 @@ def test_names_cannot_break_a_table() -> None:
     for name in ("README.md", "which-method.md"):
         plain, hostile = (
             markdown_files(
-                make_report([*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)])
+                make_report(
+                    fine_alone([*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)])
+                )
             )[name]
             for method in ("name", HOSTILE)
         )
@@ -252,7 +254,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
         *runs("bag-soft-label", 0.6, 0.61, bag_size=256, role="floor"),
     ]
     some += [failed(name, seed=7, reason=f"reason {n} " * 9) for n, name in enumerate(names)]
-    text = printed(tabulate(some), width=width)
+    text = printed(tabulate(fine_alone(some)), width=width)
     assert text.count("\n") <= 38
     assert max(map(len, text.split("\n"))) <= width
     for name in names[:5]:
@@ -294,7 +296,7 @@ def test_letters_need_six_datasets_and_three_seeds(datasets: int, seeds: int, sh
         for n in range(datasets)
         for seed in range(seeds)
     ]
-    text = printed(tabulate(some), width=120)
+    text = printed(tabulate(fine_alone(some)), width=120)
     assert (" tie " in text) == shown
     assert ("Letters:" in text) == shown
     assert ("Too few" in text) != shown
