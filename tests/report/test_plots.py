@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from factory import failed, record, runs
+from factory import failed, fine_alone, record, runs
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -86,7 +86,7 @@ def journal(
 
 
 def board(records: Sequence[Record]) -> Board:
-    return tabulate(records).boards[0]
+    return tabulate(fine_alone(records)).of("fine")[0]
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
-        plots = draw_gallery(tabulate(records), tmp_path)
+        plots = draw_gallery(tabulate(fine_alone(records)), tmp_path)
     for plot in plots:
         ElementTree.fromstring(plot.svg)
 
@@ -413,7 +413,8 @@ def test_heat_maps_leave_out_what_has_no_room() -> None:
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
     chosen = {name: {"epoch": n, "validation": 0, "test": {"auc": 0.9}} for name, n in (("auc", 1), ("mpiou", 2))}
     run = record(results=chosen, curves=COURSE, bag_size=1024)
-    (drawing,) = learning_curves(board([run, record(seed=1, curves=COURSE, bag_size=1024)]), "x")
+    both = [run, record(seed=1, curves=COURSE, bag_size=1024)]
+    (drawing,) = learning_curves(tabulate(both).boards[0], "x")
     assert (drawing.dataset, drawing.bag_size) == ("adult", 1024)
     marked = [line for line in visible(drawing)[0].get_lines() if line.get_marker() not in (None, "None", "")]
     assert {points(line)[0] for line in marked} == {(1, 0.8), (2, 0.7)}
