@@ -15,11 +15,11 @@ from bench import LLPBench
 ROOT = Path(__file__).parents[1]
 QUICK: dict[str, Any] = {"method": "count-gbdt", "params": {"trees": 100}}
 SIZES: dict[str, dict[str, int]] = {
-    "adult": {"rows": 3000},
+    "adult": {"rows": 1500},
     "flights": {"rows": 3000},
     "diamonds": {"rows": 2000},
     "noisy": {"rows": 3000},
-    "precincts": {"rows": 3000, "precincts": 60},
+    "precincts": {"rows": 1500, "precincts": 40},
     "ads": {"rows": 10_000},
 }
 RIGHT: dict[str, Callable[[dict[str, float]], bool]] = {

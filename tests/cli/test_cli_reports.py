@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import LLPBench
-from factory import PROTOCOL, record, runs
+from factory import PROTOCOL, fine_alone, record, runs
 
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
@@ -15,8 +15,9 @@ from llpbench.results.merging import read_shipped
 
 
 def journal(folder: Path, *records: Record) -> Path:
+    """A folder with the journal of runs, judged by AUC alone."""
     with Journal(folder) as opened:
-        for each in records:
+        for each in fine_alone(records):
             opened.append(each)
     return folder
 

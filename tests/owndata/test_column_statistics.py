@@ -40,7 +40,9 @@ def test_batches_that_are_read_ahead_give_the_same(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("rows", [1, 70, 1000])
 def test_columns_are_those_of_all_rows(rows: int) -> None:
-    frame = people(600)[0].assign(same=0.1, large=1e6 + np.arange(600) / 7, none=[*[None] * 300, *["x"] * 300])
+    number = 600 if rows > 1 else 100
+    late = pd.Series("x", range(number)).where(np.arange(number) >= number // 2, None)
+    frame = people(number)[0].assign(same=0.1, large=1e6 + np.arange(number) / 7, none=late)
     expected, statistics = FeatureColumns(frame), counted(frame, rows)
     found = statistics.columns(statistics.ranges(), statistics.moments)
     assert (found.names, found.numeric, found.categorical) == (expected.names, expected.numeric, expected.categorical)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
-from factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, failed, fine_alone, record, runs
 from repository import ROOT
 
 from llpbench.core.record import Record
@@ -71,7 +71,7 @@ def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
 @pytest.fixture
 def records() -> list[Record]:
     """Two datasets, two bag sizes, with and without encoder and pretraining, and some runs that are not there."""
-    return [
+    made = [
         *runs("supervised", 0.95, 0.97, role="ceiling"),
         *runs("dllp", 0.80, 0.84),
         *runs("dllp", 0.70, 0.72, bag_size=256),
@@ -85,6 +85,7 @@ def records() -> list[Record]:
         *runs("ridge", 0.61, 0.62, encoder=None, dataset="credit"),
         *runs("bag-soft-label", 0.65, 0.66, role="floor"),
     ]
+    return fine_alone(made)
 
 
 def one(browser: Chrome, selector: str) -> WebElement:
@@ -308,7 +309,7 @@ def test_strangers_texts_are_texts(show: Show) -> None:
     for run in found:
         run["method"]["changed"] = {}
     plots = [Plot(name, name, name, SVG) for name in HOSTILE]
-    browser = show(make_report(found, warnings=HOSTILE), BOARDS, plots=plots)
+    browser = show(make_report(fine_alone(found), warnings=HOSTILE), BOARDS, plots=plots)
     scripts = len(browser.find_elements("tag name", "script"))
     assert scripts == 2
     boards = browser.execute_script("return [...document.getElementById('board').options].map(each => each.value)")

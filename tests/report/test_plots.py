@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from factory import failed, record, runs
+from factory import failed, fine_alone, record, runs
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -26,7 +26,7 @@ from llpbench.report.plots import Plot, draw_gallery, layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
-from llpbench.report.plots.gallery import MOST, every_kind, gallery
+from llpbench.report.plots.gallery import MOST, gallery
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
 from llpbench.report.plots.learning import learning_curves
@@ -86,7 +86,7 @@ def journal(
 
 
 def board(records: Sequence[Record]) -> Board:
-    return tabulate(records).boards[0]
+    return tabulate(fine_alone(records)).of("fine")[0]
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
-        plots = draw_gallery(tabulate(records), tmp_path)
+        plots = draw_gallery(tabulate(fine_alone(records)), tmp_path)
     for plot in plots:
         ElementTree.fromstring(plot.svg)
 
@@ -413,7 +413,8 @@ def test_heat_maps_leave_out_what_has_no_room() -> None:
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
     chosen = {name: {"epoch": n, "validation": 0, "test": {"auc": 0.9}} for name, n in (("auc", 1), ("mpiou", 2))}
     run = record(results=chosen, curves=COURSE, bag_size=1024)
-    (drawing,) = learning_curves(board([run, record(seed=1, curves=COURSE, bag_size=1024)]), "x")
+    both = [run, record(seed=1, curves=COURSE, bag_size=1024)]
+    (drawing,) = learning_curves(tabulate(both).boards[0], "x")
     assert (drawing.dataset, drawing.bag_size) == ("adult", 1024)
     marked = [line for line in visible(drawing)[0].get_lines() if line.get_marker() not in (None, "None", "")]
     assert {points(line)[0] for line in marked} == {(1, 0.8), (2, 0.7)}
@@ -476,31 +477,26 @@ def test_the_shares_of_bags_count_every_seed_once() -> None:
 # ---- the gallery
 
 
-def test_the_gallery_goes_by_its_plan_and_has_an_end() -> None:
-    """Most figures of the group with most runs, fewer of the next, none of others."""
+def test_the_gallery_goes_by_its_plan_and_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most figures of the group with most runs, fewer of the next, none of others; and no more than its limit."""
+    from llpbench.report.plots import gallery as module
+
     many = [*journal(curves=COURSE, bags=BAGS), *journal(("direct",), bagging="random", encoder=None, seeds=1)]
     further = [
         *runs("direct", 0.8, 0.9, 0.7, encoder=None, bagging="kmeans"),
         *runs("direct", 0.8, 0.9, encoder=None, bagging="key"),
         *runs("direct", 0.8, encoder=None, bagging="other", bag_size=0),
     ]
-    names = [drawing.name for drawing in gallery(tabulate([*many, *further]))]
+    boards = tabulate([*many, *further])
+    names = [drawing.name for drawing in gallery(boards)]
+    assert 3 < len(names) <= MOST
     first = ["differences", "time", "bag-size", "heat-map"]
     assert names[:5] == [*(f"{kind}-fine-ordered" for kind in first), "time-coarse-mpiou-ordered"]
     assert not any(name.endswith("coarse-mpiou-random") for name in names), "no criterion chooses there"
     by_bagging = {bagging: [name for name in names if bagging in name] for bagging in ("random", "kmeans", "key")}
     assert [len(each) for each in by_bagging.values()] == [3, 0, 0]
-
-
-def test_the_gallery_stops_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from llpbench.report.plots import gallery as module
-
-    boards = tabulate(journal(curves=COURSE, bags=BAGS))
-    every = [drawing.name for drawing in gallery(boards)]
-    assert 3 < len(every) <= MOST
     monkeypatch.setattr(module, "MOST", 3)
-    assert [drawing.name for drawing in gallery(boards)] == every[:3]
-    assert {*every} <= {drawing.name for drawing in every_kind(boards)}
+    assert [drawing.name for drawing in gallery(boards)] == names[:3]
 
 
 def visible(drawing: Drawing) -> list[Axes]:

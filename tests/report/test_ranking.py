@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from factory import failed, record, runs
+from factory import failed, fine_alone, record, runs
 
 from llpbench.core.record import Record
 from llpbench.report.boards import Board
@@ -10,7 +10,7 @@ from llpbench.report.tabulate import tabulate
 
 
 def board(*groups: list[Record]) -> Board:
-    return tabulate([run for group in groups for run in group]).of("fine")[0]
+    return tabulate(fine_alone(run for group in groups for run in group)).of("fine")[0]
 
 
 def order(shown: Board) -> list[tuple[str, int | None]]:
@@ -94,9 +94,9 @@ class TestLeaders:
 
     def test_seeds_of_its_own_make_no_score_a_leader(self) -> None:
         best, near, other = runs("a", 0.80, 0.81, 0.82), runs("b", 0.80, 0.80, 0.81), runs("c", 0.70, 0.71, 0.72)
-        before = tabulate([*best, *near, *other]).of("fine")[0].leaders
+        before = tabulate(fine_alone([*best, *near, *other])).of("fine")[0].leaders
         more = [record("c", 0.99, seed=seed) for seed in range(3, 20)]
-        assert tabulate([*best, *near, *other, *more]).of("fine")[0].leaders == before == {(0, 0), (1, 0)}
+        assert tabulate(fine_alone([*best, *near, *other, *more])).of("fine")[0].leaders == before == {(0, 0), (1, 0)}
 
     def test_a_single_seed_leads_nothing(self) -> None:
         assert leaders(board(runs("a", 0.9), runs("b", 0.8))) == set()

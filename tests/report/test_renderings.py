@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from factory import failed, record, runs
+from factory import failed, fine_alone, record, runs
 from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
@@ -83,7 +83,7 @@ def test_long_tables_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digest, "MOST_LINES", 4)
     tables = [record(f"m{n}", 0.5, dataset=f"d{n}", bagging=f"kmeans:clusters={n}") for n in range(7)]
     tables += [record("other", 0.6, dataset=f"d{n}", bagging=f"kmeans:clusters={n}") for n in range(7)]
-    which = markdown_files(make_report(tables))["which-method.md"]
+    which = markdown_files(make_report(fine_alone(tables)))["which-method.md"]
     assert len(re.findall(r"^\| kmeans", which, re.MULTILINE)) == 4
     assert "3 rows" in which
 
@@ -92,7 +92,9 @@ def test_names_cannot_break_a_table() -> None:
     for name in ("README.md", "which-method.md"):
         plain, hostile = (
             markdown_files(
-                make_report([*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)])
+                make_report(
+                    fine_alone([*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)])
+                )
             )[name]
             for method in ("name", HOSTILE)
         )
@@ -252,7 +254,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
         *runs("bag-soft-label", 0.6, 0.61, bag_size=256, role="floor"),
     ]
     some += [failed(name, seed=7, reason=f"reason {n} " * 9) for n, name in enumerate(names)]
-    text = printed(tabulate(some), width=width)
+    text = printed(tabulate(fine_alone(some)), width=width)
     assert text.count("\n") <= 38
     assert max(map(len, text.split("\n"))) <= width
     for name in names[:5]:
@@ -263,7 +265,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
 
 def test_a_long_name_costs_no_number() -> None:
     long = "a-method-" + "with-a-name-" * 9
-    text = printed(tabulate([*runs(long, 0.8, 0.81), *runs("b", 0.7, 0.71)]))
+    text = printed(tabulate(fine_alone([*runs(long, 0.8, 0.81), *runs("b", 0.7, 0.71)])))
     assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–1 ", text)
 
 
@@ -294,7 +296,7 @@ def test_letters_need_six_datasets_and_three_seeds(datasets: int, seeds: int, sh
         for n in range(datasets)
         for seed in range(seeds)
     ]
-    text = printed(tabulate(some), width=120)
+    text = printed(tabulate(fine_alone(some)), width=120)
     assert (" tie " in text) == shown
     assert ("Letters:" in text) == shown
     assert ("Too few" in text) != shown
@@ -308,13 +310,13 @@ def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked()
 
 
 def test_the_terminal_shows_names_as_they_are() -> None:
-    text = printed(tabulate([record("[bold]x[/bold]", 0.8), record("y\x1b[31m", 0.7)]))
+    text = printed(tabulate(fine_alone([record("[bold]x[/bold]", 0.8), record("y\x1b[31m", 0.7)])))
     assert "[bold]x[/bold]" in text
     assert "\x1b" not in text
 
 
 def test_an_ascii_terminal_is_spoken_to_in_ascii(records: list[Record]) -> None:
-    assert "86.00 +- 1.41 (2)" in printed(tabulate(records), encoding="ascii")
+    assert "86.00 +- 1.41 (2)" in printed(tabulate(fine_alone(records)), encoding="ascii")
 
 
 def test_many_failures_do_not_flood_the_terminal() -> None:
@@ -333,18 +335,18 @@ class TestFiles:
     def test_they_replace_older_ones_and_leave_nothing_else(self, records: list[Record], tmp_path: Path) -> None:
         names = {".written", "README.md", "boards.csv", "index.html"}
         for formats, more in ((["csv"], {"leaderboards.csv", "comparisons.csv"}), ([], set())):
-            write_leaderboards(records, tmp_path, formats)
+            write_leaderboards(fine_alone(records), tmp_path, formats)
             assert {file.name for file in tmp_path.iterdir()} == names | more
         assert "ridge" in (tmp_path / "boards.csv").read_text(encoding="utf-8")
 
     def test_somebody_s_own_readme_is_left_alone(self, records: list[Record], tmp_path: Path) -> None:
         (tmp_path / "README.md").write_text("mine")
         for _ in range(2):
-            write_leaderboards(records, tmp_path)
+            write_leaderboards(fine_alone(records), tmp_path)
             assert (tmp_path / "README.md").read_text() == "mine"
         (tmp_path / "README.md").unlink()
         for _ in range(2):
-            write_leaderboards(records, tmp_path)
+            write_leaderboards(fine_alone(records), tmp_path)
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
     def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
@@ -354,7 +356,7 @@ class TestFiles:
         assert "\n" not in str(caught.value)
 
     def test_a_full_disk_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        write_leaderboards(runs("old", 0.8), tmp_path)
+        write_leaderboards(fine_alone(runs("old", 0.8)), tmp_path)
         before = {file: file.read_bytes() for file in tmp_path.rglob("*.*")}
 
         def full(*_: object) -> None:
@@ -362,7 +364,7 @@ class TestFiles:
 
         monkeypatch.setattr(os, "replace", full)
         with pytest.raises(LLPBenchError, match="No space left on device"):
-            write_leaderboards(runs("new", 0.9), tmp_path)
+            write_leaderboards(fine_alone(runs("new", 0.9)), tmp_path)
         assert {file: file.read_bytes() for file in tmp_path.rglob("*.*")} == before
 
 
@@ -414,8 +416,8 @@ def test_auc_of_more_than_two_classes_is_explained() -> None:
     for each in five:
         each["dataset"] = facts
     explained = "More than two classes: diamonds 5"
-    assert explained in " ".join(printed(tabulate(five)).split())
-    assert "More than two classes" not in printed(tabulate(runs("a", 0.7, 0.8)))
+    assert explained in " ".join(printed(tabulate(fine_alone(five))).split())
+    assert "More than two classes" not in printed(tabulate(fine_alone(runs("a", 0.7, 0.8))))
 
 
 def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> None:
@@ -453,7 +455,7 @@ def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_p
 def test_reports_in_nested_folders_link_to_each_other(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
     for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
-        write_report(make_report(runs("a", 0.8, 0.9), title=title), folder)
+        write_report(make_report(fine_alone(runs("a", 0.8, 0.9)), title=title), folder)
     above, below = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path, tmp_path / "few"))
     assert above.startswith("# All\n")
     assert r"](few/README.md)" in above

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import pytest
-from factory import failed, record, runs
+from factory import failed, fine_alone, record, runs
 from pandas import DataFrame
 
 from llpbench.core.errors import LLPBenchError
@@ -18,7 +18,7 @@ from llpbench.report.tabulate import tabulate
 
 
 def board(*groups: list[Record]) -> Board:
-    return tabulate([run for group in groups for run in group]).of("fine")[0]
+    return tabulate(fine_alone(run for group in groups for run in group)).of("fine")[0]
 
 
 class Against(NamedTuple):
@@ -161,7 +161,7 @@ def test_ensembles_and_other_precisions_are_no_reference_of_the_usual_rows(engin
         for seed in (0, 1)
     ]
     for records in (usual, [*better, *usual]):
-        (board,) = tabulate(records).of("fine")
+        (board,) = tabulate(fine_alone(records)).of("fine")
         (row,) = (row for row in board.rows if row.contender.label == "dllp (mlp)")
         found = standing(board, row.contender.label)
         assert found.floor is not None
@@ -326,7 +326,7 @@ class TestMetric:
     def test_more_is_better_or_less_is(self) -> None:
         made = [*self.judged("a", brier=0.2, accuracy=0.9), *self.judged("b", brier=0.1, accuracy=0.7)]
         for metric, order, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
-            (found,) = tabulate(made, metric=metric).of("fine")
+            (found,) = tabulate(fine_alone(made), metric=metric).of("fine")
             assert [(row.contender.method, row.rank) for row in found.rows] == [(order[0], 1), (order[1], 2)]
             assert found.rows[0].scores[0].headline == Summary(cast("float", pytest.approx(best)), 0.0, 2)
             assert standing(found, f"{order[0]} (mlp)").wins == pytest.approx(100.0)
@@ -336,14 +336,14 @@ class TestMetric:
         low = self.judged("floor", brier=0.4)
         for run in low:
             run["method"]["role"] = "floor"
-        (found,) = tabulate([*self.judged("a", brier=0.1), *low], metric="brier").of("fine")
+        (found,) = tabulate(fine_alone([*self.judged("a", brier=0.1), *low]), metric="brier").of("fine")
         against = standing(found, "a (mlp)").floor
         assert against is not None
         assert against.mean == pytest.approx(0.3)
         assert against.ahead == 1
 
     def test_runs_that_lack_it_have_no_rank(self) -> None:
-        (found,) = tabulate([*self.judged("a", brier=0.1), *runs("b", 0.9, 0.9)], metric="brier").of("fine")
+        (found,) = tabulate(fine_alone([*self.judged("a", brier=0.1), *runs("b", 0.9, 0.9)]), metric="brier").of("fine")
         assert [(row.contender.method, row.rank) for row in found.rows] == [("a", 1), ("b", None)]
 
 

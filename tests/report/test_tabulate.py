@@ -7,24 +7,24 @@ import random
 from typing import Any
 
 import pytest
-from factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, failed, fine_alone, record, runs
 
 from llpbench.core.record import Record
 from llpbench.report.board_tables import names_of, overall_table
-from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
+from llpbench.report.boards import Board, Score, Summary, summarise
 from llpbench.report.exports import long_form
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import setting, title
 
 
-def fine(leaderboards: Leaderboards) -> Board:
+def fine(records: list[Record], **facts: Any) -> Board:
     """The only fine-grained board."""
-    (board,) = leaderboards.of("fine")
+    (board,) = tabulate(fine_alone(records), **facts).of("fine")
     return board
 
 
 def score(records: list[Record], row: int = 0, column: int = 0) -> Score:
-    return fine(tabulate(records)).rows[row].scores[column]
+    return fine(records).rows[row].scores[column]
 
 
 def labels(board: Board) -> list[str]:
@@ -53,7 +53,7 @@ def test_each_criterion_has_a_board_of_its_own() -> None:
 
 def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> None:
     records = [record(max_bags=13), record(), record(bagging="random"), record("bag-gp", max_bags=13, encoder=None)]
-    boards = tabulate(records).of("fine")
+    boards = tabulate(fine_alone(records)).of("fine")
     assert [(board.bagging, labels(board)) for board in boards] == [
         ("ordered", ["dllp (mlp)"]),
         ("13 ordered", ["bag-gp", "dllp (mlp)"]),
@@ -64,7 +64,7 @@ def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> No
 
 def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name() -> None:
     every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
-    boards = tabulate(every).of("fine")
+    boards = tabulate(fine_alone(every)).of("fine")
     assert [[column.bag_size for column in board.columns] for board in boards] == [[64], [256]]
     assert names_of(boards) == ["fine-ordered", "fine-ordered-direct"]
     assert [title(board) for board in boards] == [
@@ -72,15 +72,15 @@ def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name
         "Fine-grained, ordered bags, methods without epochs, selected by AUC of validation rows",
     ]
     longer = record("llp-vat", protocol={**PROTOCOL, "epochs": 7})
-    names = names_of(tabulate([*every, longer]).of("fine"))
+    names = names_of(tabulate(fine_alone([*every, longer])).of("fine"))
     assert len({*names}) == 3
     assert all(name.startswith("fine-ordered-") for name in names)
-    assert names_of(tabulate(every[2:]).of("fine")) == ["fine-ordered"]
+    assert names_of(tabulate(fine_alone(every[2:])).of("fine")) == ["fine-ordered"]
 
 
 def test_of_several_protocols_the_board_of_most_columns_keeps_its_name() -> None:
     shorter = record("dllp", dataset="credit", protocol={**PROTOCOL, "epochs": 7})
-    boards = tabulate([record("dllp"), record("dllp", bag_size=256), shorter]).of("fine")
+    boards = tabulate(fine_alone([record("dllp"), record("dllp", bag_size=256), shorter])).of("fine")
     assert [len(board.columns) for board in boards] == [2, 1]
     names = names_of(boards)
     assert names[0] == "fine-ordered"
@@ -92,14 +92,12 @@ def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
         return {**record()["bags"], **facts}
 
     board = fine(
-        tabulate(
-            [
-                record(bags=bags(spread=4.0, separation=1.2)),
-                record("llp-vat", bags=bags(spread=4.0, separation=1.2)),  # of the same bags: it counts once
-                record(seed=1, bags=bags(spread=7.0, separation=None, dropped=1200, pooled=30)),
-                record(bag_size=256),
-            ]
-        )
+        [
+            record(bags=bags(spread=4.0, separation=1.2)),
+            record("llp-vat", bags=bags(spread=4.0, separation=1.2)),  # of the same bags: it counts once
+            record(seed=1, bags=bags(spread=7.0, separation=None, dropped=1200, pooled=30)),
+            record(bag_size=256),
+        ]
     )
     assert board.differences == (
         "adult 64: proportions vary 5.5 times as much as those of random bags of these sizes; rows of two bags are "
@@ -111,7 +109,7 @@ def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
 
 def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> None:
     def caption(bagging: str, size: int = 0) -> str:
-        return overall_table(fine(tabulate([record(bagging=bagging, bag_size=size)])), "fine").caption
+        return overall_table(fine([record(bagging=bagging, bag_size=size)]), "fine").caption
 
     assert "New bags" in caption("column:by=date:split=bags")
     assert "of the same bags as training rows" in caption("column:by=date")
@@ -127,7 +125,7 @@ def test_natural_keys_are_columns_of_one_board() -> None:
         for dataset, bagging in (*places, ("adult", "column:by=job:split=bags"))
         for seed in (0, 1)
     ]
-    boards = tabulate(records).of("fine")
+    boards = tabulate(fine_alone(records)).of("fine")
     assert [board.bagging for board in boards] == ["natural", "natural:split=bags"]
     board = boards[0]
     assert [column.key for column in board.columns] == [
@@ -144,7 +142,7 @@ def test_natural_keys_are_columns_of_one_board() -> None:
 def test_baggings_and_protocols_are_never_mixed() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]
-    boards = tabulate(records).of("fine")
+    boards = tabulate(fine_alone(records)).of("fine")
     assert [(b.bagging, b.protocol, b.rows[0].scores[0].expected) for b in boards] == [
         ("ordered", short, 2),
         ("ordered", PROTOCOL, 1),
@@ -171,7 +169,7 @@ def test_nobody_lacks_the_seeds_that_few_rows_have() -> None:
     records = [*runs("a", 0.9, 0.9, 0.9, 0.9), *runs("b", 0.8, 0.8), *runs("c", 0.7)]
     found = [score(records, row=row) for row in range(3)]
     assert [(each.missing, each.expected) for each in found] == [((), 4), ((), 2), ((1,), 2)]
-    assert "2 to 4 seeds" in setting(fine(tabulate(records)))
+    assert "2 to 4 seeds" in setting(fine(records))
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
@@ -192,13 +190,13 @@ def test_out_of_memory_is_a_failure_that_says_so() -> None:
 
 
 def test_a_column_where_nothing_succeeded_is_shown() -> None:
-    board = fine(tabulate([record(), failed(dataset="credit")]))
+    board = fine([record(), failed(dataset="credit")])
     assert [column.title for column in board.columns] == ["adult 64", "credit 64"]
     assert board.failures == ("dllp (mlp) on credit 64, seed 0: loss became NaN in epoch 4",)
 
 
 def test_failures_with_the_same_reason_share_a_line() -> None:
-    board = fine(tabulate([failed(seed=0), failed(seed=1, reason="killed"), failed(seed=2), record(auc=None, seed=3)]))
+    board = fine([failed(seed=0), failed(seed=1, reason="killed"), failed(seed=2), record(auc=None, seed=3)])
     assert board.failures == (
         "dllp (mlp) on adult 64, seeds 0, 2: loss became NaN in epoch 4",
         "dllp (mlp) on adult 64, seed 1: killed",
@@ -217,17 +215,17 @@ class TestMethodsWithoutEpochs:
     def test_they_join_every_protocol(self) -> None:
         short = {**PROTOCOL, "epochs": 30}
         records = [record("dllp"), record("dllp", protocol=short), record("ridge", encoder=None)]
-        assert [labels(board) for board in tabulate(records).of("fine")] == [["dllp (mlp)", "ridge"]] * 2
+        assert [labels(board) for board in tabulate(fine_alone(records)).of("fine")] == [["dllp (mlp)", "ridge"]] * 2
 
     def test_on_columns_of_their_own_they_have_a_board_of_their_own(self) -> None:
         records = [record("dllp"), record("ridge", encoder=None), record("ridge", encoder=None, dataset="credit")]
-        first, second = tabulate(records).of("fine")
+        first, second = tabulate(fine_alone(records)).of("fine")
         assert (labels(first), [c.title for c in first.columns]) == (["dllp (mlp)", "ridge"], ["adult 64"])
         assert (labels(second), [c.title for c in second.columns]) == (["ridge"], ["credit 64"])
         assert second.protocol is None
 
     def test_their_seeds_are_expected_of_the_others(self) -> None:
-        board = fine(tabulate([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)]))
+        board = fine([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)])
         assert {row.contender.method: row.scores[0].missing for row in board.rows} == {"dllp": (1, 2), "ridge": ()}
 
     def test_seeds_of_one_protocol_are_no_gap_in_another(self) -> None:
@@ -237,7 +235,7 @@ class TestMethodsWithoutEpochs:
             *runs("dllp", *[0.9] * 5),
             *runs("ridge", *[0.7] * 5, encoder=None),
         ]
-        boards = tabulate(records).of("fine")
+        boards = tabulate(fine_alone(records)).of("fine")
         assert len(boards) == 2
         for board in boards:
             assert board.protocol is not None
@@ -251,8 +249,8 @@ class TestConfigurations:
         records = [record(auc=w, params={"weight": w, "mode": "soft", "rate": 1e-3}) for w in (0.9, 0.8)]
         for run in records:
             run["method"]["changed"] = {"weight": run["spec"]["params"]["weight"]}
-        assert labels(fine(tabulate(records))) == ["dllp (mlp, weight=0.9)", "dllp (mlp, weight=0.8)"]
-        assert labels(fine(tabulate(records[:1]))) == ["dllp (mlp, weight=0.9)"], "even alone"
+        assert labels(fine(records)) == ["dllp (mlp, weight=0.9)", "dllp (mlp, weight=0.8)"]
+        assert labels(fine(records[:1])) == ["dllp (mlp, weight=0.9)"], "even alone"
 
     def test_a_field_that_reports_do_not_know_separates_rows(self) -> None:
         first, second = record(auc=0.9), record(auc=0.8)
@@ -260,17 +258,17 @@ class TestConfigurations:
             run["spec"]["tuning"] = {"trials": trials}
             run["cell"] = f"cell{trials}"
             run["run"] = f"cell{trials}-0"
-        board = fine(tabulate([first, second]))
+        board = fine([first, second])
         assert labels(board) == ["dllp (mlp, tuning.trials=0)", "dllp (mlp, tuning.trials=50)"]
 
     def test_another_precision_is_another_row_wherever_it_ran(self) -> None:
         first, second = record(auc=0.9), record(auc=0.8, dataset="credit")
         second["spec"]["precision"] = "bfloat16"
         second["cell"], second["run"] = "other", "other-0"
-        assert labels(fine(tabulate([first, second]))) == ["dllp (mlp)", 'dllp (mlp, precision="bfloat16")']
+        assert labels(fine([first, second])) == ["dllp (mlp)", 'dllp (mlp, precision="bfloat16")']
         del second["spec"]["precision"]
         second["spec"]["ensemble"] = 5
-        assert labels(fine(tabulate([first, second]))) == ["dllp (mlp)", "dllp (mlp, ensemble=5)"]
+        assert labels(fine([first, second])) == ["dllp (mlp)", "dllp (mlp, ensemble=5)"]
 
 
 class TestBags:
@@ -280,19 +278,19 @@ class TestBags:
 
     def test_unequal_bags_by_least_median_and_most_over_seeds(self) -> None:
         records = [self.sized(1, 9, 11000, bag_size=0), self.sized(2, 12, 11660, bag_size=0, seed=1)]
-        (column,) = fine(tabulate(records)).columns
+        (column,) = fine(records).columns
         assert (column.title, column.unequal) == ("adult 1–10.5–11,660", True)
 
     def test_what_no_run_says_is_not_made_up(self) -> None:
         lost, sized = failed(bag_size=0, bags={}), failed(dataset="credit", bags={})
-        assert [column.title for column in fine(tabulate([lost, sized])).columns] == [
+        assert [column.title for column in fine([lost, sized]).columns] == [
             "adult unknown sizes",
             "credit 64",
         ]
 
     def test_validation_bags_are_counted_over_seeds(self) -> None:
         records = [self.sized(64, 64, 64, validation=n, seed=n) for n in (70, 76)]
-        (column,) = fine(tabulate(records)).columns
+        (column,) = fine(records).columns
         assert column.validation == (70, 76)
 
 
@@ -300,13 +298,13 @@ class TestStale:
     def test_runs_of_other_code_are_marked_and_explained(self) -> None:
         records = [*runs("dllp", 0.8, 0.9), *runs("dllp", 0.7, 0.8, bag_size=256), *runs("mine", 0.6, 0.7)]
         old = {run["run"]: "dllp.py has changed" for run in records[1:4]}
-        board = fine(tabulate(records, stale=old))
+        board = fine(records, stale=old)
         assert board.rows[0].scores[0].stale == {1: "dllp.py has changed"}
         assert board.stale == ("dllp (mlp) on adult 64, adult 256 (3 runs): dllp.py has changed",)
 
     def test_where_everything_is_old_that_is_said_once(self) -> None:
         records = [*runs("dllp", 0.8, 0.9), *runs("mine", 0.6, 0.7)]
-        board = fine(tabulate(records, stale={run["run"]: "numerics 2" for run in records}))
+        board = fine(records, stale={run["run"]: "numerics 2" for run in records})
         assert board.stale == ("all 4 runs: numerics 2",)
 
 
@@ -317,12 +315,12 @@ class TestSurprises:
             *runs("dllp", 0.85, 0.86),
             *runs("bag-soft-label", 0.80, 0.81, role="floor"),
         ]
-        assert fine(tabulate(records)).surprises == ()
+        assert fine(records).surprises == ()
 
     def test_below_chance(self) -> None:
         records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
         cells = [records[0]["cell"], records[2]["cell"]]
-        assert set(fine(tabulate(records)).surprises) == {
+        assert set(fine(records).surprises) == {
             f"flipped (mlp): AUC below 50, worse than chance, on adult 64, seeds 0, 1 (cell {cells[0]}): 20.00, 30.00",
             f"rarely (mlp): AUC below 50, worse than chance, on adult 256, seed 1 (cell {cells[1]}): 49.99",
         }
@@ -333,19 +331,17 @@ class TestSurprises:
             *runs("close", 0.89, 0.92),
             *runs("leaky", 0.98, 0.99),
         ]
-        surprises = fine(tabulate(records)).surprises
+        surprises = fine(records).surprises
         assert "leaky (mlp): more than one std above every ceiling, on adult 64" in surprises
         assert not any(line.startswith("close") for line in surprises)
 
     def test_the_same_number_for_every_seed(self) -> None:
-        assert fine(tabulate(runs("dllp", 0.8, 0.8))).surprises == (
-            "dllp (mlp): the same AUC for all seeds, on adult 64",
-        )
-        assert fine(tabulate(runs("dllp", 0.8))).surprises == ()
+        assert fine(runs("dllp", 0.8, 0.8)).surprises == ("dllp (mlp): the same AUC for all seeds, on adult 64",)
+        assert fine(runs("dllp", 0.8)).surprises == ()
 
     def test_runs_on_different_data(self) -> None:
         records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
-        assert fine(tabulate(records)).surprises == (
+        assert fine(records).surprises == (
             "adult: its runs saw 2 different versions of the data, so they cannot be compared",
             "adult 64, seed 0: its runs saw 2 different assignments to bags, so they cannot be compared",
         )
@@ -384,7 +380,7 @@ def test_rows_whose_defaults_have_changed_since_are_never_one() -> None:
     old, new = record(params={"weight": 1.0}), record(params={"weight": 2.0})
     for run in (old, new):
         run["method"]["changed"] = {}
-    assert sorted(labels(fine(tabulate([old, new])))) == ["dllp (mlp, weight=1.0)", "dllp (mlp, weight=2.0)"]
+    assert sorted(labels(fine([old, new]))) == ["dllp (mlp, weight=1.0)", "dllp (mlp, weight=2.0)"]
 
 
 def test_where_nobody_knows_labels_of_validation_rows_there_is_no_fine_grained_board() -> None:
@@ -401,4 +397,4 @@ def test_half_a_character_is_a_name_like_any_other() -> None:
         *runs(odd, 0.8, 0.9, dataset=odd, bagging=odd, encoder=odd, pretraining=odd, params={odd: odd}),
         *runs("b", 0.7, 0.6, dataset=odd, bagging=odd),
     ]
-    assert [row.contender.method for row in fine(tabulate(records)).rows] == ["a?b", "b"]
+    assert [row.contender.method for row in fine(records).rows] == ["a?b", "b"]

@@ -281,7 +281,7 @@ def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatc
         return self.model
 
     monkeypatch.setattr(declared, "fit", remembering)
-    cell = make_cell("bag-mean-linear", "adult", bag_size=1024)
+    cell = make_cell("bag-mean-linear", "tiny", bag_size=16)
     both = run_cell(cell, [0, 1], Environment(device="cpu"))
     (alone,) = run_cell(cell, [1], Environment(device="cpu"))
     assert len(fitted) == 3
@@ -383,7 +383,7 @@ def test_precision_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions() -> None:
-    cell = make_cell("dllp", "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=4, patience=4))
+    cell = make_cell("dllp", "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=4, patience=4))
     (record,) = run_cell(cell, [0], Environment(device="cpu"))
     assert set(record["curves"]) == set(BOARD_CRITERIA)
     for name, curve in record["curves"].items():
@@ -393,10 +393,10 @@ def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions
         best = max if CRITERIA[name].maximise else min
         assert curve[chosen["epoch"] or 0] == best(value for value in curve if value is not None)
     number, histograms = record["bags"]["number"], np.array(record["bags"]["histograms"])
-    assert number == 39073 // 1024
+    assert number == 320 // 16
     assert histograms.shape == (2, PROPORTION_BINS)
     assert histograms.sum(axis=1).tolist() == [number, number]
-    ceiling = make_cell("supervised-gbdt", "adult", bag_size=1024)
+    ceiling = make_cell("supervised-gbdt", "tiny", bag_size=16)
     assert run_cell(ceiling, [0], Environment(device="cpu"))[0]["bags"] == record["bags"]
     spent = record["times"]
     assert 0 < spent["warm-up"] < spent["train"] < spent["total"]

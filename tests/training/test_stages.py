@@ -216,10 +216,10 @@ def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_o
 
 
 def test_every_judged_stage_has_curves_each_criterion_those_of_its_own_regime() -> None:
-    (both,) = population(ThreeStages(SMALL), [0], epochs=4).train()
+    (both,) = population(ThreeStages(SMALL), [0], epochs=3).train()
     assert {tuple(choice.curves) for choice in both.selected.values()} == {("a", "b", "c")}
     for regime in GUIDES:
-        (alone,) = population(ThreeStages(SMALL), [0], epochs=4).train(regimes=[regime])
+        (alone,) = population(ThreeStages(SMALL), [0], epochs=3).train(regimes=[regime])
         for name, choice in alone.selected.items():
             for stage, curve in choice.curves.items():
                 np.testing.assert_allclose(both.selected[name].curves[stage], curve)
