@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from llpbench.cli.options import add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.owndata.marks import csv_parts
@@ -84,6 +85,14 @@ _BAG_OPTIONS = (
 def bag_options(required: bool) -> Callable[[Any], Any]:
     """Add the option for columns that name a bag, and `_BAG_OPTIONS`. The command gets them as `columns`."""
 
+    column = click.option(
+        "--bag-column",
+        required=required,
+        multiple=True,
+        metavar="NAME[+NAME]",
+        help="Column of ROWS and BAGS that names the bag; join several with +.",
+    )
+
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
         def called(
@@ -101,16 +110,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
             }
             return command(columns=columns, **others)
 
-        decorated: Any = called
-        for option in reversed(_BAG_OPTIONS):
-            decorated = option(decorated)
-        return click.option(
-            "--bag-column",
-            required=required,
-            multiple=True,
-            metavar="NAME[+NAME]",
-            help="Column of ROWS and BAGS that names the bag; join several with +.",
-        )(decorated)
+        return add_options(called, [column, *_BAG_OPTIONS])
 
     return decorate
 
