@@ -21,7 +21,7 @@ from llpbench.cli.bag_options import (
 from llpbench.cli.explaining import check_plot, class_of
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, predict_in_batches
-from llpbench.cli.options import AnyPath, load_plugins, plugin_option
+from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
 from llpbench.core.errors import LLPBenchError
@@ -87,10 +87,7 @@ def _applying(command: Any) -> Any:
             others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, formats, out)
         return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, people=given, **others)
 
-    decorated: Any = called
-    for option in reversed(_APPLYING_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return add_options(called, _APPLYING_OPTIONS)
 
 
 _APPLYING_OPTIONS = (

@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
+from llpbench.cli.options import add_options
 from llpbench.cli.output import echo
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.owndata.marks import csv_parts
 
 _FLAGS = {
@@ -84,6 +85,14 @@ _BAG_OPTIONS = (
 def bag_options(required: bool) -> Callable[[Any], Any]:
     """Add the option for columns that name a bag, and `_BAG_OPTIONS`. The command gets them as `columns`."""
 
+    column = click.option(
+        "--bag-column",
+        required=required,
+        multiple=True,
+        metavar="NAME[+NAME]",
+        help="Column of ROWS and BAGS that names the bag; join several with +.",
+    )
+
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
         def called(
@@ -101,16 +110,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
             }
             return command(columns=columns, **others)
 
-        decorated: Any = called
-        for option in reversed(_BAG_OPTIONS):
-            decorated = option(decorated)
-        return click.option(
-            "--bag-column",
-            required=required,
-            multiple=True,
-            metavar="NAME[+NAME]",
-            help="Column of ROWS and BAGS that names the bag; join several with +.",
-        )(decorated)
+        return add_options(called, [column, *_BAG_OPTIONS])
 
     return decorate
 
@@ -118,47 +118,19 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Print warnings of fits and predictions as lines, and doubts after the fit."""
-    from llpbench.owndata.bag_columns import BagColumn
-    from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit
-    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, SamePredictions
-    from llpbench.owndata.extremes import ExtremeValues
-    from llpbench.owndata.group_estimates import UncertainGroups
-    from llpbench.owndata.number_text import NumbersAsText
-    from llpbench.owndata.rare import FewPositives
-    from llpbench.owndata.row_files import FileNote
-    from llpbench.owndata.sizes import LargeFit
-    from llpbench.owndata.times import DatedBags
-    from llpbench.owndata.unknown_bags import UnknownBags
-    from llpbench.owndata.weights import RoundedWeights
+    from llpbench.owndata.doubts import DoubtfulFit
 
-    lines = (
-        BagColumn,
-        LargeFit,
-        LikelyIdentifier,
-        UnknownBags,
-        UnlikeFit,
-        NumbersAsText,
-        FileNote,
-        CollapsedNetwork,
-        SamePredictions,
-        ExtremeValues,
-        FewPositives,
-        RoundedWeights,
-        UncertainGroups,
-        DatedBags,
-    )
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
-            if issubclass(category, lines):
+            if issubclass(category, LLPBenchWarning):
                 echo(f"llpbench: warning: {in_flags(str(message))}", err=True)
             else:
                 usual(message, category, *where, **others)
 
+        warnings.simplefilter("always", LLPBenchWarning)
         warnings.simplefilter("ignore", DoubtfulFit)
-        for told in lines:
-            warnings.simplefilter("always", told)
         warnings.showwarning = show
         yield
 

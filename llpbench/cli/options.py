@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -22,6 +22,13 @@ class AnyPath(click.Path):
         if not str(value).strip():
             raise LLPBenchError(f"{param.get_error_hint(ctx) if param else 'a path'} must be a path, got {value!r}.")
         return super().convert(value, param, ctx)
+
+
+def add_options(command: Command, options: Sequence[Callable[[Any], Any]]) -> Command:
+    """Add options and arguments to a command, in their order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 _KINDS = {"methods": "method", "datasets": "dataset", "baggings": "bagging", "encoders": "encoder"}

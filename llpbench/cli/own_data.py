@@ -21,7 +21,7 @@ from llpbench.cli.bag_options import (
 )
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option
-from llpbench.cli.options import AnyPath, load_plugins, plugin_option
+from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
@@ -237,10 +237,7 @@ def _learning(command: Any) -> Any:
         with told_in_flags():
             return command(rows=rows, given=given, read=read, **others)
 
-    decorated: Any = called
-    for option in reversed(_LEARNING_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return add_options(called, _LEARNING_OPTIONS)
 
 
 def _groupings(bags: tuple[Path, ...], given: tuple[str, ...], known: list[str]) -> list[tuple[Path, list[str]]]:

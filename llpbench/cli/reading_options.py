@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from llpbench.cli.helping import Command
+from llpbench.cli.options import add_options
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.csv_dialect import FileFormat
 from llpbench.owndata.marks import csv_parts
@@ -79,10 +80,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
         formats = Formats(_format(rows, marks), _format(bags, ()))
         return command(formats=formats, **others)
 
-    decorated: Any = called
-    for option in reversed(_FORMAT_OPTIONS):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return add_options(called, _FORMAT_OPTIONS)
 
 
 @contextlib.contextmanager

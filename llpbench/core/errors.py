@@ -21,6 +21,10 @@ class UnknownColumnError(LLPBenchError):
     """A column that a table does not have."""
 
 
+class LLPBenchWarning(UserWarning):
+    """A warning about a user's data. The command line prints it as a line."""
+
+
 class HookError(ValueError):
     """An invalid return value of a method's hook. The message begins with the hook and its location."""
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+from llpbench.core.errors import LLPBenchWarning
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.times import looks_dated
@@ -21,7 +22,7 @@ _ROUNDED = 0.0051
 """Rounding error of shares with two digits."""
 
 
-class BagColumn(UserWarning):
+class BagColumn(LLPBenchWarning):
     """A feature names bags or repeats their counts."""
 
 

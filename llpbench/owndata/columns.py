@@ -13,7 +13,7 @@ import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
-from llpbench.core.errors import DataError
+from llpbench.core.errors import DataError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.tasks import Scaler
@@ -31,7 +31,7 @@ _STRANGE = 0.5
 """Share of unknown or missing values from which a column causes a warning."""
 
 
-class LikelyIdentifier(UserWarning):
+class LikelyIdentifier(LLPBenchWarning):
     """A feature looks like an identifier."""
 
 
@@ -65,7 +65,7 @@ def _is_identifier(series: pd.Series) -> bool:
     return running and bool((numbers == np.floor(numbers)).all())
 
 
-class UnlikeFit(UserWarning):
+class UnlikeFit(LLPBenchWarning):
     """At least half of the values of a column of new rows are missing, more than in `fit`."""
 
 

@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.errors import LLPBenchWarning
 
 CONFOUNDED = 0.15
 """Largest unexplained share of the variance of bags' proportions without a warning."""
@@ -28,15 +29,15 @@ _MOST_ROWS = 20_000
 """Largest number of rows whose ranks are compared."""
 
 
-class DoubtfulFit(UserWarning):
+class DoubtfulFit(LLPBenchWarning):
     """The fitted model may be wrong."""
 
 
-class CollapsedNetwork(UserWarning):
+class CollapsedNetwork(LLPBenchWarning):
     """A network gives all rows the same probabilities."""
 
 
-class SamePredictions(UserWarning):
+class SamePredictions(LLPBenchWarning):
     """A direct method gives all rows the same probabilities."""
 
 

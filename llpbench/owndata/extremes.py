@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray
+from llpbench.core.errors import LLPBenchWarning
 from llpbench.core.text import plural
 
 _FAR = 10.0
@@ -33,7 +34,7 @@ _LARGE = 2.0**333
 """Largest magnitude: squares of larger numbers, or of inverses of smaller numbers, overflow."""
 
 
-class ExtremeValues(UserWarning):
+class ExtremeValues(LLPBenchWarning):
     """Values of a column are far from all others, or values of new rows are far from those of training."""
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels
@@ -40,7 +40,7 @@ _WIDE, _OPEN = 0.8, 0.2
 """An interval is uninformative if it covers more than _WIDE of its bounds, and these more than _OPEN of the group."""
 
 
-class UncertainGroups(UserWarning):
+class UncertainGroups(LLPBenchWarning):
     """Intervals of some groups are nearly as wide as their bounds."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from llpbench.core.errors import DataError
+from llpbench.core.errors import DataError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.frames import as_text
 from llpbench.owndata.marks import GAPS, csv_line
@@ -146,7 +146,7 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     return found.values
 
 
-class NumbersAsText(UserWarning):
+class NumbersAsText(LLPBenchWarning):
     """A column of numbers written as text is used as a category."""
 
 

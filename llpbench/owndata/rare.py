@@ -18,6 +18,7 @@ from scipy.special import logsumexp, softmax
 from llpbench.blocks.assigning import log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.errors import LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.owndata.bag_effects import counts_evidence, level, total_shares
 
@@ -35,7 +36,7 @@ _TAUS = (0.01, 0.16, 0.64, 2.56)
 """Possible standard deviations of effects of bags on logits."""
 
 
-class FewPositives(UserWarning):
+class FewPositives(LLPBenchWarning):
     """A class is so rare that bags contain little information about it."""
 
 

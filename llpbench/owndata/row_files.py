@@ -17,7 +17,7 @@ from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 from pandas.errors import EmptyDataError, ParserWarning
 
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import one_line, plural
@@ -39,7 +39,7 @@ _MARKS = {
 """Encodings by the first bytes of a file."""
 
 
-class FileNote(UserWarning):
+class FileNote(LLPBenchWarning):
     """Assumptions about a file."""
 
 

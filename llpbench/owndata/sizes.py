@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 
 _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
 _MANY_COLUMNS, _MANY_CATEGORIES = 1_000, 20_000
 
 
-class LargeFit(UserWarning):
+class LargeFit(LLPBenchWarning):
     """A fit may take hours or many gigabytes."""
 
 

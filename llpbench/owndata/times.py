@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.owndata.fitting import is_number
 
@@ -21,7 +21,7 @@ _DATE = re.compile(r"(19|20)\d\d-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?([T ]
 _EXAMPLE = "2024-03-31"
 
 
-class DatedBags(UserWarning):
+class DatedBags(LLPBenchWarning):
     """Bags look dated, and random ones of them are held out."""
 
 

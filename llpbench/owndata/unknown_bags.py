@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from llpbench.core.bags import BoolArray
+from llpbench.core.errors import LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels
 
@@ -12,7 +13,7 @@ _MANY = 0.5
 """Share of rows without a known bag from which there is a warning."""
 
 
-class UnknownBags(UserWarning):
+class UnknownBags(LLPBenchWarning):
     """At least half of the rows to predict have no bag, or a bag that was not in `fit`."""
 
 

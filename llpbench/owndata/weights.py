@@ -21,7 +21,7 @@ import pandas as pd
 
 from llpbench.blocks.assigning import log_of
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, require_same_order
 from llpbench.owndata.number_text import read_number_text
@@ -32,7 +32,7 @@ MOST_REPEATED = 2_000_000
 _ROUNDS = 2_000
 
 
-class RoundedWeights(UserWarning):
+class RoundedWeights(LLPBenchWarning):
     """Weights of a fit or an estimate were rounded."""
 
 

@@ -439,21 +439,17 @@ def _parse(data: bytes, path: Path) -> Contents:
             run = as_run(value)
         runs.setdefault(run["run"], []).append(run)
 
-    for number, line in enumerate(lines, start=1):
+    unterminated = bool(tail)
+    for number, line in enumerate([*lines, tail], start=1):
         try:
             add(line)
         except DamagedError as error:
+            is_last = number > len(lines)
+            is_torn = is_last and isinstance(error, NotJSONError)
+            unterminated = unterminated and not is_torn
             if line.strip():
-                warnings.append(f"line {number} of {str(path)!r}: {error}; {_missing(line)}")
-    unterminated = bool(tail)
-    try:
-        add(tail)
-    except NotJSONError:
-        unterminated = False
-        if tail:
-            warnings.append(f"the last line of {str(path)!r} is torn; {_missing(tail)}")
-    except DamagedError as error:
-        warnings.append(f"the last line of {str(path)!r}: {error}; {_missing(tail)}")
+                where = f"{'the last line' if is_last else f'line {number}'} of {str(path)!r}"
+                warnings.append(f"{where}{' is torn' if is_torn else f': {error}'}; {_missing(line)}")
     if not runs and not tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
     settled = {name: settle(records) for name, records in runs.items()}

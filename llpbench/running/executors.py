@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import SCHEMA, Record, Status, TuningRecord
+from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import log_traceback, one_line
 from llpbench.running.executor_names import EXECUTORS
 from llpbench.running.schedule import Ended, Job, Schedule
@@ -131,35 +131,12 @@ def _reason(error: BaseException) -> str:
 
 def failure(job: Job, reason: str, status: Status = "failed") -> Result:
     """Return the result of a job that failed as a whole."""
-    from llpbench.core.provenance import utc_now
-    from llpbench.training.stamp import cell_facts  # torch
+    from llpbench.training.stamp import SeedResult, cell_facts, write_down  # torch
 
-    facts = cell_facts(job.cell)
+    facts = {**cell_facts(job.cell), "hardware": {}}
     if job.tuning is not None:
         from llpbench.tuning.tuning_runs import tuning_record  # Optuna
 
-        return tuning_record(job.tuning, [], {**facts, "hardware": {}, "memory_mb": None}, reason, status)
-    return [
-        Record(
-            schema=SCHEMA,
-            run=job.cell.run_id(seed),
-            cell=job.cell.id,
-            seed=seed,
-            spec=job.cell.spec,
-            status=status,
-            reason=reason,
-            results={},
-            curves={},
-            epochs=0,
-            parameters=0,
-            times={},
-            memory_mb=None,
-            members=0,
-            data={},
-            bags={},
-            finished=utc_now(),
-            **facts,  # type: ignore[typeddict-item]
-            hardware={},
-        )
-        for seed in job.seeds
-    ]
+        return tuning_record(job.tuning, [], {**facts, "memory_mb": None}, reason, status)
+    results = (SeedResult(seed, status, reason, members=0) for seed in job.seeds)
+    return [write_down(job.cell, result, None, 0.0, facts) for result in results]

@@ -31,7 +31,7 @@ def names(value: Any) -> str:
 
 def text(value: Any) -> str:
     """Read a text."""
-    return _require(value, isinstance(value, str), "a text")
+    return str(_require(value, isinstance(value, str), "a text"))
 
 
 def count(value: Any) -> int:
@@ -76,7 +76,7 @@ def _seeds_of(part: Any) -> list[int]:
 
 def switch(value: Any) -> bool:
     """Read true or false."""
-    return _require(value, isinstance(value, bool), "true or false")
+    return bool(_require(value, isinstance(value, bool), "true or false"))
 
 
 def one_of(*choices: str) -> Reader:
@@ -105,7 +105,7 @@ def shard(value: Any) -> tuple[int, int]:
 def device(value: Any) -> str:
     """Read the name of a device."""
     valid = isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", value)
-    return _require(value, valid, "auto, cpu, cuda or cuda:N")
+    return str(_require(value, valid, "auto, cpu, cuda or cuda:N"))
 
 
 def duration(value: Any) -> float:

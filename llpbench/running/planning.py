@@ -339,28 +339,34 @@ def study_cells(settings: Settings) -> list[Cell]:
         raise LLPBenchError(
             "--set and --study cannot be combined, because a study fixes its hyperparameters. Leave one out."
         )
-    cells: dict[str, Cell] = {}
-    emptied = []
-    for study in studies.select(settings.study or ""):
-        selected = {
-            cell.id: cell
-            for dataset in select_datasets(settings.datasets)
-            for line in study.lines
-            for cell in _line_cells(line, dataset, settings)
+    chosen = studies.select(settings.study or "")
+    cells = {
+        cell.id: cell
+        for study in chosen
+        for dataset in select_datasets(settings.datasets)
+        for line in study.lines
+        for cell in _line_cells(line, dataset, settings)
+    }
+    lines = [line for study in chosen for line in study.lines]
+    if lines and not cells:
+        values = {
+            option: dict.fromkeys(str(line.fixed[part]) for line in lines if part in line.fixed)
+            for option, part in _NARROWING.items()
+            if option in settings.narrowed
         }
-        if study.lines and not selected:
-            emptied.append(study)
-        cells |= selected
-    if emptied and not cells:
-        options = ", --".join(sorted(settings.narrowed & _NARROWING))
-        raise LLPBenchError(
-            f"no cell of study {emptied[0].name!r} is selected: the study has {_fixed_values(emptied[0])}. "
-            f"Change --{options}, or leave it out."
-        )
+        known = "; ".join(f"--{option} {','.join(names)}" for option, names in values.items())
+        raise LLPBenchError(f"--study {settings.study} has no cell with these values. It has: {known}.")
     return list(cells.values())
 
 
-_NARROWING = {"methods", "pretraining", "baggings", "bag-sizes", "encoders"}
+_NARROWING = {
+    "methods": "method",
+    "pretraining": "pretraining",
+    "baggings": "bagging",
+    "bag-sizes": "bag_size",
+    "encoders": "encoder",
+}
+"""Options that select a part of a study, and the part of a cell that each is about."""
 
 
 def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterator[Cell]:
@@ -393,15 +399,6 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
             pretraining_params=fixed.get("pretraining_params"),
             max_bags=fixed.get("max_bags"),
         )
-
-
-def _fixed_values(study: studies.Study) -> str:
-    """Return the values that the lines of a study fix, as text for an error."""
-    parts = {
-        part: dict.fromkeys(str(line.fixed[part]) for line in study.lines if part in line.fixed)
-        for part in ("method", "pretraining", "bagging", "bag_size", "encoder")
-    }
-    return "; ".join(f"{part.replace('_', ' ')} {', '.join(values)}" for part, values in parts.items() if values)
 
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -55,8 +55,11 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
     }
 
 
-def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, shared: dict[str, Any]) -> Record:
-    """Return the journal's line of one run."""
+def write_down(
+    cell: Cell, result: SeedResult, task: Task | None, data_seconds: float, shared: dict[str, Any]
+) -> Record:
+    """Return the journal's line of one run. `task`: None if the cell failed as a whole."""
+    times = result.times if task is None else {"data": data_seconds} | result.times
     record: Record = {
         "schema": SCHEMA,
         "run": cell.run_id(result.seed),
@@ -69,11 +72,11 @@ def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, 
         "curves": result.curves,
         "epochs": result.epochs,
         "parameters": result.parameters,
-        "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
+        "times": {name: round(seconds, 4) for name, seconds in times.items()},
         "memory_mb": None if result.memory_mb is None else round(result.memory_mb, 1),
         "members": result.members,
-        "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
-        "bags": bag_facts(task),
+        "data": {} if task is None else {"fingerprint": task.fingerprint, "manifest": task.manifest},
+        "bags": {} if task is None else bag_facts(task),
         "finished": utc_now(),
         **shared,  # type: ignore[typeddict-item]
     }

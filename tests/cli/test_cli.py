@@ -256,7 +256,7 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
         (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
         (["rnu"], "Did you mean run?"),
         (["data", "fech"], "Did you mean fetch?"),
-        (["run", "--bag-sizes", "64,1"], "2 or more, got 1"),
+        (["run", "--bag-sizes", "64,1"], "--bag-sizes must be 2 or more"),
         (["list", "studies", "dllp"], "only list params takes the name"),
         (["report", "--plots", "pictures", "--no-plots"], "--plots and --no-plots"),
         (["effects", "--seed", "-1"], "-1 is not in the range x>=0"),

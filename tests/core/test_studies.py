@@ -131,7 +131,7 @@ def test_the_preset_of_a_study_is_the_papers_unless_another_is_named() -> None:
 
 
 def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
-    with pytest.raises(LLPBenchError, match=r"study 'encoder'.*saint-row.*--encoders"):
+    with pytest.raises(LLPBenchError, match=r"--study encoder.*--encoders .*saint-row"):
         cells("encoder", encoders="mlp")
 
 
