@@ -20,12 +20,12 @@ import numpy as np
 
 from llpbench.blocks import many_rows
 from llpbench.blocks.components import Binned, Components
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import IntArray, Rows
 from llpbench.core.errors import DataError
 from llpbench.core.text import one_line
 from llpbench.owndata.grid_bins import GridBins
 from llpbench.owndata.quick_rows import JointFeatures, QuickGroup
-from llpbench.owndata.side_by_side import side_by_side
 
 _FILE_BYTES = 1 << 26
 _MOST_FILES = 200

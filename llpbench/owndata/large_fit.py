@@ -22,6 +22,7 @@ from llpbench.blocks.bag_process import FittedProcess
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core import memory
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
 from llpbench.core.cell import Protocol
@@ -53,7 +54,6 @@ from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, n
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.side_by_side import side_by_side
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.training.cell_runs import limit_threads
 
