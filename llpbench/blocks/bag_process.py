@@ -15,17 +15,17 @@ effect is multiplied by b.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import tee
 
 import numpy as np
 from scipy.optimize import minimize
 
 from llpbench.blocks.components import Binned, Components
 from llpbench.blocks.design import as_proba
-from llpbench.blocks.evidence import Evidence, Prior
+from llpbench.blocks.evidence import Evidence, Prior, without_zeros
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
 from llpbench.blocks.many_rows import BagGroups, NormalEquations, Seen
 from llpbench.blocks.monte_carlo import hmc
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
 
@@ -51,6 +51,8 @@ _MANY_ROWS = 600_000
 _SAMPLE_ROWS = 500_000
 """approximate number of rows in the sample, which has `_FEWEST_BAGS` to `_MANY_BAGS` bags"""
 _FEWEST_BAGS = 300
+_SCORED = 16
+"""pairs that a thread scores at once"""
 _BRIEF = 12
 """steps of a brief search"""
 _LARGEST_BAG = 65_536
@@ -253,11 +255,17 @@ def _screened(
     means = components.bag_means(train.bag_of_row, train.sizes)
     evidence, mode = _mode(train, components, means, 30, wary)
     posterior = evidence.posterior(mode)
-    every, again = tee(components.effect_means(components.pair(*pair), train.bag_of_row, train.sizes) for pair in pairs)
-    scores = []
-    for mean, trace in zip(every, posterior.inverse.traces(again), strict=True):
-        gain = ((mean.T @ posterior.alpha) ** 2).sum() / len(train.prior) - trace
-        scores.append(gain / max(float((mean**2).sum()), 1e-12))
+    traces = posterior.inverse.tracer()
+
+    def scored(some: list[tuple[int, int]]) -> list[float]:
+        found = (components.effect_means(components.pair(*pair), train.bag_of_row, train.sizes) for pair in some)
+        every = [without_zeros(mean) for mean in found]
+        fits = [((mean.T @ posterior.alpha) ** 2).sum() / len(train.prior) for mean in every]
+        sizes = [max(float((mean**2).sum()), 1e-12) for mean in every]
+        return [(fit - trace) / size for fit, trace, size in zip(fits, traces(every), sizes, strict=True)]
+
+    parts = (pairs[start : start + _SCORED] for start in range(0, len(pairs), _SCORED))
+    scores = [score for part in side_by_side(parts, scored) for score in part]
     return [pairs[k] for k in np.argsort(scores, kind="stable")[::-1]], mode
 
 

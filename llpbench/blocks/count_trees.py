@@ -7,14 +7,16 @@ gradient of the negative log likelihood with respect to z is p - q. EM replaces 
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit, softmax
 
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import Gradients, TreeInput, TreeRows, TreeSettings, full_logits
+from llpbench.blocks.side_by_side import later
+from llpbench.blocks.trees import Gradients, TreeInput, TreeRows, TreeSettings, full_logits, tree_seed
 from llpbench.core.bags import FloatArray, Rows
 
 if TYPE_CHECKING:
@@ -26,13 +28,21 @@ class TreeLogits:
     """Logits of rows by boosted trees."""
 
     input: TreeInput
-    booster: xgboost.Booster
+    booster: xgboost.Booster | Future[xgboost.Booster]
+    """the trees; a future while they are grown in another thread"""
     offset: FloatArray
     """[outputs]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return logits [rows, classes]."""
-        return full_logits(self.input.scores(self.booster, rows) + self.offset)
+        return full_logits(self.input.scores(self._grown(), rows) + self.offset)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with grown trees."""
+        return {**self.__dict__, "booster": self._grown()}
+
+    def _grown(self) -> xgboost.Booster:
+        return self.booster.result() if isinstance(self.booster, Future) else self.booster
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +68,7 @@ def boost_counts(
     gradients = [
         _likelihood(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
     ]
-    return TreeLogits(data.input, data.grow(gradients, len(offset), settings, rng), offset)
+    return TreeLogits(data.input, data.grow(gradients, len(offset), settings, tree_seed(rng)), offset)
 
 
 def _likelihood(counts: BagCounts, offset: FloatArray) -> Gradients:
@@ -82,17 +92,23 @@ def boost_posteriors(
     """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
 
     In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each bag makes the mean
-    of q equal the bag's proportions.
+    of q equal the bag's proportions. Inside `background`, another thread does so.
     """
     outputs = 1 if start.shape[1] == 2 else start.shape[1]
     counts, rows = data.cells(counts)
     logits = start[rows]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
-    for _ in range(rounds):
-        targets = counts.fitted(logits)[:, -outputs:]
-        booster = data.grow([_cross_entropy(targets[part.rows]) for part in parts], outputs, settings, rng)
-        logits = full_logits(data.scores(booster))
-    return TreeLogits(data.input, booster, np.zeros(outputs))
+    seeds = [tree_seed(rng) for _ in range(rounds)]
+
+    def refitted() -> xgboost.Booster:
+        now = logits
+        for seed in seeds:
+            targets = counts.fitted(now)[:, -outputs:]
+            booster = data.grow([_cross_entropy(targets[part.rows]) for part in parts], outputs, settings, seed)
+            now = full_logits(data.scores(booster))
+        return booster
+
+    return TreeLogits(data.input, later(refitted), np.zeros(outputs))
 
 
 def _cross_entropy(targets: FloatArray) -> Gradients:

@@ -12,7 +12,7 @@ Three classes do the same algebra; `covariance` picks the one with the least wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +30,6 @@ _READING = 60
 """products that take as long as reading two numbers of Gram matrices from memory"""
 _WIDE = 24
 """number of features above which a component's Gram matrix is faster to read than to compute again"""
-_TRACED = 512
-"""columns of traces that are multiplied at once"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +45,18 @@ class Solved:
     """[bags] diagonal of M, or its mean over bags that have the same D"""
 
 
+Traces = Callable[[Sequence[FloatArray]], list[float]]
+"""function that returns tr X' C^-1 X of each X [bags, columns]"""
+
+
 @dataclass(frozen=True, eq=False)
 class Inverse:
     """Products with C^-1."""
 
     times: Callable[[FloatArray], FloatArray]
     """[bags, columns] X -> C^-1 X"""
-    traces: Callable[[Iterable[FloatArray]], Iterator[float]]
-    """X [bags, columns] -> tr X' C^-1 X, for each X"""
+    tracer: Callable[[], Traces]
+    """prepares `Traces`"""
 
 
 def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | BagSpace | Features:
@@ -149,21 +151,23 @@ class BagSpace(_Joined):
         self.wide = np.flatnonzero(wide)
         self.narrow = np.flatnonzero(np.repeat(~wide, self.widths))
         """features of the other components"""
-        row, column = np.tril_indices(bags)
-        self.lower = row + bags * column
-        """indices of the lower triangle in a matrix that is stored column by column"""
-        self.grams = np.stack(
-            [(part @ part.T).ravel()[self.lower] for part in (self.parts[c] for c in self.wide.tolist())] or [[]]
-        )
+        self.diagonal = np.cumsum(np.append(0, np.arange(bags, 1, -1)))
+        """[bags] indices of the diagonal in a packed matrix"""
+        self.grams = np.empty((len(self.wide), bags * (bags + 1) // 2))
+        """[wide components, ...] lower triangles, packed column by column"""
+        room = np.empty((bags, bags), order="F")
+        for gram, c in zip(self.grams, self.wide.tolist(), strict=True):
+            gram[:] = _packed(blas.dsyrk(1.0, self.parts[c], c=room, lower=1, overwrite_c=1))
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return sqrt(s_c) G_c of the narrow components and the Cholesky factor of C; None if C has none."""
+        bags = len(diagonal)
         scaled = self.means[:, self.narrow] * self.roots(scales)[self.narrow]
-        covariance = scaled @ scaled.T
-        if len(self.wide):
-            covariance.reshape(-1)[self.lower] += scales[self.wide] @ self.grams
-        covariance[np.diag_indices(len(covariance))] += diagonal
-        factor, failed = lapack.dpotrf(covariance.T, lower=1, overwrite_a=1)
+        covariance = lapack.dtpttr(bags, scales[self.wide] @ self.grams, uplo="L")[0]
+        if len(self.narrow):
+            covariance = blas.dsyrk(1.0, scaled.T, beta=1.0, c=covariance, trans=1, lower=1, overwrite_c=1)
+        covariance[np.diag_indices(bags)] += diagonal
+        factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
         return None if failed else (scaled, factor)
 
     def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Inverse | None:
@@ -185,9 +189,9 @@ class BagSpace(_Joined):
         inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
         by_bag = np.diag(inverse).copy()
         if len(self.wide):
-            inner = inverse.T.reshape(-1)[self.lower]
+            inner = _packed(inverse)
             inner *= 2.0
-            inner[np.cumsum(np.arange(1, len(by_bag) + 1)) - 1] = by_bag
+            inner[self.diagonal] = by_bag
             traces[self.wide] = scales[self.wide] * (self.grams @ inner)
         return Solved(alpha, log_det, traces - self.explained(scales, alpha), by_bag - (alpha**2).mean(axis=1))
 
@@ -231,14 +235,16 @@ class Features(_Joined):
             white = x / deviation
             return np.asarray((white - scaled @ lapack.dpotrs(factor, scaled.T @ white, lower=1)[0]) / deviation)
 
-        def traces(many: Iterable[FloatArray]) -> Iterator[float]:
+        def tracer() -> Traces:
             half = blas.dtrsm(1.0, factor, (scaled / deviation).T, lower=1, overwrite_b=1)
-            for together in _batches(many):
-                crossed = half @ np.hstack(together)
-                for x, part in zip(together, np.split(crossed, _ends(together), axis=1), strict=True):
-                    yield _squares(x / deviation) - _squares(part)
 
-        return Inverse(times, traces)
+            def traces(many: Sequence[FloatArray]) -> list[float]:
+                crossed = np.split(half @ np.hstack(many), _ends(many), axis=1)
+                return [_squares(x / deviation) - _squares(part) for x, part in zip(many, crossed, strict=True)]
+
+            return traces
+
+        return Inverse(times, tracer)
 
     def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
         """Return the terms of value and gradient; None unless C is positive definite."""
@@ -283,19 +289,7 @@ class Features(_Joined):
         return np.asarray((traces / self.counts)[self.kinds])
 
 
-def _batches(many: Iterable[FloatArray]) -> Iterator[list[FloatArray]]:
-    """Yield matrices in lists of about `_TRACED` columns together."""
-    together: list[FloatArray] = []
-    for x in many:
-        together.append(x)
-        if sum(each.shape[1] for each in together) >= _TRACED:
-            yield together
-            together = []
-    if together:
-        yield together
-
-
-def _ends(matrices: list[FloatArray]) -> IntArray:
+def _ends(matrices: Sequence[FloatArray]) -> IntArray:
     """Return the columns at which all but the first matrix begin if the matrices stand side by side."""
     return np.cumsum([each.shape[1] for each in matrices])[:-1]
 
@@ -304,8 +298,13 @@ def _inverse_of(factor: FloatArray) -> Inverse:
     """Return products with the inverse of a matrix, given its Cholesky factor."""
     return Inverse(
         lambda x: lapack.dpotrs(factor, x, lower=1)[0],
-        lambda many: (_squares(blas.dtrsm(1.0, factor, x, lower=1)) for x in many),
+        lambda: lambda many: [_squares(blas.dtrsm(1.0, factor, x, lower=1)) for x in many],
     )
+
+
+def _packed(matrix: FloatArray) -> FloatArray:
+    """Return the lower triangle of a matrix, column by column."""
+    return np.asarray(lapack.dtrttp(matrix, uplo="L")[0])
 
 
 def _squares(values: FloatArray) -> float:

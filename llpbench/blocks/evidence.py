@@ -52,6 +52,15 @@ class Posterior:
     """products with C^-1"""
 
 
+def without_zeros(mean: FloatArray) -> FloatArray:
+    """Return bag means [bags, features] without the features that are zero everywhere, such as those of missing values.
+
+    They change neither covariance nor posterior, but the algebra would take longer. The first feature always remains.
+    """
+    used = np.flatnonzero(mean.any(axis=0))
+    return mean if len(used) == mean.shape[1] else mean[:, used if len(used) else [0]]
+
+
 class Evidence:
     """Minus the log of evidence times prior, as a function of the hyperparameters."""
 
@@ -80,8 +89,8 @@ class Evidence:
         self.scale_names = exponents.shape[1]
         self.has_bag_effects = len(prior.mean) == self.scale_names + 2
         kinds = np.unique(np.stack([self.unit, self.noise]), axis=1, return_inverse=True)[1]
-        self._space = covariance(means, kinds.ravel())
-        self.means = self._space.parts
+        self.means = means
+        self._space = covariance([without_zeros(mean) for mean in means], kinds.ravel())
 
     def scales(self, t: FloatArray) -> FloatArray:
         """Return the scales s [components]."""

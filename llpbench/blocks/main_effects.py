@@ -22,6 +22,7 @@ from scipy.linalg import cho_factor, solve_triangular
 
 from llpbench.blocks.binning import FeatureBins
 from llpbench.blocks.components import Components, Joint, column_table
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.effects import FeatureEffect, Scale
 
@@ -113,27 +114,26 @@ def main_effects(
     waves = [_expected_waves(components, joint) for joint in components.joint]
     widths = [effect.factor.shape[1] for effect in components.effects] + [len(each.mean) for each in components.joint]
     root = np.sqrt(np.repeat(observed.scales, widths))
-    found = []
-    for feature in range(len(components.fine_bins)):
+
+    def of_feature(feature: int) -> FeatureEffect:
         cells = _cells(components, feature)
         design = _design(components, feature, cells, waves)
         before = ((design * root) ** 2).sum(axis=1)
         after = variance(design * root)
-        found.append(
-            FeatureEffect(
-                feature=feature,
-                name=f"feature {feature + 1}",
-                scale=scale,
-                edges=cells.edges,
-                codes=cells.codes,
-                categories=None if cells.codes is None else tuple("/".join(map(str, each)) for each in cells.codes),
-                values=factor * (design @ coefficients),
-                std=abs(factor) * np.sqrt(after),
-                weights=cells.weights,
-                undetermined=float(cells.weights @ after / max(cells.weights @ before, 1e-300)),
-            )
+        return FeatureEffect(
+            feature=feature,
+            name=f"feature {feature + 1}",
+            scale=scale,
+            edges=cells.edges,
+            codes=cells.codes,
+            categories=None if cells.codes is None else tuple("/".join(map(str, each)) for each in cells.codes),
+            values=factor * (design @ coefficients),
+            std=abs(factor) * np.sqrt(after),
+            weights=cells.weights,
+            undetermined=float(cells.weights @ after / max(cells.weights @ before, 1e-300)),
         )
-    return found
+
+    return [*side_by_side(range(len(components.fine_bins)), of_feature)]
 
 
 def _cells(components: Components, feature: int) -> _Cells:

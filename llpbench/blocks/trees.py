@@ -18,6 +18,7 @@ import torch
 
 from llpbench.blocks.boosting import BoostingRows
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.side_by_side import in_background
 from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, trees_of
 from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.distinct import distinct_rows
@@ -68,7 +69,8 @@ class TreeInput:
         """Return a matrix of the given kind, from rows or from their `values`."""
         values = self.values(rows) if isinstance(rows, Rows) else rows
         threads = _threads(len(values))
-        return kind(values, feature_types=self._types, enable_categorical=True, nthread=threads, **options)
+        types = self._types if "c" in self._types else None  # types of numbers only would slow down every tree
+        return kind(values, feature_types=types, enable_categorical=True, nthread=threads, **options)
 
     def scores(self, booster: xgboost.Booster, rows: Rows) -> FloatArray:
         """Return a booster's scores [rows, outputs]."""
@@ -78,8 +80,16 @@ class TreeInput:
 
 
 def _threads(rows: int) -> int:
-    """Return the number of threads: one for small tables, because starting threads would take longer than a tree."""
-    return torch.get_num_threads() if rows > _SMALL else 1
+    """Return the number of threads: one for small tables, because starting threads would take longer than a tree.
+
+    Trees that grow beside other trees also have one thread.
+    """
+    return torch.get_num_threads() if rows > _SMALL and not in_background() else 1
+
+
+def tree_seed(rng: np.random.Generator) -> int:
+    """Return a seed for `TreeRows.grow`."""
+    return int(rng.integers(2**31))
 
 
 def _parts(rows: int, bags: int) -> int:
@@ -185,16 +195,14 @@ class TreeRows:
             scores[part.rows] = each
         return scores
 
-    def grow(
-        self, gradients: Sequence[Gradients], outputs: int, settings: TreeSettings, rng: np.random.Generator
-    ) -> xgboost.Booster:
-        """Return a booster for scores [rows, outputs] that starts from zero. The result is determined by `rng`.
+    def grow(self, gradients: Sequence[Gradients], outputs: int, settings: TreeSettings, seed: int) -> xgboost.Booster:
+        """Return a booster for scores [rows, outputs] that starts from zero. The result is determined by `seed`.
 
         `gradients` has one function for the rows of each part.
         """
         import xgboost
 
-        def objective(scores: FloatArray, _: Any, turn: int) -> tuple[FloatArray, FloatArray]:
+        def derivatives(scores: FloatArray, turn: int) -> tuple[FloatArray, FloatArray]:
             of_part = _of_distinct(gradients[turn], self._parts[turn])
             first, second = of_part(scores.reshape(-1, outputs).astype(np.float64))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
@@ -209,7 +217,7 @@ class TreeRows:
             "min_child_weight": settings.least,
             "colsample_bytree": settings.features,
             "base_score": 0.0,
-            "seed": int(rng.integers(2**31)),
+            "seed": seed,
             "nthread": _threads(self._parts[0].data.num_row()),
             "disable_default_eval_metric": True,
             "verbosity": 0,
@@ -223,12 +231,14 @@ class TreeRows:
             for step in range(settings.rounds):  # as `xgboost.train`, with a part in each step
                 turn = step % len(self._parts)
                 data = self._parts[turn].data
-                if not columns:
-                    booster.update(data, step, partial(objective, turn=turn))
-                    continue
-                first, second = objective(scores[turn], None, turn)
+                if columns:
+                    now = scores[turn]
+                else:  # as `booster.update`, which checks the names of features two more times
+                    now = booster.predict(data, output_margin=True, training=True, validate_features=False)
+                first, second = derivatives(now, turn)
                 booster.boost(data, step, grad=first, hess=second)
-                list(pool.map(partial(add_scores, trees_of(booster[step])), columns, scores))
+                if columns:
+                    list(pool.map(partial(add_scores, trees_of(booster[step])), columns, scores))
         return booster.reset()
 
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from llpbench.blocks import many_rows
 from llpbench.blocks.components import Binned, Components
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import IntArray, Rows
 from llpbench.core.errors import DataError
 from llpbench.core.text import one_line
 from llpbench.owndata.grid_bins import GridBins
 from llpbench.owndata.quick_rows import JointFeatures, QuickGroup
-from llpbench.owndata.side_by_side import side_by_side
 
 _FILE_BYTES = 1 << 26
 _MOST_FILES = 200
@@ -94,7 +94,7 @@ class BagStore:
     def _planned(self, folder: Path) -> Iterator[_File]:
         most = max(_FILE_BYTES, self.bytes // _MOST_FILES)
         groups: list[slice] = []
-        for group in _groups(self._starts):
+        for group in groups_of_bags(self._starts):
             first = groups[0].start if groups else group.start
             if groups and (self._starts[group.stop] - self._starts[first]) * 2 * self._features > most:
                 yield self._file(folder, groups)
@@ -162,7 +162,7 @@ class BagStore:
                 yield partial(QuickGroup, self._components, rows, self._joint, bags, self._sizes[bags])
 
 
-def _groups(starts: IntArray) -> Iterator[slice]:
+def groups_of_bags(starts: IntArray) -> Iterator[slice]:
     """Yield bags that are processed together, as `BagGroups` does; `starts` [bags + 1] are positions of rows."""
     first, bags = 0, len(starts) - 1
     while first < bags:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -48,13 +48,12 @@ from llpbench.owndata.logit_draws import (
 from llpbench.owndata.rare import BagCalibration
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
+from llpbench.owndata.threads import threads_for
 from llpbench.owndata.unknown_bags import UnknownBags, unknown_bags_warning
 from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people, weighted_up
-from llpbench.training.cell_runs import limit_threads, probabilities
+from llpbench.training.cell_runs import probabilities
 
 _FEWEST_REFITS = 5
-_SMALL = 100_000
-"""Largest number of rows for one thread. Several threads wait for one another if processors are busy."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
@@ -433,12 +432,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"method {self.method!r} gives no probabilities: {error}.") from error
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
-        number = self.n_jobs
-        if number is not None and not (isinstance(number, int | np.integer) and (number == -1 or number >= 1)):
-            raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, got {number!r}")
-        if number is None:
-            number = 1 if rows <= _SMALL else -1
-        return limit_threads(int(number)) if number > 0 else nullcontext()
+        return threads_for(self.n_jobs, rows)
 
     def _known_bags(self) -> KnownBags:
         """Return the effects of the bags of `fit` on predictions of their rows."""

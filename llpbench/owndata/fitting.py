@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, get_args
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
+from llpbench.blocks.side_by_side import background
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
@@ -23,6 +24,7 @@ from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault, log_traceback
 from llpbench.owndata.scoring import MOST_PADDED
+from llpbench.owndata.threads import SMALL
 from llpbench.training import copies
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, demand_device_name, pick_device
@@ -149,7 +151,8 @@ def fit_members(
     own = read_params(declared.Params, params, owner=method)
     schema = _schema(train, cardinalities, 1)
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    with own_code(method):
+    small = len(train.bag_of_row) <= SMALL
+    with own_code(method), background() if small else nullcontext():
         members = [declared(own).fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from llpbench.blocks.bag_logits import ProcessPredictor
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.method import DirectMethod
 from llpbench.core.spreadsheets import frame_as_csv
@@ -25,7 +26,6 @@ from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.row_files import column_of, demand_room
-from llpbench.owndata.side_by_side import side_by_side
 from llpbench.owndata.unknown_bags import UnknownBags
 
 _MOST_WAITING = 8

@@ -51,7 +51,6 @@ def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
         "grams": lambda means, _: Grams(means)
     }
     monkeypatch.setattr(room, "_WIDE", 2 if request.param == "wide" else 24)
-    monkeypatch.setattr(room, "_TRACED", 4)
     monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
     monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
@@ -97,7 +96,7 @@ def test_posterior(space: str) -> None:
     assert_allclose(posterior.inverse.times(np.eye(BAGS)), inverse, rtol=1e-7, atol=1e-10)
     some = np.random.default_rng(1).normal(size=(3, BAGS, 3))
     expected = [np.trace(each.T @ inverse @ each) for each in some]
-    assert_allclose(list(posterior.inverse.traces(some)), expected, rtol=1e-9)
+    assert_allclose(np.array(posterior.inverse.tracer()([*some])), expected, rtol=1e-9)
 
 
 def test_bags_of_the_same_size_and_noise_are_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,3 +146,16 @@ def test_draws_stay_where_the_density_is() -> None:
     drawn = hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
     assert drawn.min() > 0
     assert drawn.mean() == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, KINDS)])
+def test_features_without_values_change_nothing(algebra: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_room, "covariance", lambda means, _: algebra(means))  # type: ignore[operator]
+    plain = some_evidence()
+    padded = [np.insert(mean, 1, 0.0, axis=1) for mean in plain.means]
+    wider = Evidence(padded, plain.exponents, plain.prior, plain.targets, SIZES, NOISE)
+    assert_allclose(wider(T)[1], plain(T)[1], rtol=1e-10)
+    assert wider(T)[0] == pytest.approx(plain(T)[0], rel=1e-12)
+    assert [each.shape[1] for each in wider.means] == [width + 1 for width in WIDTHS]
+    assert evidence_room.without_zeros(np.zeros((3, 2))).shape == (3, 1)
+    assert sum(each.shape[1] for each in wider._space.parts) == sum(WIDTHS)

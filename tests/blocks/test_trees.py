@@ -88,7 +88,7 @@ def test_every_part_has_trees_of_its_own() -> None:
 
         return of_part
 
-    booster = data.grow([gradients(part) for part in range(len(parts))], 1, TreeSettings(7), np.random.default_rng(0))
+    booster = data.grow([gradients(part) for part in range(len(parts))], 1, TreeSettings(7), seed=0)
     assert seen == [0, 1, 2, 0, 1, 2, 0]
     assert booster.num_boosted_rounds() == 7
 
@@ -159,7 +159,7 @@ def test_scores_of_columns_are_those_of_xgboost() -> None:
     data.parts(np.arange(2000), 2000)
     wanted = np.stack([np.nan_to_num(numbers[:, 0]) + codes[:, 0] % 3, (codes[:, 1] == 0) * numbers[:, 1] ** 2], axis=1)
     wanted[np.isnan(wanted)] = 5.0
-    booster = data.grow([lambda scores: (scores - wanted, np.ones_like(scores))], 2, TreeSettings(20), rng)
+    booster = data.grow([lambda scores: (scores - wanted, np.ones_like(scores))], 2, TreeSettings(20), seed=0)
     scores = np.zeros((2000, 2), dtype=np.float32)
     found = trees_of(booster)
     add_scores(found, TreeColumns(data.input.values(rows)), scores)

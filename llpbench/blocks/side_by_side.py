@@ -1,0 +1,95 @@
+"""Work that threads do side by side, each with one thread of linear algebra."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
+
+import torch
+from threadpoolctl import threadpool_limits
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+_workers: ContextVar[int | None] = ContextVar("workers", default=None)
+_background: ContextVar[_Background | None] = ContextVar("background", default=None)
+
+
+def workers() -> int:
+    """Return the number of threads of `side_by_side`: that of `with_workers`, or as many as torch uses."""
+    return _workers.get() or torch.get_num_threads()
+
+
+@contextmanager
+def with_workers(number: int) -> Iterator[None]:
+    """Set the number of threads of `side_by_side`, whatever torch uses."""
+    token = _workers.set(number)
+    try:
+        yield
+    finally:
+        _workers.reset(token)
+
+
+def side_by_side(items: Iterable[Item], compute: Callable[[Item], Found]) -> Iterator[Found]:
+    """Yield `compute(item)` for each item, in the order of items, which the calling thread makes.
+
+    Each of the `workers()` computes with one thread of linear algebra. Only a few items wait in memory.
+    """
+    threads = workers()
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Found]] = deque()
+        for item in items:
+            waiting.append(pool.submit(compute, item))
+            if len(waiting) > threads + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+class _Background:
+    """One more thread, and what it computes."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.results: list[Future[object]] = []
+
+
+@contextmanager
+def background() -> Iterator[None]:
+    """Let `later` compute in one more thread until the end of this context, if there are several workers.
+
+    The end waits for the thread, and raises its first error.
+    """
+    if workers() == 1:
+        yield
+        return
+    mine = _Background()
+    token = _background.set(mine)
+    try:
+        with mine.pool:
+            yield
+        for result in mine.results:
+            result.result()
+    finally:
+        _background.reset(token)
+
+
+def in_background() -> bool:
+    """Return whether `later` computes in another thread."""
+    return _background.get() is not None
+
+
+def later(compute: Callable[[], Found]) -> Future[Found]:
+    """Return a result that is computed in another thread inside `background`, and at once elsewhere."""
+    mine = _background.get()
+    if mine is None:
+        done: Future[Found] = Future()
+        done.set_result(compute())
+        return done
+    found = mine.pool.submit(copy_context().run, compute)
+    mine.results.append(found)  # type: ignore[arg-type]
+    return found
