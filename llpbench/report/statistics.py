@@ -22,6 +22,9 @@ from scipy import stats
 CONFIDENCE = 0.95
 """Confidence level of all intervals."""
 
+FEWEST = 3
+"""Fewest independent values for an interval. With two, it would reach nine standard deviations to each side."""
+
 MOST_METHODS = 1_000
 """Largest number of methods whose pairs are compared. The comparison of more needs gigabytes."""
 
@@ -134,9 +137,9 @@ def pareto_front(cost: Series, value: Series) -> list[Any]:
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:
-    """Return Student's t interval of the mean of independent values. NaNs for fewer than two."""
+    """Return Student's t interval of the mean of independent values. NaNs for fewer than `FEWEST`."""
     numbers = [float(value) for value in values]
-    if len(numbers) < 2:
+    if len(numbers) < FEWEST:
         return nan, nan
     mean = fmean(numbers)
     half = t_quantile(len(numbers) - 1) * stdev(numbers) / sqrt(len(numbers))
@@ -152,13 +155,13 @@ def t_quantile(freedom: int) -> float:
 def ratio_interval(pairs: Iterable[tuple[float, ...]]) -> tuple[float, float]:
     """Return the jackknife interval of (sum of first) / (sum of second) of independent pairs.
 
-    Student's t has two degrees of freedom fewer than pairs, because two sums are estimated. NaNs for fewer than three
-    pairs, and if the second sum is not positive without one of them.
+    Student's t has two degrees of freedom fewer than pairs, because two sums are estimated. NaNs for fewer than
+    `FEWEST` pairs, and if the second sum is not positive without one of them.
     """
     terms = np.array([*pairs], dtype=float).reshape(-1, 2)
     number = len(terms)
     without = terms.sum(axis=0) - terms
-    if number < 3 or (without[:, 1] <= 0).any():
+    if number < FEWEST or (without[:, 1] <= 0).any():
         return nan, nan
     ratios = without[:, 0] / without[:, 1]
     error = sqrt((number - 1) / number * ((ratios - ratios.mean()) ** 2).sum())

@@ -83,7 +83,7 @@ def _paired_differences(tuned: Score, default: Score | None, criterion: str, met
 
 
 def _gain_text(differences: Sequence[float]) -> str:
-    """Return the mean of paired differences with its t interval, which a single seed does not have."""
+    """Return the mean of paired differences with its t interval, which fewer than three seeds do not have."""
     summary = summarise(differences)
     if summary is None:
         return words.NOTHING

@@ -109,17 +109,18 @@ def test_names_cannot_break_a_table() -> None:
 
 
 def test_standings_and_pairs_are_files_for_machines(tmp_path: Path) -> None:
-    found = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.8), *runs("a", 0.7, dataset="x"), *runs("b", 0.6, dataset="x")]
+    found = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.8)]
+    found += [record(name, auc, dataset=dataset) for name, auc in (("a", 0.7), ("b", 0.6)) for dataset in ("x", "y")]
     write_leaderboards(found, tmp_path, ["csv", "json", "tex"])
     assert len(json.loads((tmp_path / "boards.json").read_text())) == 3 * 2
     assert (tmp_path / "boards.tex").read_text().count(r"\begin{table}") == 2
     rows = {(row["criterion"], row["method"]): row for row in csv.DictReader((tmp_path / "boards.csv").open())}
     assert len(rows) == 3 * 2
     first = rows["auc", "a"]
-    assert [first[name] for name in ("rank", "mean", "n", "wins", "coverage_done")] == ["1", "77.5", "1", "100.0", "3"]
+    assert [first[name] for name in ("rank", "mean", "n", "wins", "coverage_done")] == ["1", "75.0", "1", "100.0", "4"]
     (pair,) = [row for row in csv.DictReader((tmp_path / "comparisons.csv").open()) if row["criterion"] == "auc"]
-    assert [pair[name] for name in ("method", "other", "difference")] == ["a", "b (mlp)", "12.5"]
-    assert float(pair["low"]) < 12.5 < float(pair["high"])
+    assert [pair[name] for name in ("method", "other", "difference")] == ["a", "b (mlp)", "11.666667"]
+    assert float(pair["low"]) < 11.7 < float(pair["high"])
     assert 0 < float(pair["p_t_holm"]) < 1
 
 

@@ -224,19 +224,27 @@ def test_one_ceiling_stands_on_all_boards() -> None:
 
 
 def test_the_floor_is_ranked_and_every_row_is_compared_with_it() -> None:
-    found = board(datasets("a", 0.80, 0.75), datasets("floor", 0.70, 0.73, role="floor"), datasets("b", 0.60, 0.70))
+    scores = {"a": (0.80, 0.75, 0.76), "floor": (0.70, 0.73, 0.70), "b": (0.60, 0.70, 0.65)}
+    found = board(*(datasets(name, *aucs, role="floor" if name == "floor" else "") for name, aucs in scores.items()))
     assert [(row.contender.method, row.rank, row.mark) for row in found.rows] == [
         ("a", 1, ""),
         ("floor", 2, "floor"),
         ("b", 3, ""),
     ]
-    # 10 and 2: mean 6, std 5.657, t of 1 freedom 12.706: 6 ± 12.706 * 4
+    # 10, 2 and 6: mean 6, std 4, t of 2 degrees of freedom 4.3027: 6 ± 4.3027 * 4 / sqrt(3)
     against = standing(found, "a (mlp)").floor
     assert against is not None
-    assert (against.mean, against.ahead, against.columns) == pytest.approx((6.0, 2, 2))
-    assert against.interval == pytest.approx((6 - 50.825, 6 + 50.825), abs=1e-2)
-    assert standing(found, "b (mlp)").floor[:1] == (pytest.approx(-6.5),)  # type: ignore[index]
+    assert (against.mean, against.ahead, against.columns) == pytest.approx((6.0, 3, 3))
+    assert against.interval == pytest.approx((6 - 9.9366, 6 + 9.9366), abs=1e-3)
+    assert standing(found, "b (mlp)").floor[:1] == (pytest.approx(-6.0),)  # type: ignore[index]
     assert standing(found, "floor (mlp)").floor is None
+
+
+def test_two_datasets_have_no_interval() -> None:
+    found = board(datasets("a", 0.80, 0.75), datasets("floor", 0.70, 0.73, role="floor"))
+    against = standing(found, "a (mlp)").floor
+    assert against is not None
+    assert (against.mean, against.interval) == (pytest.approx(6.0), None)
 
 
 def test_columns_of_few_validation_bags_count_on_fine_boards_alone() -> None:

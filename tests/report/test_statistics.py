@@ -139,8 +139,8 @@ def test_interval_of_equal_values_has_no_width() -> None:
     assert statistics.interval([0.1] * 10) == (0.1, 0.1)
 
 
-@pytest.mark.parametrize("values", [[], [0.5]])
-def test_interval_of_fewer_than_two_values_is_unknown(values: list[float]) -> None:
+@pytest.mark.parametrize("values", [[], [0.5], [0.5, 0.6]])
+def test_interval_of_fewer_than_three_values_is_unknown(values: list[float]) -> None:
     assert all(map(isnan, statistics.interval(values)))
 
 

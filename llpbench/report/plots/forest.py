@@ -18,9 +18,6 @@ from llpbench.report.plots.plot import Drawing
 
 MOST_ROWS = 20
 
-FEWEST = 3
-"""Fewest values for which an interval is drawn. With two, it would reach nine standard deviations to each side."""
-
 CLEAR, OPEN = "#1c5490", "0.55"
 """Colours of intervals that exclude and include 0."""
 
@@ -76,7 +73,7 @@ def _gains(board: Board, differences: Series, by_dataset: bool) -> list[float]:
 
 
 def _difference(values: Sequence[float]) -> Difference:
-    return fsum(values) / len(values), statistics.interval(values) if len(values) >= FEWEST else None
+    return fsum(values) / len(values), statistics.interval(values) if len(values) >= statistics.FEWEST else None
 
 
 def _is_clear(ends: Ends) -> bool:
