@@ -7,6 +7,7 @@ messages of this process and restarts it if it dies. Only the driver has the sch
 from __future__ import annotations
 
 import importlib.util
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from llpbench.running.cluster import (
 )
 from llpbench.running.executors import Listener, Outcome, Request, RunCell, Warned, notify
 from llpbench.running.resources import Resources, gpu_share
-from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.running.schedule import Ended, Job, Limit, Schedule
 
 _MOST_STARTS = 4
 """Largest number of starts of Ray in one run."""
@@ -43,6 +44,8 @@ _SECONDS_TO_REPORT = 15.0
 """Time for Ray to report results after the end of the time budget."""
 _SECONDS_OF_SILENCE = 60.0
 """Time without a message after which Ray is considered frozen."""
+_SECONDS_TO_TIME_OUT = 120.0
+"""Time for a worker to report that its job has timed out, its start included."""
 _LEAST_MEGABYTES = 1024.0
 """Smallest main memory of a job. Larger amounts are rounded up to a power of two times this one.
 
@@ -78,7 +81,10 @@ def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
 class _RunningJob:
     job: Job
     room: Room
+    limit: Limit
     started: bool = False
+    end: float = math.inf
+    """Moment when the job must have ended, as `time.monotonic` counts."""
 
 
 class RayExecutor:
@@ -186,6 +192,7 @@ class RayExecutor:
         assert self._host is not None
         end = time.monotonic() + schedule.seconds_left + _SECONDS_TO_REPORT
         while True:
+            _require_timeouts(running, listener)
             match self._receive(end):
                 case Alive():
                     pass
@@ -197,6 +204,7 @@ class RayExecutor:
                     pass  # its machine died just after it had reported the result
                 case Started(trial):
                     running[trial].started = True
+                    running[trial].end = time.monotonic() + running[trial].limit.timeout + _SECONDS_TO_TIME_OUT
                     listener.started(running[trial].job)
                 case Warned(text):
                     if text not in self._warnings:  # several workers may send the same warning
@@ -230,7 +238,7 @@ class RayExecutor:
         if job is None:  # if nothing runs, every job fits: then the schedule is empty
             return "wait" if running or schedule.waiting else "finished"
         limit = schedule.limit(job)
-        running[trial] = _RunningJob(job, self._needs(job))
+        running[trial] = _RunningJob(job, self._needs(job), limit)
         return TrialJob(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
     @property
@@ -265,6 +273,15 @@ def _private_ray() -> dict[str, str]:
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system: listen on the loopback address only
     }
+
+
+def _require_timeouts(running: dict[str, _RunningJob], listener: Listener) -> None:
+    """Raise `ChildDied` if a worker has not reported that its job timed out, since then it is frozen."""
+    late = [trial for trial, one in running.items() if one.end < time.monotonic()]
+    for trial in late:
+        _notify(listener, running[trial], running.pop(trial).limit.timed_out)
+    if late:
+        raise ChildDied(1, "a process of it is frozen")
 
 
 def _notify(listener: Listener, running: _RunningJob, outcome: Outcome) -> None:

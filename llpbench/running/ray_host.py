@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from filelock import FileLock, Timeout
 from ray import tune
 from ray.exceptions import RayActorError
 from ray.tune.schedulers import FIFOScheduler
@@ -32,6 +33,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import LOG
 from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
@@ -68,6 +70,8 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 _SECONDS_BETWEEN_HEARTBEATS = 2.0
 _LONGEST_TEMPORARY_PATH = 20
 """Characters. Paths of Ray's sockets are 80 longer, and the system allows 107."""
+_SECONDS_TO_WARN, _SECONDS_TO_GIVE_UP = 3.0, 300.0
+"""Waiting time for another process that starts Ray."""
 _LEAST_PENDING = 16
 """Smallest number of pending trials on a cluster, so that machines that join are used at once."""
 
@@ -91,7 +95,7 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    with _temporary_folder() as name, _connected(setup, Path(name)):
+    with _temporary_folder() as folder, _connected(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray has replaced it
         files = _pack(setup)
         monitor = _NodeMonitor(parent)
@@ -110,7 +114,9 @@ def _serve(parent: Parent, setup: Setup) -> None:
                 num_samples=-1,
                 reuse_actors=True,
             ),
-            run_config=tune.RunConfig(name="run", storage_path=f"{name}/tune", verbose=0, callbacks=[_Events(parent)]),
+            run_config=tune.RunConfig(
+                name="run", storage_path=str(folder / "tune"), verbose=0, callbacks=[_Events(parent)]
+            ),
         )
         try:
             tuner.fit()
@@ -329,12 +335,42 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
         ray.shutdown()
 
 
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a folder for the files of Ray and Tune, which is removed at the end."""
-    base = Path(tempfile.gettempdir())
+def _waiting(lock: FileLock) -> contextlib.AbstractContextManager[Any]:
+    """Acquire a lock. Logs a warning after some seconds, and raises `LLPBenchError` after some minutes."""
+    try:
+        return lock.acquire(timeout=_SECONDS_TO_WARN)
+    except Timeout:
+        LOG.warning(f"another process has locked {lock.lock_file!r} to start Ray; waiting")
+    try:
+        return lock.acquire(timeout=_SECONDS_TO_GIVE_UP)
+    except Timeout as error:
+        raise LLPBenchError(
+            f"Ray could not be started: {lock.lock_file!r} is locked by another process. End that process, or use "
+            "--executor inline."
+        ) from error
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Make a folder for the files of Ray and Tune, and remove it at the end.
+
+    Folders of processes that were killed are removed, too. A lock file in each folder shows that its process lives.
+    """
+    base, name = Path(tempfile.gettempdir()), f"llpbench-{os.getuid() if hasattr(os, 'getuid') else 'ray'}"
     if len(str(base)) > _LONGEST_TEMPORARY_PATH and Path("/tmp").is_dir():
         base = Path("/tmp")
-    return tempfile.TemporaryDirectory(prefix="llpbench-", dir=base, ignore_cleanup_errors=True)
+    with _waiting(FileLock(base / f"{name}.lock")):  # a new folder is not locked yet, and must not be removed
+        for abandoned in base.glob(f"{name}-*"):
+            with contextlib.suppress(Timeout, OSError), FileLock(abandoned / "lock", timeout=0):
+                shutil.rmtree(abandoned, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base))
+        lock = FileLock(folder / "lock")
+        lock.acquire()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
 
 
 def _pack(setup: Setup) -> NodeFiles | None:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
+from llpbench.running import ray_host
 from llpbench.running.cluster import NodeFiles, Room, software
 
 
@@ -72,3 +74,16 @@ def test_rooms_add_up() -> None:
     assert Room.sum([]) == Room(0)
     assert Room(2, 1, 10).holds(Room(2, 0.5, 10))
     assert not Room(2, 1, 10).holds(Room(1, 0, 11))
+
+
+def test_who_waits_for_another_process_that_starts_ray_says_so_and_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ray_host, "_SECONDS_TO_WARN", 0.1)
+    monkeypatch.setattr(ray_host, "_SECONDS_TO_GIVE_UP", 0.1)
+    file = tmp_path / "ray.lock"
+    with FileLock(file), pytest.raises(LLPBenchError, match="is locked by another process"):
+        ray_host._waiting(FileLock(file))
+    assert str(file) in caplog.text
+    with ray_host._waiting(FileLock(file)) as lock:
+        assert lock.is_locked

@@ -26,7 +26,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source_hash import cell_sources
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor
-from llpbench.running.cluster import Finished, Nodes, Progressed, Room, Started, TrialRequest
+from llpbench.running.cluster import Alive, Finished, Nodes, Progressed, Room, Started, TrialRequest
 from llpbench.running.debug import Debug
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import run_job
@@ -345,6 +345,28 @@ def test_a_process_that_is_frozen_is_taken_for_dead(tmp_path: Path, monkeypatch:
     executor.run(Schedule([], lambda _: 1.0), diary)
     assert len(diary.lines) == 1, "it was started again once"
     assert not Path("/proc", (tmp_path / "again").read_text()).exists()
+
+
+def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Beating(Script):
+        """Ray's process, which lives on."""
+
+        def receive(self, seconds: float) -> Any:  # noqa: ARG002
+            time.sleep(0.01)
+            return self.messages.pop(0) if self.messages else Alive()
+
+    frozen, other = scripted_jobs(23, 5)
+    done = Finished("b", [make_record(other.cell)])
+    nodes = Nodes((Room(1.0),))
+    first = Beating(nodes, TrialRequest("a"), Started("a"))
+    hosts = [first, Beating(nodes, TrialRequest("b"), Started("b"), done, None)]
+    monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
+    monkeypatch.setattr(ray_executor, "_SECONDS_TO_TIME_OUT", 0.1)
+    schedule = Schedule([frozen, other], lambda _: 1.0, timeout=lambda job: 0.1 if job is frozen else 60.0)
+    diary = Diary()
+    ray_executor.RayExecutor(Environment(), Resources(1)).run(schedule, diary)
+    assert diary.lines[:2] == ["started 23", f"timed-out 23: {schedule.limit(frozen).timed_out.reason}"]
+    assert diary.lines[-2:] == ["started 5", "finished 5"]
 
 
 # Ray itself
