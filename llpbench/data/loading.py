@@ -121,7 +121,7 @@ def read_table(spec: DatasetSpec, place: Location) -> Table:
     except DataError as error:
         if place.kind != "cache":
             raise
-        raise DataError(f"{error} Or delete {str(place.path)!r}, to download it again.") from error
+        raise DataError(f"{error} Or delete {str(place.path)!r} to download it again.") from error
 
 
 def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:

@@ -229,7 +229,7 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
     assert "tiny: " in fetched.out
-    assert fetched.err.startswith("llpbench: dataset 'absent' is not there")
+    assert fetched.err.startswith("llpbench: dataset 'absent' has no file")
     verified = llpbench("data", "verify", "tiny", *from_plugin)
     assert verified.code == 0
     assert "ok" in verified.out

@@ -171,7 +171,7 @@ def test_a_broken_cache_says_which_file_to_delete(people: pd.DataFrame, declare:
     path = cache_path("people")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"PAR1 cut off")
-    with pytest.raises(DataError, match=r"cannot be read as parquet .*delete '.*people.parquet', and it is downloaded"):
+    with pytest.raises(DataError, match=r"cannot be read as parquet .*delete '.*people.parquet' to download it"):
         load_table("people")
     path.unlink()
     assert len(load_table("people")) == 60
@@ -231,7 +231,7 @@ def test_own_data_need_only_a_file_and_a_target(people: pd.DataFrame, declare: D
     assert fetch("people").path == path
     assert not cache_path("people").exists()
     path.unlink()
-    with pytest.raises(DataError, match=r"'people' is not there: no file '.*whatever.parquet'"):
+    with pytest.raises(DataError, match=r"'people' has no file '.*whatever.parquet'"):
         load_table("people")
 
 

@@ -218,7 +218,7 @@ def test_grouplens_archive_in_the_data_directory(grouplens: Server, tmp_path: Pa
     assert len(load_table("tiny", tmp_path)) == 3
     assert grouplens.requests == []
     (tmp_path / "ml-1m.zip").write_bytes(movielens()[:100])
-    with pytest.raises(DataError, match=r"ml-1m.zip' is not a whole ml-1m.zip .*Replace it"):
+    with pytest.raises(DataError, match=r"ml-1m.zip' is not a complete ml-1m.zip .*Replace it"):
         load_table("tiny", tmp_path)
 
 
@@ -228,9 +228,9 @@ def test_grouplens_that_fails(grouplens: Server) -> None:
         (Reply(b"gone", 404), "GroupLens ml-1m.zip cannot be downloaded .*404"),
         (Reply(b"oops", 500), "GroupLens ml-1m.zip cannot be downloaded .*500"),
         (Reply(whole[:200], promised=len(whole)), "GroupLens ml-1m.zip cannot be downloaded .*IncompleteRead"),
-        (Reply(whole[:200]), "is not a whole ml-1m.zip"),
-        (Reply(b"<html>"), "is not a whole ml-1m.zip"),
-        (Reply(movielens(leave_out="users.dat")), "is not a whole ml-1m.zip .*holds no users.dat"),
+        (Reply(whole[:200]), "is not a complete ml-1m.zip"),
+        (Reply(b"<html>"), "is not a complete ml-1m.zip"),
+        (Reply(movielens(leave_out="users.dat")), "is not a complete ml-1m.zip .*contains no users.dat"),
         (Reply(movielens(RATINGS[:3])), "wrong rows: expected 3, found 2"),
     ):
         grouplens.replies["/ml-1m.zip"] = reply

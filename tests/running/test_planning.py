@@ -208,7 +208,7 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
         ({"bagging": "column:by=occupation"}, ""),
         ({"bagging": "column:by=occupation+ocupation"}, "dataset 'adult' has no column 'ocupation'"),
         ({"bagging": "kmeans:clusters=4884"}, ""),
-        ({"bagging": "kmeans:clusters=4885"}, "more clusters than 'adult' has validation rows. Choose 4,884 at most."),
+        ({"bagging": "kmeans:clusters=4885"}, "more clusters than 'adult' has validation rows. Choose at most 4,884."),
         ({"bagging": "kmeans:clusters=4885:split=bags"}, ""),
         ({"bagging": "column:by=sex:least=48843"}, "more rows per bag than the 48,842 of 'adult'."),
         ({"bagging": "column:by=sex:least=10000"}, ""),
@@ -230,7 +230,7 @@ def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Pat
         found = find(cells[1])
         assert found is not None
         assert not found.lasting
-        assert "dataset 'absent' is not there" in found.reason
+        assert "dataset 'absent' has no file" in found.reason
 
 
 def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:

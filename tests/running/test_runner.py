@@ -150,7 +150,7 @@ def test_the_impossible_is_left_out_with_its_reason(tiny_bench: Path, tmp_path: 
     assert display.said[0].startswith("impossible: bag size 41 is larger than the 40 validation rows of 'tiny'.")
     outcome, display = run(tiny_bench, tmp_path / "b", datasets="tiny,absent", methods="quick-a")
     assert outcome.incomplete, "data that cannot be loaded are a failure"
-    assert display.said[0].startswith("impossible: dataset 'absent' is not there")
+    assert display.said[0].startswith("impossible: dataset 'absent' has no file")
     with pytest.raises(LLPBenchError, match="bag size 41"):
         run(tiny_bench, tmp_path / "c", bag_sizes="41")
 
