@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from llpbench.training.cell_runs import run_cell
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
-from llpbench.training.pretrained import Pretrained, Pretrainer, key, read, write
+from llpbench.training.pretrained import Pretrained, Pretrainer, key, read
 from llpbench.training.specification import make_cell
 
 NOW = moment()
@@ -281,16 +280,6 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, counted: list[list[int
     assert file.read_bytes()[32:36] == content[32:36]
     assert first[0]["results"] == second[0]["results"]
     assert read(file) is not None
-
-
-def test_nothing_half_written_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        write(tmp_path / "a.pt", Pretrained({"encoder.x": torch.zeros(2)}, 1.0))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:

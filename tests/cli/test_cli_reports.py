@@ -116,7 +116,6 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["report", "--journal", "/none"], "there is no journal '/none'"),
         (["merge", "/none"], "there is no journal '/none'"),
         (["merge"], "Missing argument 'JOURNAL...'"),
         (["compare", "--against", "moon"], "'moon' is not one of"),

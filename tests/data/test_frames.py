@@ -162,12 +162,6 @@ def test_positive_must_be_one_of_two_classes() -> None:
         make(x=[1, 2, 3], y=["a", "b", "c"], positive="a")
 
 
-def test_parquet_survives_the_round_trip(tmp_path: Path, people: pd.DataFrame, table: Table) -> None:
-    people.to_parquet(tmp_path / "people.parquet")
-    again = table_from_frame(read_parquet(tmp_path / "people.parquet"), name="people", target="rich", positive="yes")
-    assert again.fingerprint == table.fingerprint
-
-
 def test_the_index_of_a_parquet_file_is_no_feature(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1, 2], "y": [0, 1]}, index=[7, 9]).to_parquet(tmp_path / "toy.parquet")
     assert list(read_parquet(tmp_path / "toy.parquet").columns) == ["x", "y"]

@@ -163,10 +163,6 @@ def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
     assert largest == max(fits, default=0)
 
 
-def test_the_paper_s_sizes_of_credit() -> None:
-    assert largest_bag_size(16_714) == 1671
-
-
 @pytest.mark.parametrize(
     ("bagging", "message"),
     [

@@ -66,9 +66,7 @@ def test_its_options_are_the_commands() -> None:
     [
         ({"bag_size": 64}, "^unknown option bag_size. Did you mean bag_sizes.* max_bags, seeds"),
         ({"bag_sizes": [0]}, "^bag_sizes must be positive whole numbers"),
-        ({"methods": "dlp"}, "unknown method 'dlp'. Did you mean dllp"),
         ({"set": {"dllp": 3}}, "^set must be METHOD.PARAM=VALUE"),
-        ({"preset": "slow"}, "unknown preset 'slow'"),
     ],
 )
 def test_what_the_command_refuses_is_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -280,11 +278,6 @@ def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) 
     assert "2 failed" in repr(made)
     with pytest.raises(LLPBenchError, match=r"no plot 'bag-sizes'"):
         made.plot("bag-sizes")
-
-
-def test_what_is_no_journal_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(LLPBenchError, match="there is no journal"):
-        load_results(tmp_path)
 
 
 def test_what_the_published_table_leaves_out_is_said_where_it_is_asked_for(published: llpbench.Results) -> None:
