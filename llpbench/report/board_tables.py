@@ -64,7 +64,8 @@ def overall_table(board: Board, name: str) -> ReportTable:
             *((column.heading(board), column.fields(board)) for column in COLUMNS.values()),
         ],
         {
-            "Failed or undefined": board.failures,
+            "Failed": board.failures,
+            words.WITHOUT_VALUE: board.without_value,
             words.STALE_NOTE: board.stale,
             "Worth a look": board.surprises,
             words.DIFFERENCES_NOTE: board.differences,

@@ -157,6 +157,8 @@ class Score(NamedTuple):
     """records by seed, including failed runs"""
     tuning: str | None = None
     """id of the search that chose the cell; None if there is none"""
+    uncomputed: tuple[int, ...] = ()
+    """seeds of successful runs that did not compute the metric, such as runs that are older than it"""
 
     @property
     def succeeded(self) -> tuple[int, ...]:
@@ -175,8 +177,8 @@ class Score(NamedTuple):
 
     @property
     def undefined(self) -> tuple[int, ...]:
-        """Seeds of successful runs without a finite value of the metric."""
-        return tuple(seed for seed in self.succeeded if seed not in self.values)
+        """Seeds of successful runs that computed the metric without a finite value."""
+        return tuple(seed for seed in self.succeeded if seed not in self.values and seed not in self.uncomputed)
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,8 @@ class Board:
     metric: Metric = METRICS[HEADLINE]
     failures: tuple[str, ...] = ()
     """one line per row, column and reason"""
+    without_value: tuple[str, ...] = ()
+    """one line per row and column, and one on runs that are older than the metric"""
     surprises: tuple[str, ...] = ()
     """one line per suspicious result"""
     stale: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def brief(board: Board) -> ReportTable:
     parts = (words.setting(board), words.datasets_text(len(board.datasets)))
     caption = " ".join(map(words.sentence, parts))
     table = excerpt(board, BRIEF, first_rows(board, MOST_ROWS), words.title(board), caption)
-    lines = {"Failed or undefined": board.failures, words.STALE_NOTE: board.stale}
+    lines = {"Failed": board.failures, words.WITHOUT_VALUE: board.without_value, words.STALE_NOTE: board.stale}
     return replace(table, notes={title: tuple(some_of(notes, 3)) for title, notes in lines.items() if notes})
 
 

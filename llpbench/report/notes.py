@@ -11,26 +11,40 @@ from typing import Any
 from llpbench.core.cell import without_key
 from llpbench.core.criteria import Metric
 from llpbench.core.record import Record
-from llpbench.core.text import plural
+from llpbench.core.text import plural, some_of
 from llpbench.report.boards import HEADLINE, Column, ColumnKey, Row
 
 CHANCE = 50.0
 """AUC x 100 of a random order."""
 
 
-def failure_notes(columns: Sequence[Column], rows: Sequence[Row], metric: Metric) -> tuple[str, ...]:
-    """Return one line per row, column and reason: runs that failed, and runs without the metric."""
+def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return one line per row, column and reason of failed runs."""
     lines = []
     for row in rows:
         for column, score in zip(columns, row.scores, strict=True):
             reasons: dict[str, list[int]] = defaultdict(list)
             for seed, reason in score.failures.items():
                 reasons[reason].append(seed)
-            if undefined := score.undefined:
-                reasons[f"no {metric.title}: undefined, or the run is older (--retry done)"].extend(undefined)
             where = f"{row.contender.label} on {column.title}"
             lines += [f"{where}, {_seeds_text(seeds)}: {reason}" for reason, seeds in reasons.items()]
     return tuple(lines)
+
+
+def value_notes(columns: Sequence[Column], rows: Sequence[Row], metric: Metric) -> tuple[str, ...]:
+    """Return one line per row and column with an undefined metric, and one for all runs that did not compute it."""
+    uncomputed = Counter({row.contender.label: sum(len(score.uncomputed) for score in row.scores) for row in rows})
+    undefined = (
+        f"{row.contender.label} on {column.title}, {_seeds_text(score.undefined)}: {metric.title} is undefined"
+        for row in rows
+        for column, score in zip(columns, row.scores, strict=True)
+        if score.undefined
+    )
+    if not (number := uncomputed.total()):
+        return tuple(undefined)
+    labels = some_of([label for label, runs in uncomputed.items() if runs], 3)
+    older = f"{plural(number, 'run')} of {', '.join(labels)}: {metric.title} was not computed"
+    return (f"{older}. To repeat older runs: llpbench run ... --retry done", *undefined)
 
 
 def stale_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from llpbench.report.boards import (
     means_over_datasets,
     wide,
 )
-from llpbench.report.notes import difference_notes, failure_notes, stale_notes, surprise_notes
+from llpbench.report.notes import difference_notes, failure_notes, stale_notes, surprise_notes, value_notes
 from llpbench.report.origin import origin_of
 from llpbench.report.wording import range_text, trials_text
 from llpbench.results.frame import (
@@ -146,7 +146,7 @@ class _BoardMaker:
             bagging_text(group["bagging"].iat[0], max_bags),
             json.loads(group["joined"].iat[0]),
             tuple(columns),
-            tuple(_rows(runs, contenders, columns, self._records)),
+            tuple(_rows(runs, contenders, columns, self._records, self._metric)),
             runs,
             MultiIndex.from_arrays([[], []]),
             self._metric,
@@ -156,7 +156,8 @@ class _BoardMaker:
         board = _ordered(unordered)
         return replace(
             board,
-            failures=failure_notes(board.columns, board.rows, self._metric),
+            failures=failure_notes(board.columns, board.rows),
+            without_value=value_notes(board.columns, board.rows, self._metric),
             surprises=surprise_notes(board.columns, board.rows, records, self._metric),
             stale=stale_notes(board.columns, board.rows),
         )
@@ -248,10 +249,14 @@ def _mark(row: Row, *, has_encoder: bool) -> Mark:
 
 
 def _rows(
-    runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column], records: Mapping[str, Record]
+    runs: DataFrame,
+    contenders: Sequence[Contender],
+    columns: Sequence[Column],
+    records: Mapping[str, Record],
+    metric: Metric,
 ) -> Iterator[Row]:
     """Yield the rows of a board without ranks."""
-    scores = _scores(runs, columns, records)
+    scores = _scores(runs, columns, records, metric)
     facts = runs.groupby("row").agg(
         changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
     )
@@ -268,17 +273,20 @@ def _rows(
         )
 
 
-def _scores(runs: DataFrame, columns: Sequence[Column], records: Mapping[str, Record]) -> dict[tuple[int, int], Score]:
+def _scores(
+    runs: DataFrame, columns: Sequence[Column], records: Mapping[str, Record], metric: Metric
+) -> dict[tuple[int, int], Score]:
     """Return the scores by row and column."""
     parts = ("row", "column", "seed", "run", "cell", "search", "status", "reason", "value", "stale")
     cells: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
     for row, column, *run in zip(*(runs[part].tolist() for part in parts), strict=True):
         cells[row, column].append(tuple(run))
-    return {key: _score(columns[key[1]], cell, records) for key, cell in cells.items()}
+    return {key: _score(columns[key[1]], cell, records, metric) for key, cell in cells.items()}
 
 
-def _score(column: Column, cell: Sequence[tuple[Any, ...]], records: Mapping[str, Record]) -> Score:
+def _score(column: Column, cell: Sequence[tuple[Any, ...]], records: Mapping[str, Record], metric: Metric) -> Score:
     """Return the score of the runs of a cell: (seed, run, cell, search, status, reason, value, stale)."""
+    done = {seed: records[run]["results"].values() for seed, run, _, _, status, *_ in cell if status == "ok"}
     return Score(
         cell=cell[0][2],
         values={seed: value for seed, *_, value, _ in cell if not isna(value)},
@@ -287,6 +295,7 @@ def _score(column: Column, cell: Sequence[tuple[Any, ...]], records: Mapping[str
         stale={seed: change for seed, *_, change in cell if change},
         runs={seed: records[run] for seed, run, *_ in cell},
         tuning=cell[0][3],
+        uncomputed=tuple(s for s, results in done.items() if not any(metric.name in r["test"] for r in results)),
     )
 
 

@@ -89,10 +89,13 @@ def _screen(
 
 
 def _warnings(boards: Sequence[Board], shown: Sequence[Board], console: Console, every: bool) -> Iterator[Text]:
-    """Yield failures and stale runs of all boards, and surprises of the boards that are shown."""
+    """Yield failures, runs without a value and stale runs of all boards, and surprises of the boards that are shown."""
     most = _MOST_IN_ALL if every else _MOST_NOTES
-    failures, stale = [board.failures for board in boards], [board.stale for board in boards]
-    for what, style, notes in (("Failed", "red", failures), (words.STALE_NOTE, "yellow", stale)):
+    for what, style, notes in (
+        ("Failed", "red", [board.failures for board in boards]),
+        (words.WITHOUT_VALUE, "yellow", [board.without_value for board in boards]),
+        (words.STALE_NOTE, "yellow", [board.stale for board in boards]),
+    ):
         yield from (_text(line, console, style) for line in _notes(what, _with_boards(boards, notes), most))
     for board in shown:
         name = words.lowered(words.title(board))

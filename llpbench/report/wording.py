@@ -25,6 +25,9 @@ STALE = "stale"
 STALE_NOTE = "Made by other code"
 """Heading of notes on stale runs."""
 
+WITHOUT_VALUE = "Without a value"
+"""Heading of notes on successful runs without the metric."""
+
 DIFFERENCES_NOTE = "How training bags differ"
 
 NO_RUNS = "Nothing has run yet. Start with `llpbench run`."
@@ -67,13 +70,19 @@ def summary_text(summary: Summary, digits: int = 2) -> str:
 
 
 def score_lines(score: Score) -> list[str]:
-    """Return the lines of a score: the summary, then the numbers of failed, missing, undefined and stale runs."""
+    """Return the lines of a score: the summary, then the numbers of runs without a value and of stale runs."""
     if score.failures and len(score.failures) == score.expected:
         return ["failed", STALE] if score.stale else ["failed"]
     headline = score.headline
-    if score.cell is None or not (headline or score.failures or score.undefined):
+    if score.cell is None or not (headline or score.failures or score.succeeded):
         return [NOTHING]
-    counts = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined, STALE: score.stale}
+    counts = {
+        "failed": score.failures,
+        "missing": score.missing,
+        "undefined": score.undefined,
+        "not computed": score.uncomputed,
+        STALE: score.stale,
+    }
     lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in counts.items() if seeds]
     return [summary_text(headline) if headline else NOTHING, *lacking]
 

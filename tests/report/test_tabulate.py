@@ -14,7 +14,7 @@ from llpbench.report.board_tables import names_of, overall_table
 from llpbench.report.boards import Board, Score, Summary, summarise
 from llpbench.report.exports import long_form
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import setting, title
+from llpbench.report.wording import score_lines, setting, title
 
 
 def fine(records: list[Record], **facts: Any) -> Board:
@@ -200,8 +200,19 @@ def test_failures_with_the_same_reason_share_a_line() -> None:
     assert board.failures == (
         "dllp (mlp) on adult 64, seeds 0, 2: loss became NaN in epoch 4",
         "dllp (mlp) on adult 64, seed 1: killed",
-        "dllp (mlp) on adult 64, seed 3: no AUC: undefined, or the run is older (--retry done)",
     )
+    assert len(board.without_value) == 1
+
+
+def test_a_run_that_is_older_than_a_metric_has_neither_failed_nor_an_undefined_value() -> None:
+    old, new = record("dllp", seed=0), record("dllp", seed=1)
+    new["results"]["auc"]["test"]["brier"] = None
+    board = fine(tabulate([old, new, failed("mine")], metric="brier"))
+    found = board.rows[0].scores[0]
+    assert (found.uncomputed, found.undefined, found.values) == ((0,), (1,), {})
+    assert [line.partition(" ")[0] for line in board.failures] == ["mine"]
+    assert len(board.without_value) == 2
+    assert {"1/2 undefined", "1/2 not computed"} <= {*score_lines(found)}
 
 
 def test_medians_of_epochs_and_seconds() -> None:
