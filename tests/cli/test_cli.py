@@ -264,7 +264,7 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
         (["run", "--nonsense"], "--nonsense"),
         (["run", "more"], "Got unexpected extra argument (more)"),
         (["list", "colours"], "'colours' is not one of"),
-        (["report", "--out", "/none"], "there is no journal '/none'. Give the --out of a run"),
+        (["report", "--out", "/none"], "there is no journal '/none'. Give the --out folder of a run"),
         (["data", "verify", "adlut"], "unknown dataset 'adlut'"),
         (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
     ],
