@@ -195,7 +195,7 @@ def test_of_another_encoder_than_the_papers_nothing_is_flagged() -> None:
     far = field(found, "AD", "DLLP")
     assert far.lines[2] == "-37.11"
     assert found.notes == {}
-    assert "its encoder and training are others" in found.caption
+    assert "Its encoder and training are different" in found.caption
 
 
 def test_of_the_papers_encoder_trained_for_less_the_difference_is_flagged_and_said_to_be_of_protocols() -> None:

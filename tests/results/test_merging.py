@@ -253,7 +253,7 @@ def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
     assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]
     assert journal_files("published") == [shipped("published")]
     assert journal_files("core") == [shipped("core")] != journal_files("published")
-    with pytest.raises(LLPBenchError, match=r"there is no journal '.*nowhere'\. Give the --out of a run"):
+    with pytest.raises(LLPBenchError, match=r"there is no journal '.*nowhere'\. Give the --out folder of a run"):
         journal_files(str(tmp_path / "nowhere"))
 
 

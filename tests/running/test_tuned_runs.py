@@ -184,4 +184,4 @@ def test_a_search_that_is_impossible_says_why(tiny_bench: Path, tmp_path: Path) 
     with pytest.raises(LLPBenchError, match="bag size 1000 is larger"):
         runner.run(given, Silent())
     plan, _ = runner.preview(settings(tiny_bench, tmp_path, bag_sizes="16,1000", methods="bag-mean-linear"), print)
-    assert runner.counts(plan).startswith("2 tunings to do, (their choices run afterwards), 2 impossible; 2 runs to do")
+    assert runner.counts(plan).startswith("2 tunings to do (their choices run afterwards), 2 impossible; 2 runs to do")
