@@ -11,7 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llpbench.core.criteria import METRICS
+from llpbench.core.criteria import BOARD_CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import hint, plural, some_of
@@ -63,9 +63,9 @@ class Results:
     """by run or search id: what has changed in the code since"""
     warnings: tuple[str, ...] = ()
     """problems of the journals"""
-    folders: tuple[Path, ...] = ()
+    _folders: tuple[Path, ...] = ()
     """folders of the journals"""
-    omitted: str = ""
+    _omitted: str = ""
     """parts of a journal that these results lack; "" if none"""
 
     @cached_property
@@ -79,9 +79,9 @@ class Results:
     @cached_property
     def leaderboards(self) -> Leaderboards:
         """Every board, from which `leaderboard` and `plot` are made."""
-        return self.ranked_by("auc")
+        return self._ranked_by("auc")
 
-    def ranked_by(self, metric: str) -> Leaderboards:
+    def _ranked_by(self, metric: str) -> Leaderboards:
         """Return every board with another test metric to show and rank by."""
         from llpbench.report.tabulate import tabulate
 
@@ -108,7 +108,7 @@ class Results:
         from llpbench.report.leaderboard import standings
         from llpbench.report.wording import title
 
-        boards = self.leaderboards if metric == "auc" else self.ranked_by(metric)
+        boards = self.leaderboards if metric == "auc" else self._ranked_by(metric)
         board = self._board(criterion, bagging, epochs, boards)
         order = _ceilings_last(board)
         found, rows, name = (
@@ -189,7 +189,7 @@ class Results:
                 f"plot {kind!r} is not drawn for {_asked(**asked_for)}. There is: {'; '.join(seen[kind])}."
             )
         there_are = f"Available: {', '.join(seen)}." if seen else "There are too few runs for any plot."
-        there_are += f" The table of published results leaves out {self.omitted}." if self.omitted else ""
+        there_are += f" The table of published results leaves out {self._omitted}." if self._omitted else ""
         raise LLPBenchError(f"these results have no plot {kind!r}. {hint(kind, seen)}{there_are}")
 
     def predictions(self, run: str) -> DataFrame:
@@ -202,7 +202,7 @@ class Results:
 
         from llpbench.running.settings import PREDICTIONS
 
-        for folder in self.folders:
+        for folder in self._folders:
             if (file := folder / PREDICTIONS / f"{run}.parquet").is_file():
                 return read_parquet(file)
         raise LLPBenchError(f"no predictions of {run!r} were saved. Run with save_predictions=True, retry='done'.")
@@ -220,6 +220,8 @@ class Results:
             for board in every
         ]
         near = hint(criterion, {board.criterion.name for board in every} - {criterion})
+        if criterion in METRICS and criterion not in BOARD_CRITERIA:
+            near = f"It is a metric: use metric={criterion!r}. "
         near = near or hint(bagging or "", {board.bagging for board in every} - {bagging})
         raise LLPBenchError(
             f"these results have no board with {_asked(criterion=criterion, bagging=bagging, epochs=epochs)}. "

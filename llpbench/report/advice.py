@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
+from pandas import isna
+
 from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import places_of
 from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Summary
-from llpbench.report.leaderboard import mean
+from llpbench.report.leaderboard import COLUMNS, mean
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, score, text
 from llpbench.report.tabulate import part_of
 
@@ -90,13 +92,16 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
     if not cases:
         return None
     classes = words.classes_text((column.dataset, column.classes) for case in cases for column in case.columns)
-    caption = words.caption("advice", alike=f"{ALIKE:g}", ahead=f"{AHEAD:g}")
+    datasets = sorted({column.dataset for case in cases for column in case.columns})
+    caption = words.caption("advice", datasets=datasets, alike=f"{ALIKE:g}", ahead=f"{AHEAD:g}")
     columns = {
         "bags": [text(kind(case.board)) for case in cases],
         "datasets": [text(_datasets(case)) for case in cases],
         "rows of a bag": [text(_size_range(case)) for case in cases],
+        "training bags": [text(_training_bags(case)) for case in cases],
         "take": [Field(tuple(_methods(case)) or ("none",)) for case in cases],
         "AUC": [score(case.best, digits=1) for case in cases],
+        f"{words.LEVEL} CI of rank": [Field(_rank_intervals(case)) for case in cases],
         "next best": [Field(tuple(_next_best(case)) or (words.NOTHING,)) for case in cases],
         "caution": [Field(tuple(map(words.clean, _cautions(case))) or (words.NOTHING,)) for case in cases],
     }
@@ -159,6 +164,18 @@ def _size_range(case: _Case) -> str:
         return words.NOTHING
     low, high = min(ends[0] for ends in sizes), max(ends[-1] for ends in sizes)
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+
+
+def _training_bags(case: _Case) -> str:
+    """Return the median number of training bags over runs."""
+    number = case.board.runs["bags"].median()
+    return words.NOTHING if isna(number) else f"{number:,.0f}"
+
+
+def _rank_intervals(case: _Case) -> tuple[str, ...]:
+    """Return the interval of the rank of each recommended method."""
+    fields = COLUMNS["interval"].fields(case.board)
+    return tuple(fields[row].lines[0] for row in case.recommended) or (words.NOTHING,)
 
 
 def _methods(case: _Case) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import add
 
 from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import clean, plural
+from llpbench.core.text import clean, plural, some_of
 from llpbench.report.boards import HEADLINE, Board, Leaderboards
 from llpbench.report.leaderboard import interval_of, standings
 from llpbench.report.tabulate import tabulate
@@ -19,7 +22,7 @@ from llpbench.results.journal import agree, contains, settle
 from llpbench.results.merging import disputes
 
 MOST_YOURS = 4
-"""Rows of yours that are listed."""
+"""Rows, methods or datasets of yours that are listed."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +129,45 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> l
     if both:
         gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
         same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
-        line = f"{plural(len(both), 'run')} in both journals: {same} with identical results"
+        names = (_names(yours[run]["spec"][part] for run in both) for part in ("method", "dataset"))
+        line = f"{plural(len(both), 'run')} in both journals ({' on '.join(names)}): {same} with identical results"
         if same < len(both):
             worst = max(both, key=lambda run: gaps[run])
             spec = yours[worst]["spec"]
             where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {yours[worst]['seed']}"
             line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
         lines.append(f"{line}.")
+        reasons = _differences([yours[run] for run in yours if run not in published], published.values())
+        if reasons:
+            counts = ", ".join(f"{reason} ({number:,})" for reason, number in reasons.items())
+            lines.append(f"{plural(reasons.total(), 'run')} only in yours: {counts}.")
     return lines
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(some_of([*dict.fromkeys(names)], MOST_YOURS))
+
+
+def _differences(yours: Iterable[Record], published: Iterable[Record]) -> Counter[str]:
+    """Count the first respect in which each run differs from all published ones."""
+    respects: dict[str, Callable[[Record], object]] = {
+        "other datasets or bags": _task,
+        "methods not published there": lambda record: record["spec"]["method"],
+        "other seeds": lambda record: record["seed"],
+        "other epochs, patience or bags per step": _protocol,
+    }
+
+    def prefixes(record: Record) -> Iterator[tuple[object, ...]]:
+        return accumulate(((of(record),) for of in respects.values()), add)
+
+    seen = {prefix for record in published for prefix in prefixes(record)}
+    return Counter(
+        next(
+            (what for what, prefix in zip(respects, prefixes(record), strict=True) if prefix not in seen),
+            "other settings",
+        )
+        for record in yours
+    )
 
 
 def _different_protocols(yours: Iterable[Record], published: Iterable[Record]) -> list[str]:

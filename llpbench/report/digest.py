@@ -37,14 +37,23 @@ _MARKDOWN = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 """Characters that have a meaning in Markdown. An underscore inside a word has none."""
 
 
-def markdown_files(report: Report, beside: Mapping[str, str] = NO_LINKS) -> dict[str, str]:
-    """Return the Markdown files of a report by name. `beside`: folders of other reports by title."""
+def markdown_files(
+    report: Report, beside: Mapping[str, str] = NO_LINKS, advised: Mapping[str, str] = NO_LINKS
+) -> dict[str, str]:
+    """Return the Markdown files of a report by name.
+
+    `beside`: folders of other reports by title. `advised`: those with recommended methods.
+    """
     tuning = [table for table in report.tuning if "-coarse-l1-" not in table.name]  # nearly those by mPIoU
     contents = {
         f"{ADVICE}.md": ("Which method for my data?", [report.advice] if report.advice else []),
         "tuning.md": ("Tuning", tuning),
     }
-    files = {name: _file(report, title, [], tables) for name, (title, tables) in contents.items() if tables}
+    others = ", ".join(f"[{escape(title)}]({folder}/{ADVICE}.md)" for title, folder in advised.items())
+    heads = {f"{ADVICE}.md": [f"The same table for other datasets: {others}."] if others else []}
+    files = {
+        name: _file(report, title, heads.get(name, []), tables) for name, (title, tables) in contents.items() if tables
+    }
     reports = [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
     pages = [f"- [{contents[name][0]}]({name})" for name in files]
     return {README: _readme(report, [*reports, *pages]), **files}

@@ -10,6 +10,7 @@ from pathlib import Path
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.text import hint
+from llpbench.report.advice import ADVICE
 from llpbench.report.assembling import Report
 from llpbench.report.board_tables import names_of, overall_table
 from llpbench.report.digest import README, STANDINGS, markdown_files
@@ -52,7 +53,10 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
 
         drawn = draw_gallery(report.leaderboards, plots, png=PNG in formats)
     beside = _other_reports(report, out)
-    files = markdown_files(report, beside)
+    advised = {
+        title: folder for title, folder in beside.items() if (out / folder).resolve().joinpath(f"{ADVICE}.md").is_file()
+    }
+    files = markdown_files(report, beside, advised)
     if _is_foreign(out / README):
         del files[README]
     files[STANDINGS] = rows_csv(standings_rows(report.leaderboards))

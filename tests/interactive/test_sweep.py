@@ -214,6 +214,8 @@ class TestResults:
             LLPBenchError, match=r"no board with criterion='auc', bagging='heaps'.* auc 'ordered' \(100 "
         ):
             published.leaderboard(bagging="heaps")
+        with pytest.raises(LLPBenchError, match="metric='brier'"):
+            published.leaderboard("brier")
 
     def test_scores_are_the_boards_in_long_form(self, published: llpbench.Results) -> None:
         scores = published.scores

@@ -41,7 +41,8 @@ def test_the_best_mean_is_taken_with_all_that_are_alike() -> None:
     assert line["take"] == ("trees", "close")
     assert line["AUC"] == ("81.0 ± 1.4 (2)",)
     assert line["next best"] == ("further 80.0", "only network network 70.0")
-    assert (line["rows of a bag"], line["datasets"]) == (("64",), ("adult",))
+    assert (line["rows of a bag"], line["training bags"], line["datasets"]) == (("64",), ("20",), ("adult",))
+    assert line["95 % CI of rank"] == ("1–4", "1–2"), "close is always ahead of further and network"
     assert line["caution"] == ("–",)
 
 

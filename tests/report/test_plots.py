@@ -26,7 +26,7 @@ from llpbench.report.plots import Plot, draw_gallery, layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
-from llpbench.report.plots.gallery import MOST, gallery
+from llpbench.report.plots.gallery import KINDS, MOST, gallery
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
 from llpbench.report.plots.learning import learning_curves
@@ -497,6 +497,15 @@ def test_the_gallery_goes_by_its_plan_and_has_an_end(monkeypatch: pytest.MonkeyP
     assert [len(each) for each in by_bagging.values()] == [3, 0, 0]
     monkeypatch.setattr(module, "MOST", 3)
     assert [drawing.name for drawing in gallery(boards)] == names[:3]
+
+
+def test_every_kind_has_a_title_a_caption_and_a_line_in_the_documentation() -> None:
+    root = Path(__file__).parents[2]
+    blocks = re.findall(r"{% block (\w+) %}", (root / "llpbench/report/templates/captions.j2").read_text("utf-8"))
+    assert {f"{part}_{kind.replace('-', '_')}" for kind in KINDS for part in ("title", "plot")} <= {*blocks}
+    page = (root / "docs/reading.md").read_text("utf-8")
+    table = page.partition("## The figures")[2].partition("\n## ")[0]
+    assert {*re.findall(r"^\| ([a-z-]*[a-z][a-z-]*) \|", table, re.MULTILINE)} - {"figure"} == {*KINDS, "proportions"}
 
 
 def visible(drawing: Drawing) -> list[Axes]:

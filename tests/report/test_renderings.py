@@ -463,3 +463,13 @@ def test_reports_in_nested_folders_link_to_each_other(tmp_path: Path) -> None:
     assert "- [All](../README.md)" in below
     assert '<a href="few/index.html">' in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "](plots/" not in above
+
+
+def test_pages_of_recommended_methods_name_their_datasets_and_link_to_those_of_other_reports(tmp_path: Path) -> None:
+    two = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7), *runs("a", 0.8, dataset="x"), *runs("b", 0.6, dataset="x")]
+    for folder, records in (("", two), ("few", two[:4]), ("single", two[:2]), ("", two)):
+        write_report(make_report(records, title=folder or "All"), tmp_path / folder)
+    above, below = ((tmp_path / folder / "which-method.md").read_text(encoding="utf-8") for folder in ("", "few"))
+    links = [re.findall(r"\]\((\S+)\)", page) for page in (above, below)]
+    assert links == [["few/which-method.md"], ["../which-method.md"]], "a single method has no such page"
+    assert ("adult, x" in above, "adult, x" in below, "1 dataset: adult" in below) == (True, False, True)

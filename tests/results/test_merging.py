@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 from pathlib import Path
 
@@ -277,9 +278,23 @@ class TestCompare:
         there = _by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
         found = compare(_by_run(record("a", 0.8), record("b", 0.79)), there)
         assert found.remarks == (
-            "2 runs in both journals: 1 with identical results; the largest difference is 1.00 points of AUC "
-            "(b on adult 64, seed 0).",
+            "2 runs in both journals (a, b on adult): 1 with identical results; the largest difference is 1.00 points "
+            "of AUC (b on adult 64, seed 0).",
         )
+
+    def test_other_runs_are_counted_with_what_differs(self) -> None:
+        there = _by_run(record("a"), record("b"), record("b", protocol={**PROTOCOL, "epochs": 30}))
+        mine = [
+            record("a"),
+            record("a", seed=7),
+            record("a", dataset="x"),
+            record("new", seed=0),
+            record("new", seed=1),
+        ]
+        mine += [record("b", protocol={**PROTOCOL, "epochs": 5}), record("b", encoder="saint")]
+        _, others = compare(_by_run(*mine), there).remarks[:2]
+        counts = [int(number) for number in re.findall(r"\((\d)\)", others)]
+        assert (counts, others.split()[0]) == ([1, 1, 2, 1, 1], "6")
 
     def test_what_is_far_from_the_published_result_of_the_same_run_does_not_count(self) -> None:
         found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))

@@ -32,13 +32,13 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "pretraining": pretraining,
     "learning-curves": learning_curves,
 }
-"""Figures of a board by name."""
+"""Figures of a board by name, with the last ones in the order in which they are drawn."""
 
 SCORES = ("time", "bag-size", "heat-map")
 """Figures that other boards than the first have, too."""
 
-LAST = ("reliability", "robustness", "pretraining", "learning-curves")
-"""Figures of the first board that come last."""
+EARLY = ("differences", *SCORES, "critical-difference")
+"""Figures of the first board that come before the proportions of bags. All others come last."""
 
 
 def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
@@ -67,7 +67,7 @@ def _planned(leaderboards: Leaderboards) -> Iterator[Drawing]:
     yield from drawn(second.get("auc"), *SCORES)
     yield from drawn(first.get("auc"), "critical-difference")
     yield from proportions(leaderboards)
-    yield from drawn(first.get("auc"), *LAST)
+    yield from drawn(first.get("auc"), *(kind for kind in KINDS if kind not in EARLY))
 
 
 def every_kind(leaderboards: Leaderboards) -> Iterator[Drawing]:
