@@ -49,7 +49,7 @@ from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyId
 from llpbench.owndata.count_ranges import ranged_counts
 from llpbench.owndata.counted import noise_deviation, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues
-from llpbench.owndata.fitting import NetworkTraining, fit_members
+from llpbench.owndata.fitting import AUTO, NetworkTraining, fit_members
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import (
     fit_to_sample,
@@ -165,7 +165,8 @@ def fit_large(
 def require_streamable(method: str) -> None:
     """Raise `LLPBenchError` for a method that is not fitted in passes."""
     if method != METHOD:
-        raise LLPBenchError(f"--out-of-core fits {METHOD} only, got --method {method}. Use --method {METHOD}.")
+        why = ", whose trees need all rows in memory" if method in ("auto", AUTO) else ""
+        raise LLPBenchError(f"--out-of-core fits {METHOD} only, got --method {method}{why}. Use --method {METHOD}.")
 
 
 def _require_settings(model: LLPClassifier) -> None:
