@@ -35,13 +35,14 @@ class TreeLogits:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return logits [rows, classes]."""
-        return full_logits(self.input.scores(self._grown(), rows) + self.offset)
+        return full_logits(self.input.scores(self.grown(), rows) + self.offset)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with grown trees."""
-        return {**self.__dict__, "booster": self._grown()}
+        return {**self.__dict__, "booster": self.grown()}
 
-    def _grown(self) -> xgboost.Booster:
+    def grown(self) -> xgboost.Booster:
+        """Return the trees, once they are grown."""
         return self.booster.result() if isinstance(self.booster, Future) else self.booster
 
 

@@ -70,9 +70,9 @@ def test_scores_of_training_rows_are_predictions(classes: int) -> None:
     train, _ = some_train(classes)
     data, counts = TreeRows(train.rows), BagCounts(train)
     found = boost_counts(data, counts, train.prior, FEW, np.random.default_rng(0))
-    scores = data.scores(found.booster)
+    scores = data.scores(found.grown())
     assert scores.std() > 0.1
-    assert_allclose(scores, found.input.scores(found.booster, train.rows), atol=1e-5)
+    assert_allclose(scores, found.input.scores(found.grown(), train.rows), atol=1e-5)
 
 
 @pytest.mark.usefixtures("in_parts")

@@ -207,7 +207,7 @@ def test_failures_with_the_same_reason_share_a_line() -> None:
 def test_a_run_that_is_older_than_a_metric_has_neither_failed_nor_an_undefined_value() -> None:
     old, new = record("dllp", seed=0), record("dllp", seed=1)
     new["results"]["auc"]["test"]["brier"] = None
-    board = fine(tabulate([old, new, failed("mine")], metric="brier"))
+    board = fine([old, new, failed("mine")], metric="brier")
     found = board.rows[0].scores[0]
     assert (found.uncomputed, found.undefined, found.values) == ((0,), (1,), {})
     assert [line.partition(" ")[0] for line in board.failures] == ["mine"]
