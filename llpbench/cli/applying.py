@@ -24,7 +24,7 @@ from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, pr
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def _applying(command: Any) -> Any:
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
 
         read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
+        read = functools.partial(read, bags_optional=others.get("whole_bags") is False)
         people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         given = [flag for flag, column in people.items() if column is not None]
@@ -124,11 +125,13 @@ def _read(
     bags: Path | None,
     repeat_column: str | None,
     weight_column: str | None,
+    *,
+    bags_optional: bool,
 ) -> _Given:
     import pandas as pd
 
     from llpbench.owndata.bag_files import BagFile
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, read_rows, repeated
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, has_column, read_rows, repeated
     from llpbench.owndata.weights import weights_of_column
 
     loaded, wanted = _load(model)
@@ -147,7 +150,12 @@ def _read(
         }
     )
     others = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
-    keys = bag_keys(frame, names, rows) if names else None
+    try:
+        keys = bag_keys(frame, names, rows) if names else None
+    except DataError as error:
+        if not bags_optional or all(has_column(frame, name) for name in names):
+            raise
+        raise DataError(f"{error} Omit --bag-column to predict from features only.") from error
     if keys is not None and bags is None:  # labels are texts in files, but may be numbers in a model
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
