@@ -120,6 +120,7 @@ def warnings_as_lines() -> Iterator[None]:
     """Print warnings of fits and predictions as lines, and doubts after the fit."""
     from llpbench.owndata.bag_columns import BagColumn
     from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit
+    from llpbench.owndata.counted import MissingCounts
     from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, SamePredictions
     from llpbench.owndata.extremes import ExtremeValues
     from llpbench.owndata.group_estimates import UncertainGroups
@@ -135,6 +136,7 @@ def warnings_as_lines() -> Iterator[None]:
         BagColumn,
         LargeFit,
         LikelyIdentifier,
+        MissingCounts,
         UnknownBags,
         UnlikeFit,
         NumbersAsText,

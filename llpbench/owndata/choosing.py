@@ -38,6 +38,7 @@ from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
 from llpbench.owndata.count_ranges import CountRanges
+from llpbench.owndata.counted import MissingCounts
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
@@ -383,6 +384,7 @@ class _Bagged:
             warnings.simplefilter("ignore", BagColumn)
             warnings.simplefilter("ignore", LikelyIdentifier)  # shown when the arguments were read
             warnings.simplefilter("ignore", LargeFit)
+            warnings.simplefilter("ignore", MissingCounts)
             warnings.simplefilter("ignore", NumbersAsText)
             warnings.simplefilter("ignore", FewPositives)
             warnings.simplefilter("ignore", ExtremeValues)
