@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from llpbench.owndata.classifier import LLPClassifier
 
 _PATH = AnyPath(path_type=Path)
+_MOST_LINES = 12
+"""Largest number of lines of a printed table of groups."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,7 @@ def predict(
         raise LLPBenchError(
             f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
         )
-    write_rows(given.others.assign(**added), out)
+    write_rows(given.others.assign(**added), out, [name for name in added if name != "prediction"])
     echo(f"{plural(len(labels), 'prediction')} in {out}")
     return 0
 
@@ -322,6 +324,7 @@ def estimate(
     import pandas as pd
 
     from llpbench.owndata.column_names import split_names
+    from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.row_files import column_of, write_rows
 
     del bags, people
@@ -339,13 +342,39 @@ def estimate(
     groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
     with warnings_as_lines(), told_in_flags():
         found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
-    write_rows(found, out)
+    write_rows(found, out, NUMBERS)
     assert given.bags is not None
     if plot is not None:
         _draw_groups(found, list(given.bags.columns), names, drawn, plot)
     told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
+    _show_groups(found[(found[[*given.bags.columns]] == ALL).all(axis=1)], names)
     echo(f"{told}: {plural(len(found), 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
+
+
+def _show_groups(overall: DataFrame, names: list[str]) -> None:
+    """Print shares in all bags with their intervals, at most `_MOST_LINES`."""
+    from rich.console import Console
+
+    from llpbench.report import render_tables
+    from llpbench.report.report_table import Heading, ReportTable, text
+
+    rows = [
+        tuple(
+            text(str(field))
+            for field in (
+                *(row[name] for name in names),
+                row["class"],
+                f"{100 * row['share']:.1f}",
+                f"[{100 * row['share_lower']:.1f}, {100 * row['share_upper']:.1f}]",
+            )
+        )
+        for row in overall.head(_MOST_LINES).to_dict("records")
+    ]
+    headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
+    more = len(overall) - len(rows)
+    caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
+    render_tables([ReportTable("groups", "Groups in all bags", caption, tuple(headings), tuple(rows))], Console())
 
 
 def _draw_groups(found: DataFrame, bags: list[str], names: list[str], label: Any, plot: Path) -> None:

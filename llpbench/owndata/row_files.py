@@ -400,12 +400,29 @@ def demand_room(path: Path) -> None:
         raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
 
 
-def write_rows(frame: pd.DataFrame, path: Path) -> None:
+def in_six_digits(values: pd.Series) -> pd.Series:
+    """Return numbers rounded to 6 significant digits; whole numbers and larger ones keep all digits before the point.
+
+    Numbers below 1e-15 become 0 or have fewer digits.
+    """
+    numbers = values.to_numpy(dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = 5 - np.floor(np.log10(np.abs(numbers)))
+    unit = 10.0 ** np.where(np.isfinite(digits), digits, 0).clip(0, 20)
+    return pd.Series(np.round(numbers * unit) / unit, index=values.index, name=values.name)
+
+
+def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) -> None:
     """Write a table without its index. In a .csv an apostrophe protects texts that spreadsheets would read as formulas.
+
+    In a .csv, columns of `computed` numbers are rounded to 6 significant digits.
 
     Raises `DataError` like `demand_room`, and if the disk is full or read-only.
     """
     demand_room(path)
+    if path.suffix != ".parquet":
+        floats = [name for name in computed if frame[name].dtype.kind == "f"]
+        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
     try:
         replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame_as_csv(frame))
     except OSError as error:
