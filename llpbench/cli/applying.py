@@ -24,7 +24,7 @@ from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, pr
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from llpbench.owndata.classifier import LLPClassifier
 
 _PATH = AnyPath(path_type=Path)
+_MOST_LINES = 12
+"""Largest number of lines of a printed table of groups."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def _applying(command: Any) -> Any:
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
 
         read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
+        read = functools.partial(read, bags_optional=others.get("whole_bags") is False)
         people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         given = [flag for flag, column in people.items() if column is not None]
@@ -121,11 +124,13 @@ def _read(
     bags: Path | None,
     repeat_column: str | None,
     weight_column: str | None,
+    *,
+    bags_optional: bool,
 ) -> _Given:
     import pandas as pd
 
     from llpbench.owndata.bag_files import BagFile
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, read_rows, repeated
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, has_column, read_rows, repeated
     from llpbench.owndata.weights import weights_of_column
 
     loaded, wanted = _load(model)
@@ -144,7 +149,12 @@ def _read(
         }
     )
     others = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
-    keys = bag_keys(frame, names, rows) if names else None
+    try:
+        keys = bag_keys(frame, names, rows) if names else None
+    except DataError as error:
+        if not bags_optional or all(has_column(frame, name) for name in names):
+            raise
+        raise DataError(f"{error} Omit --bag-column to predict from features only.") from error
     if keys is not None and bags is None:  # labels are texts in files, but may be numbers in a model
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
@@ -255,7 +265,7 @@ def predict(
         raise LLPBenchError(
             f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
         )
-    write_rows(given.others.assign(**added), out)
+    write_rows(given.others.assign(**added), out, [name for name in added if name != "prediction"])
     echo(f"{plural(len(labels), 'prediction')} in {out}")
     return 0
 
@@ -311,6 +321,7 @@ def estimate(
     import pandas as pd
 
     from llpbench.owndata.column_names import split_names
+    from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.row_files import column_of, write_rows
 
     del bags, people
@@ -328,13 +339,39 @@ def estimate(
     groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
     with warnings_as_lines(), told_in_flags():
         found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
-    write_rows(found, out)
+    write_rows(found, out, NUMBERS)
     assert given.bags is not None
     if plot is not None:
         _draw_groups(found, list(given.bags.columns), names, drawn, plot)
     told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
+    _show_groups(found[(found[[*given.bags.columns]] == ALL).all(axis=1)], names)
     echo(f"{told}: {plural(len(found), 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
+
+
+def _show_groups(overall: DataFrame, names: list[str]) -> None:
+    """Print shares in all bags with their intervals, at most `_MOST_LINES`."""
+    from rich.console import Console
+
+    from llpbench.report import render_tables
+    from llpbench.report.report_table import Heading, ReportTable, text
+
+    rows = [
+        tuple(
+            text(str(field))
+            for field in (
+                *(row[name] for name in names),
+                row["class"],
+                f"{100 * row['share']:.1f}",
+                f"[{100 * row['share_lower']:.1f}, {100 * row['share_upper']:.1f}]",
+            )
+        )
+        for row in overall.head(_MOST_LINES).to_dict("records")
+    ]
+    headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
+    more = len(overall) - len(rows)
+    caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
+    render_tables([ReportTable("groups", "Groups in all bags", caption, tuple(headings), tuple(rows))], Console())
 
 
 def _draw_groups(found: DataFrame, bags: list[str], names: list[str], label: Any, plot: Path) -> None:

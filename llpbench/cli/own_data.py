@@ -340,7 +340,7 @@ def fit(
     if left["rows"] or left["bags"]:
         echo(f"dropped: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
     if left["suppressed"]:
-        echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in BAGS")
+        echo(f"suppressed: {plural(left['suppressed'], 'bag')} with missing counts in BAGS")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} with counts that do not fit their rows")
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")

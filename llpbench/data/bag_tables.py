@@ -77,7 +77,11 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
     differs from the number of rows, or if both have an index with the same entries in different orders.
     """
     if not _has_entries(bags):
-        raise LLPBenchError(f"bags must be the label of each row's bag, in an array, series or frame, got {bags!r}")
+        column = isinstance(features, pd.DataFrame) and isinstance(bags, str) and bags in features.columns
+        raise LLPBenchError(
+            f"bags must be the label of each row's bag, in an array, series or frame, got {bags!r}"
+            + (f". Use bags=X[{bags!r}]." if column else "")
+        )
     rows = len(features)
     frame = bags if isinstance(bags, pd.DataFrame) else None
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):

@@ -20,7 +20,7 @@ from llpbench.owndata.count_ranges import MOST, read_range
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
-from llpbench.owndata.row_files import FileNote, bag_keys, column_of, has_column, read_rows
+from llpbench.owndata.row_files import FileNote, bag_keys, column_of, has_column, place_of, read_rows
 from llpbench.owndata.times import time_by_bag
 
 _MOST_MARKS = 5
@@ -71,23 +71,23 @@ class BagFile:
             raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
-        table = self._numbers(frame, values)
+        bags = bag_index(keys[list(self.keys)])
+        table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]
         table.columns = pd.Index(classes if len(set(classes)) == len(classes) else values)
         table.index = pd.MultiIndex.from_frame(keys) if len(names) > 1 else pd.Index(keys.iloc[:, 0])
         given = table.iloc[:, 0] if long else table
         found: dict[str, Any] = {"counts" if self.counts else "proportions": given}
         if self.size_column is not None:
-            found["sizes"] = self._sizes(frame, keys[list(self.keys)])
+            found["sizes"] = self._sizes(frame, bags)
         if self.time_column is not None and has_column(frame, self.time_column):
             times = column_of(frame, self.time_column, self.path)
-            found["time"] = time_by_bag(times, bag_index(keys[list(self.keys)]), f"file {str(self.path)!r}")
+            found["time"] = time_by_bag(times, bags, f"file {str(self.path)!r}")
         return found
 
-    def _sizes(self, frame: pd.DataFrame, keys: pd.DataFrame) -> pd.Series:
+    def _sizes(self, frame: pd.DataFrame, bags: pd.Index) -> pd.Series:
         assert self.size_column is not None
-        bags = bag_index(keys)
-        sizes = pd.Series(self._numbers(frame, [self.size_column], whole=True).iloc[:, 0].to_numpy(), index=bags)
+        sizes = pd.Series(self._numbers(frame, [self.size_column], bags, whole=True).iloc[:, 0].to_numpy(), index=bags)
         repeated = pd.DataFrame({"bag": bags.to_flat_index(), "size": sizes.to_numpy()}).drop_duplicates()
         two = repeated["bag"].duplicated()
         if two.any():
@@ -98,7 +98,9 @@ class BagFile:
             )
         return sizes[~bags.duplicated()]
 
-    def _numbers(self, frame: pd.DataFrame, names: Sequence[str], *, whole: bool = False) -> pd.DataFrame:
+    def _numbers(
+        self, frame: pd.DataFrame, names: Sequence[str], bags: pd.Index, *, whole: bool = False
+    ) -> pd.DataFrame:
         """Return columns as numbers: NaN if empty or suppressed, percentages as shares. All have one decimal mark."""
         columns = {name: column_of(frame, name, self.path) for name in names}
         missing = {*self.suppressed, *STR_NA_VALUES}
@@ -113,14 +115,14 @@ class BagFile:
         marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
         for name, each in found.items():
             if len(broken := wrong[name]):
-                one = len(broken) == 1
+                one, row = len(broken) == 1, int(broken.index[0])
                 advice = f"Correct {'it' if one else 'them'}"
                 if len(marks) <= _MOST_MARKS:
                     advice += f", or use --suppressed {shlex.quote(csv_line(marks))} if "
                     advice += "it marks a suppressed count" if one else "they mark suppressed counts"
                 raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in data row "
-                    f"{broken.index[0] + 1} ({plural(len(broken), 'such value')}). {advice}."
+                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} for bag "
+                    f"{bags[row]!r} in {place_of(frame, row)} ({plural(len(broken), 'such value')}). {advice}."
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]

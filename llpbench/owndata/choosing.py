@@ -38,6 +38,7 @@ from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
 from llpbench.owndata.count_ranges import CountRanges
+from llpbench.owndata.counted import MissingCounts
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
@@ -87,7 +88,7 @@ class MethodChoice:
     best: str
     """recommended method"""
     advice: str
-    """reasons for the recommendation, in a few sentences"""
+    """the recommendation, then its reasons, one a line"""
     union: LLPClassifier | None
     """`method="auto"`, fitted to all bags; its `doubts_` are part of the advice; None if not compared or failed"""
     later: bool = False
@@ -100,10 +101,11 @@ class MethodChoice:
 
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
-        return f"<llpbench choice of {compared}: {self.advice}>"
+        return f"<llpbench choice of {compared}: {' '.join(self.advice.splitlines())}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.advice)}</p>{self.board.to_html(index=False, float_format='{:.4g}'.format)}"
+        advice = "<br>".join(map(escape, self.advice.splitlines()))
+        return f"<p>{advice}</p>{self.board.to_html(index=False, float_format='{:.4g}'.format)}"
 
 
 def choose(
@@ -233,11 +235,11 @@ def choose(
     unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES, ratio))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
-        advice += " Held-out bags were later than the bags that methods learned from."
+        advice += "\nHeld-out bags were later than the bags that methods learned from."
     if reference != union:
-        advice += f" auto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
+        advice += f"\nauto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
-        advice += f" Not compared, because a fit failed: {_listed([*failures])}."
+        advice += f"\nNot compared, because a fit failed: {_listed([*failures])}."
     board = board.assign(failure="")
     board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
     predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
@@ -314,32 +316,35 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
     best = reference
     if ahead and doubts is not None and doubts.confounded:
         told = [
-            f"Use {reference}. {_listed(ahead)} predicts held-out bags better ({_interval(others[ahead[0]])}), but "
+            f"Use {reference}.",
+            f"{_listed(ahead)} predicts held-out bags better ({_interval(others[ahead[0]])}), but "
             f"features do not explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may "
-            "therefore be misleading."
+            "therefore be misleading.",
         ]
     elif ahead:
         best = ahead[0]
         told = [
-            f"Use {best}. It predicts held-out bags significantly better than {reference} ({_interval(others[best])})."
+            f"Use {best}.",
+            f"It predicts held-out bags significantly better than {reference} ({_interval(others[best])}).",
         ]
     elif reference in unsure:
-        told = [f"Use {reference}. Held-out bags do not show which method is better."]
+        stay = f"Stay with the default, {reference}." if reference in (AUTO, "auto") else f"Use {reference}."
+        told = [f"Your bags cannot decide between methods. {stay}"]
     else:
-        told = [f"Use {reference}. No method predicts held-out bags significantly better."]
-    if level and not ahead:
-        told.append(f"It does not differ significantly from {_listed(level)}.")
-    if behind:
-        told.append(f"Significantly worse: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
+        told = [f"Use {reference}.", "No method predicts held-out bags significantly better."]
     if best in unsure:
         told.append(
             f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
             "are too few or too similar."
         )
+    if level and not ahead:
+        told.append(f"It does not differ significantly from {_listed(level)}.")
+    if behind:
+        told.append(f"Significantly worse: {_listed(behind)}.")
     told.append(
         "Held-out bags show how well shares of new bags are predicted. Only labels show how well rows are ranked."
     )
-    return best, " ".join(told)
+    return best, "\n".join(told)
 
 
 def _interval(row: Mapping[str, float]) -> str:
@@ -381,6 +386,7 @@ class _Bagged:
             warnings.simplefilter("ignore", BagColumn)
             warnings.simplefilter("ignore", LikelyIdentifier)  # shown when the arguments were read
             warnings.simplefilter("ignore", LargeFit)
+            warnings.simplefilter("ignore", MissingCounts)
             warnings.simplefilter("ignore", NumbersAsText)
             warnings.simplefilter("ignore", FewPositives)
             warnings.simplefilter("ignore", ExtremeValues)

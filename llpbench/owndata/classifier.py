@@ -255,6 +255,8 @@ class LLPClassifier(FittedClassifier):
         -----
         LikelyIdentifier, BagColumn, NumbersAsText
             A column looks like an identifier, a name of bags, counts of bags, or numbers written as text.
+        MissingCounts
+            Some bags lack counts and are not used for training.
         RoundedWeights
             Weights are rounded.
         FewPositives

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.marks import csv_parts
 
+_ALIKE = 0.75
+"""Similarity (`difflib`) from which a name may be a misspelling: 'distrikt' has 0.88, 'branch' and 'balance' 0.62."""
+
 
 def plain(name: str) -> str:
     """Return a name without outer spaces, with composed letters (NFC)."""
@@ -34,7 +37,7 @@ def matching_column(name: str, known: Sequence[str]) -> str | None:
 def nearest_columns(name: str, known: Sequence[str]) -> str:
     """Return `Did you mean 'district'? `, or "" if no column has a similar name."""
     lower = {each.casefold(): each for each in known}
-    near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=0.6)]
+    near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=_ALIKE)]
     near = [each for each in near if plain(each) != plain(name)]
     return f"Did you mean {' or '.join(near)}? " if near else ""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Container, Hashable, Sequence
 
 import numpy as np
 import pandas as pd
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.owndata.fitting import is_number
 
@@ -15,6 +17,8 @@ _NEARLY_ALL = 0.95
 """Share of bags whose counts a column of weights must add up to."""
 _FEWEST_PEOPLE = 5
 """People in the median bag from which a matching sum of a column is not a coincidence."""
+_MOST_NAMED = 3
+"""Largest number of bags that a message names."""
 _MOST_NOISE = 1e12
 """Largest scale of noise, in rows."""
 
@@ -30,6 +34,37 @@ def require_no_shares(table: BagTable) -> None:
             f"counts must be whole numbers, got {broken[0]:g}. Give shares as proportions=, fractional counts for both "
             "classes, or noise= if noise was added."
         )
+
+
+class MissingCounts(LLPBenchWarning):
+    """Some bags lack counts, so nothing is learned from their rows."""
+
+
+def missing_counts_warning(
+    table: BagTable, labels: BagLabels, named: Sequence[Hashable], besides: Container[Hashable], *, of_rows: bool
+) -> str:
+    """Return a message that names bags without all counts, and their missing classes; "" if there are none.
+
+    `named`: classes in the order of the columns. `besides`: bags whose counts are ranges. `of_rows`: whether counts
+    are exact numbers of the rows; a single missing count is then the rest of the rows.
+    """
+    sizes = dict(zip(labels.names, labels.sizes, strict=True))
+    told = []
+    for name, values in zip(table.names, table.values, strict=True):
+        missing = np.isnan(values)
+        if name not in sizes or name in besides or not missing.any():
+            continue
+        of = "all classes" if missing.all() else ", ".join(repr(named[int(place)]) for place in np.flatnonzero(missing))
+        rest = sizes[name] - np.nansum(values)
+        known = of_rows and missing.sum() == 1 and len(values) > 1 and rest >= 0
+        told.append(f"{name!r} ({table.what[:-1]} of {of}{f'; its rows leave {rest:g}' if known else ''})")
+    if not told:
+        return ""
+    more = f", and {len(told) - _MOST_NAMED:,} more" if len(told) > _MOST_NAMED else ""
+    return (
+        f"{plural(len(told), 'bag')} {verb(len(told))} missing {table.what} and {verb(len(told), 'is', 'are')} not "
+        f"used for training: {', '.join(told[:_MOST_NAMED])}{more}. Fill in missing {table.what} to use these rows."
+    )
 
 
 def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:

@@ -25,7 +25,7 @@ from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.row_files import column_of, demand_room
+from llpbench.owndata.row_files import column_of, demand_room, in_six_digits
 from llpbench.owndata.unknown_bags import UnknownBags
 
 _MOST_WAITING = 8
@@ -51,7 +51,8 @@ def predict_large(
     codes = BagCodes(keys)
     done = RowsDone(show, "predictions", batches.total)
     total = number = 0
-    with _written(out) as write, warnings.catch_warnings(record=True) as caught:
+    computed = [f"probability_{label}" for label in model.classes_]
+    with _written(out, computed) as write, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for frame in side_by_side(_aligned(batches), lambda pieces: _predicted(model, pieces, keys, codes)):
             write(frame)
@@ -120,12 +121,12 @@ def _warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+def _written(path: Path, computed: Sequence[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete."""
     demand_room(path)
     place = Path(os.path.realpath(path))
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}.tmp")
-    writer = (_ParquetParts if path.suffix == ".parquet" else _CSVParts)(temporary)
+    writer = _ParquetParts(temporary) if path.suffix == ".parquet" else _CSVParts(temporary, computed)
     try:
         try:
             yield writer.write
@@ -139,9 +140,10 @@ def _written(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 class _CSVParts:
-    """A CSV file that is written in parts."""
+    """A CSV file that is written in parts. `computed` numbers are rounded to 6 significant digits."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, computed: Sequence[str]) -> None:
+        self._computed = computed
         self._file = open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
         self._begun = False
 
@@ -150,6 +152,7 @@ class _CSVParts:
         if not self._begun:
             self._file.write(frame_as_csv(frame.iloc[:0]))
             self._begun = True
+        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in self._computed})
         numbered = frame.set_axis([str(number) for number in range(frame.shape[1])], axis=1)
         self._file.write(frame_as_csv(numbered).partition("\n")[2])
 

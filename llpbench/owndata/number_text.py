@@ -162,7 +162,9 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
             unclean.append(f"{name!r} (with a unit, as in {found!r})")
         if not isinstance(found, NumberText):
             continue
-        said = f"{name!r}"
+        known = frame.iloc[:, place].dropna()
+        plain = int(pd.to_numeric(known, errors="coerce").notna().sum())
+        said = f"{name!r}: {plain:,} of {len(known):,} values are numbers"
         said += "" if found.example is None else f" ({found.example[0]!r} for {found.example[1]:.10g})"
         if found.gaps:
             said += f", {_listed(found.gaps)} for missing"
@@ -175,7 +177,7 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
             said += f", beside {_listed(others)}"
         told.append(said)
         names.append(name)
-    first = f"numbers written as text are used as categories: column {'; '.join(told or unclean)}. "
+    first = f"column {'; '.join(told or unclean)}. Such columns are used as categories. "
     clean = "Make them numbers or missing in the file, or leave the column out."
     if not told:
         return first + clean if unclean else ""

@@ -88,6 +88,7 @@ def read_rows(
     frame, form = _read(found[0], wanted, form)
     if len(found) > 1:
         frame = _joined(found, frame, wanted, form)
+        frame.attrs.clear()
     frame.attrs["decimals"] = convert(frame, types, form, path, decimals)
     return frame
 
@@ -105,7 +106,9 @@ def read_piece(
     and an arrow table.
     """
     wanted = _wanted(types, keys, features)
-    return _read(source, wanted, form)[0] if isinstance(source, TableSource) else _named(*source, wanted)
+    frame = _read(source, wanted, form)[0] if isinstance(source, TableSource) else _named(*source, wanted)
+    frame.attrs.clear()
+    return frame
 
 
 def convert(
@@ -119,7 +122,7 @@ def convert(
             frame[column] = as_text(frame[column])
         elif not (is_numeric_dtype(frame[column]) or is_bool_dtype(frame[column])):
             earlier = None if decimals is None else decimals.get(name, ".")
-            frame[column], assumed[column] = _as_numbers(frame[column], form, path, earlier)
+            frame[column], assumed[column] = _as_numbers(frame, column, form, path, earlier)
     if form.decimal == ",":  # pandas has read numbers
         assumed = {name: "," for name in frame.columns if is_float_dtype(frame[name])} | assumed
     return assumed
@@ -278,6 +281,7 @@ def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[p
     for note in (dialect.note, dialect.numbers if len(texts) < len(header) else ""):
         if note:
             warnings.warn(f"file {str(source.path)!r}: {note}.", FileNote, stacklevel=4)
+    frame.attrs["skipped"] = dialect.skipped
     return frame, replace(form, separator=dialect.separator, decimal=form.decimal or _certain(dialect))
 
 
@@ -319,28 +323,43 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
     )
 
 
-def _as_numbers(column: pd.Series, form: FileFormat, path: Path, earlier: str | None) -> tuple[pd.Series, str]:
+def _as_numbers(
+    frame: pd.DataFrame, name: str, form: FileFormat, path: Path, earlier: str | None
+) -> tuple[pd.Series, str]:
     """Return a column of texts as numbers, and the decimal mark (with % for percentages). Warns how it was read."""
     usual = (earlier or "").rstrip("%") or "."
-    found = read_number_text(column, decimal=form.decimal, missing=form.missing, usual=usual)
-    name, broken = str(column.name), found.broken
+    found = read_number_text(frame[name], decimal=form.decimal, missing=form.missing, usual=usual)
+    broken = found.broken
     if len(broken):
         marks = list(dict.fromkeys(broken))
         some = (
             "" if len(marks) > 5 else f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
         )
         raise DataError(
-            f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in data row "
-            f"{broken.index[0] + 1} ({plural(len(broken), 'such value')}).{some}"
+            f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in "
+            f"{place_of(frame, broken.index[0])} ({plural(len(broken), 'such value')}).{some}"
         )
     if earlier is not None and found.values.notna().any() and found.percent != earlier.endswith("%"):
         ways = ("with and without" if earlier.endswith("%") else "without and with").split(" and ")
         raise DataError(
             f"file {str(path)!r}: column {name!r} must contain numbers {ways[0]} %, as in fit, got numbers {ways[1]} %."
         )
-    if len(column):
+    if len(frame):
         warnings.warn(f"file {str(path)!r}: {reading_of(name, found)}.", FileNote, stacklevel=3)
     return found.values, found.decimal + "%" * found.percent
+
+
+def place_of(frame: pd.DataFrame, row: int) -> str:
+    """Return the line of a row in its CSV file, in which the header is line 1; in other files its number.
+
+    Blank lines and line ends inside quotes are not counted.
+    """
+    if "skipped" not in frame.attrs:
+        return f"data row {row + 1}"
+    line = row + 2
+    for skipped in frame.attrs["skipped"]:
+        line += skipped < line
+    return f"line {line}"
 
 
 def _once(names: Sequence[str], path: Path) -> None:
@@ -381,12 +400,29 @@ def demand_room(path: Path) -> None:
         raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
 
 
-def write_rows(frame: pd.DataFrame, path: Path) -> None:
+def in_six_digits(values: pd.Series) -> pd.Series:
+    """Return numbers rounded to 6 significant digits; whole numbers and larger ones keep all digits before the point.
+
+    Numbers below 1e-15 become 0 or have fewer digits.
+    """
+    numbers = values.to_numpy(dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = 5 - np.floor(np.log10(np.abs(numbers)))
+    unit = 10.0 ** np.where(np.isfinite(digits), digits, 0).clip(0, 20)
+    return pd.Series(np.round(numbers * unit) / unit, index=values.index, name=values.name)
+
+
+def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) -> None:
     """Write a table without its index. In a .csv an apostrophe protects texts that spreadsheets would read as formulas.
+
+    In a .csv, columns of `computed` numbers are rounded to 6 significant digits.
 
     Raises `DataError` like `demand_room`, and if the disk is full or read-only.
     """
     demand_room(path)
+    if path.suffix != ".parquet":
+        floats = [name for name in computed if frame[name].dtype.kind == "f"]
+        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
     try:
         replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame_as_csv(frame))
     except OSError as error:

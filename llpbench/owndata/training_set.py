@@ -14,11 +14,17 @@ import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.bag_columns import BagColumn, bag_column_warning
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
-from llpbench.owndata.count_ranges import CountRanges, first_guess, ranged_counts, read_ranges
-from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
+from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess, ranged_counts, read_ranges
+from llpbench.owndata.counted import (
+    MissingCounts,
+    missing_counts_warning,
+    noise_deviation,
+    repeat_hint,
+    require_no_shares,
+)
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
@@ -147,6 +153,10 @@ def read_training_set(
         guess = first_guess(found, size, ranges)
         found[ranges.bags] = np.column_stack([size[ranges.bags] - guess, guess])
         suppressed -= len(ranges.bags) + impossible_ranges
+    besides = set[Hashable]() if ranged is None else _bags_of_ranges(ranged, of_bags)
+    exact = table.is_counts and not (sampled or as_shares or deviation) and of_bags.weights is None
+    if told := missing_counts_warning(table, of_bags, named, besides, of_rows=exact):
+        warnings.warn(told, MissingCounts, stacklevel=3)
     left_out = {
         "rows": len(frame) - len(inside),
         "bags": len(table.names) - len(of_bags.names),
@@ -214,6 +224,12 @@ def read_training_set(
         left_out=left_out,
         ranges=ranges,
     )
+
+
+def _bags_of_ranges(given: RangedCounts, labels: BagLabels) -> set[Hashable]:
+    """Return the bags whose counts are all numbers or ranges."""
+    table = read_bag_table(None, given.low, labels)
+    return {name for name, low in zip(table.names, table.values, strict=True) if not np.isnan(low).any()}
 
 
 def _require_plain(given: dict[str, bool]) -> None:

@@ -105,7 +105,7 @@ def test_what_cannot_be_fitted(
     ("harm", "flags", "told"),
     [
         (lambda f: f.drop(columns="age"), [], "has no column 'age'"),
-        (lambda f: f.assign(age="old"), [], "column 'age' must be numeric, got 'old' in data row 1 "),
+        (lambda f: f.assign(age="old"), [], "column 'age' must be numeric, got 'old' in line 2 "),
         (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
         (None, ["--repeat-column", "age", "--weight-column", "age"], "--repeat-column and --weight-column"),
         (None, ["--counts", "no,yes"], "need --bags"),
@@ -203,3 +203,29 @@ def test_numbers_too_small_for_squares_are_read(llpbench: LLPBench) -> None:
     frame.assign(age=frame.index * 1e-300).to_csv("rows.csv", index=False)
     result = llpbench("fit", "rows.csv", *FIT, "--method", "bag-mean-linear")
     assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize(("before", "line"), [("", 4), ("sep=,\n", 5), ("Votes of all districts\n\n", 6), (None, None)])
+def test_a_wrong_count_is_located_by_line_and_bag(
+    before: str | None, line: int | None, folder: Path, llpbench: LLPBench
+) -> None:
+    frame = pd.read_csv("bags.csv").astype({"yes": object})
+    frame.loc[2, "yes"] = "abc"
+    name = "bags.csv" if line else "bags.parquet"
+    if before is None:
+        frame.astype({"yes": str}).to_parquet(folder / name)
+    else:
+        (folder / name).write_text(before + frame.to_csv(index=False))
+    result = llpbench("fit", "rows.csv", *replaced(FIT, ["--bags", name]))
+    assert result.code == 2
+    told = result.err.splitlines()[-1]
+    assert (f"in line {line} " in told) == bool(line)
+    assert f"bag {frame['district'][2]!r}" in told
+
+
+def test_only_features_can_do_without_bags(folder: Path, llpbench: LLPBench) -> None:
+    flags = ["predict", "fitted", "rows.csv", "--bag-column", "branch", "--out", "new.csv"]
+    assert "Omit --bag-column" in told_off(llpbench(*flags))
+    assert "Omit" not in told_off(llpbench(*flags, "--whole-bags"))
+    pd.read_csv(folder / "rows.csv").drop(columns="age").to_csv(folder / "rows.csv", index=False)
+    assert "Omit" not in told_off(llpbench(*replaced(flags, ["--bag-column", "district"])))

@@ -140,3 +140,21 @@ def test_mistakes_are_one_clear_line(llpbench: LLPBench, flags: list[str], told:
     assert result.code == 2
     assert told in result.err
     assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_shares_in_all_bags_are_printed_and_csv_is_short(llpbench: LLPBench) -> None:
+    result = llpbench(*ASK, "--by", "zone")
+    assert result.code == 0, result.err
+    exact = LLPClassifier.load("model").estimate(
+        (rows := pd.read_csv("rows.csv"))[["age", "owns", "town", "job"]], rows["district"].astype(str), rows[["zone"]]
+    )
+    found = pd.read_csv("groups.csv")
+    assert np.allclose(found["share"], exact["share"], rtol=1e-5, atol=0)
+    digits = pd.read_csv("groups.csv", dtype=str)["share"].str.replace(r"^0\.0*|e.*|\.", "", regex=True).str.len()
+    assert digits.max() <= 6
+    for row in found[found["district"] == "all"].itertuples():
+        assert f"[{100 * row.share_lower:.1f}, {100 * row.share_upper:.1f}]" in result.out
+    rows.assign(zone=rows.index % 20).to_csv("rows.csv", index=False)
+    many = llpbench(*ASK, "--by", "zone")
+    assert many.out.count("[") == 12

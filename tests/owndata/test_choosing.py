@@ -137,6 +137,18 @@ def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: st
     assert told in found[1]
 
 
+def test_advice_begins_with_what_to_do_and_undecided_bags_keep_the_default() -> None:
+    gains = {"one": (0.5, -0.1, 1.1), YARDSTICK: (-0.1, -0.4, 0.2)}
+    undecided, *reasons = advised(board(**gains), "auto", CALM, {"auto"})[1].splitlines()
+    decided = advised(board(**gains), "auto", CALM, ())[1].splitlines()[0]
+    assert "default" in undecided
+    assert "default" not in decided
+    assert "auto" in undecided
+    assert "auto" in decided
+    assert [name in " ".join(reasons) for name in ("one", YARDSTICK)] == [True, True]
+    assert "one" not in undecided
+
+
 def test_the_baseline_is_compared_with_the_recommended_method() -> None:
     gains = {"one": (0.5, 0.1, 0.9), YARDSTICK: (-0.1, -0.4, 0.2)}
     for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "from one: bags are too few")):

@@ -589,3 +589,11 @@ def test_bags_go_by_position_where_there_are_not_two_indices() -> None:
         assert np.array_equal(by_position.predict_proba(FRAME), by_index.predict_proba(FRAME))
     numbers = shuffled[["age"]].to_numpy()  # an array has no index
     assert LLPClassifier("bag-mean-linear").fit(numbers, bags, counts=TABLE).n_features_in_ == 1
+
+
+def test_the_name_of_a_column_is_no_list_of_bags() -> None:
+    frame = pd.DataFrame({"age": [20, 30, 40, 50], "branch": ["a", "a", "b", "b"]})
+    for name, there in (("branch", True), ("shop", False)):
+        with pytest.raises(LLPBenchError) as error:
+            LLPClassifier("bag-mean-linear").fit(frame, name, counts={"a": 1, "b": 2})
+        assert (f"X[{name!r}]" in str(error.value)) == there

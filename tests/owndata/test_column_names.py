@@ -51,3 +51,4 @@ def test_outer_spaces_and_forms_of_unicode_do_not_count() -> None:
 def test_hints_never_repeat_what_was_refused() -> None:
     assert nearest_columns("distrikt", ["district"]) == "Did you mean district? "
     assert nearest_columns("district ", ["district"]) == ""
+    assert nearest_columns("branch", ["balance", "age"]) == ""

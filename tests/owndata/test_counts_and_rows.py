@@ -13,6 +13,7 @@ from districts import counted, people
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.counted import MissingCounts
 from llpbench.owndata.doubts import DoubtfulFit
 from llpbench.owndata.weights import RoundedWeights
 
@@ -171,3 +172,37 @@ def test_percents_are_shares_of_other_people() -> None:
     by_shares = fitted(proportions=SHARES)
     by_percents = fitted(counts=100 * SHARES, as_shares=True)
     assert np.allclose(by_percents.predict_proba(FRAME), by_shares.predict_proba(FRAME))
+
+
+def test_a_missing_count_is_named_with_what_the_rows_leave() -> None:
+    frame, bags = pd.DataFrame({"age": range(40)}), np.repeat([f"b{number}" for number in range(8)], 5)
+    counts = pd.DataFrame({"no": 2.0, "yes": 3.0}, index=[f"b{number}" for number in range(8)])
+    counts.iloc[::2, 0] = [1.0, 4.0, 3.0, 2.0]
+    counts.iloc[::2, 1] = 5 - counts.iloc[::2, 0]
+    counts.loc["b4", "yes"] = np.nan
+    with pytest.warns(MissingCounts) as caught:
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    (told,) = (str(each.message) for each in caught if each.category is MissingCounts)
+    assert "'b4' (count of 'yes'; its rows leave 2)" in told
+    assert "'no'" not in told
+    assert model.left_out_["suppressed"] == 1
+    with pytest.warns(MissingCounts) as caught:
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts, noise=1)
+    assert not any("its rows" in str(each.message) for each in caught)
+    counts.loc[["b1", "b2", "b3"]] = np.nan
+    with pytest.warns(MissingCounts, match=r"^4 bags .* 'b3' .* 1 more") as caught:
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    assert not any("b4" in str(each.message) for each in caught)
+
+
+def test_counts_as_ranges_are_not_missing() -> None:
+    frame, bags = pd.DataFrame({"age": range(40)}), np.repeat([f"b{number}" for number in range(8)], 5)
+    counts: dict[str, float | str] = dict(
+        zip([f"b{number}" for number in range(8)], [1, 2, 3, 4, 1, 2, 3, 4], strict=True)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MissingCounts)
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts | {"b4": "1-3"})
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    with pytest.warns(MissingCounts, match="'b5'"):
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts | {"b4": "1-3", "b5": np.nan})

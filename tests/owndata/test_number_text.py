@@ -102,6 +102,14 @@ def test_columns_that_are_mostly_numbers_are_named_and_codes_are_not(texts: list
     assert (told in alone) if told else alone == ""
 
 
+def test_the_message_counts_the_numbers_of_a_column() -> None:
+    texts = pd.Series([str(place) for place in range(6_000)])
+    texts[[3, 7]] = ["n/a?", "12 EUR"]
+    told = numbers_as_text_warning(pd.DataFrame({"balance": texts}))
+    assert told.startswith("column 'balance': 5,998 of 6,000 ")
+    assert all(text in told for text in ("'n/a?'", "'12 EUR'", "--types balance=number", "--missing"))
+
+
 def test_a_fit_warns_of_them() -> None:
     frame = pd.DataFrame({"a": [f"{1000 + 7 * place:,}" for place in range(40)]})
     with pytest.warns(NumbersAsText, match="column 'a'"):
