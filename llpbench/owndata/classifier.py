@@ -84,8 +84,8 @@ class LLPClassifier(FittedClassifier):
     device
         Device of a network in training and prediction: "auto", "cpu" or "cuda". It is not saved with the model.
     n_jobs
-        Number of CPU threads. None uses all cores beyond 100,000 rows. Up to this number, it uses one thread, and all
-        cores only for work that is done side by side, such as two members of "auto". -1 always uses all.
+        Number of CPU threads. None uses one thread for up to 100,000 rows, and all cores beyond. -1 always uses all. Up
+        to 100,000 rows, threads share only independent work, such as two members of "auto".
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ def threads_for(n_jobs: Any, rows: int) -> Iterator[None]:
             limits.enter_context(limit_threads(threads))
         if small:
             limits.enter_context(threadpool_limits(1, "blas"))
-            limits.enter_context(with_workers(threads if n_jobs not in (None, -1) else _cores()))
+            limits.enter_context(with_workers(_cores() if threads == -1 else threads))
         yield
 
 

@@ -38,7 +38,7 @@ def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pyt
 
 def test_small_tables_have_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule, "_cores", lambda: 5)
-    for jobs, expected in ((None, 5), (-1, 5), (1, 1), (2, 2)):
+    for jobs, expected in ((None, 1), (-1, 5), (1, 1), (2, 2)):
         with threads_for(jobs, 1000):
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
             assert workers() == expected
