@@ -24,8 +24,6 @@ from llpbench.core.distinct import distinct
 
 _CHUNK = 65_536
 """rows processed at once"""
-_CACHED = 256
-"""rows whose joint features are computed at once"""
 _MOST_KEPT = 2.5e8
 """largest number of joint features that are stored; if there are more, each pass computes them again"""
 _NEGLIGIBLE = 1e-4
@@ -61,12 +59,10 @@ class Joint:
         if self.frequencies is None:
             return np.asarray((columns - self.mean) * self.scale)
         values = columns @ self.frequencies
-        for start in range(0, len(values), _CACHED):  # a few rows stay in the CPU's cache
-            few = values[start : start + _CACHED]
-            few += self.phases
-            np.cos(few, out=few)
-            few -= self.mean
-            few *= self.scale
+        values += self.phases
+        np.cos(values, out=values)
+        values -= self.mean
+        values *= self.scale
         return values
 
 
@@ -150,11 +146,6 @@ class Components:
     def coarse_bins(self) -> list[FeatureBins]:
         """Bins of each feature for its pairs."""
         return self._coarse.features
-
-    @property
-    def tables(self) -> list[FloatArray]:
-        """Each feature's fine bins as numbers [bins, columns], float32, from which `columns` are made."""
-        return self._tables
 
     @cached_property
     def overlaps(self) -> list[FloatArray]:

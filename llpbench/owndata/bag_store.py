@@ -94,7 +94,7 @@ class BagStore:
     def _planned(self, folder: Path) -> Iterator[_File]:
         most = max(_FILE_BYTES, self.bytes // _MOST_FILES)
         groups: list[slice] = []
-        for group in groups_of_bags(self._starts):
+        for group in _groups(self._starts):
             first = groups[0].start if groups else group.start
             if groups and (self._starts[group.stop] - self._starts[first]) * 2 * self._features > most:
                 yield self._file(folder, groups)
@@ -162,7 +162,7 @@ class BagStore:
                 yield partial(QuickGroup, self._components, rows, self._joint, bags, self._sizes[bags])
 
 
-def groups_of_bags(starts: IntArray) -> Iterator[slice]:
+def _groups(starts: IntArray) -> Iterator[slice]:
     """Yield bags that are processed together, as `BagGroups` does; `starts` [bags + 1] are positions of rows."""
     first, bags = 0, len(starts) - 1
     while first < bags:

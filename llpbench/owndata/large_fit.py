@@ -36,7 +36,6 @@ from llpbench.owndata.bag_codes import BagCodes, CountedLabels
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
-    Learner,
     held_out_predictions,
     learn_known_bags,
     level,
@@ -51,15 +50,8 @@ from llpbench.owndata.counted import noise_deviation, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, NetworkTraining, fit_members
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
-from llpbench.owndata.process_passes import (
-    fit_to_sample,
-    fitted_to_bags,
-    logits_of_all_bags,
-    needs_no_sample,
-    shares_of_all_bags,
-)
+from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, needs_no_sample, shares_of_all_bags
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
@@ -346,7 +338,7 @@ class _Fit:
             self._say(f"{plural(int(self._train.sizes.sum()), 'row')} of known bags are few enough to fit them at once")
             sample = self._sample(np.ones(len(self._train.sizes), dtype=bool))
             predictor = self._fitted(sample)
-            calibrated, known_bags = self._learned(predictor, sample, None, self._refitted)
+            calibrated, known_bags = self._learned(predictor, sample, None)
         else:
             predictor, calibrated, known_bags = self._in_passes()
         order, nameless = counted.order, counted.table.columns is None or counted.table.values.shape[1] == 1
@@ -389,11 +381,7 @@ class _Fit:
             else:
                 process = logits_of_all_bags(found, store, self._train, self._reader.show)
             predictor = ProcessPredictor(process)
-
-            def refitted(part: BaggedRows, rows: Rows) -> FloatArray:
-                return QuickPredictor(ProcessPredictor(fitted_to_bags(process, found, part)))(rows)
-
-            calibrated, known_bags = self._learned(predictor, sample, store, refitted)
+            calibrated, known_bags = self._learned(predictor, sample, store)
         return predictor, calibrated, known_bags
 
     def _sample(self, bags: BoolArray) -> BaggedRows:
@@ -428,22 +416,19 @@ class _Fit:
             training=training,
         )
 
-    def _refitted(self, part: BaggedRows, rows: Rows) -> FloatArray:
-        """Return predictions of rows by the method fitted to bags in memory."""
-        return np.asarray(self._fitted(part)(rows))
-
     def _learned(
-        self, predictor: ProcessPredictor, sample: BaggedRows, store: BagStore | None, learn: Learner
+        self, predictor: ProcessPredictor, sample: BaggedRows, store: BagStore | None
     ) -> tuple[Any, KnownBags]:
         """Return the calibration of rare positives (None if not needed) and the effects of known bags.
 
-        Both are from bags of the sample that are held out from `learn`. With a store, effects are estimated for all
-        bags.
+        Both are learned from held-out bags of the sample. With a store, effects are estimated for all bags.
         """
         self._reader.show("effects of bags: learned from bags that are held out of the sample")
         held_out = None
         if len(sample.sizes) >= FEWEST_BAGS:
-            held_out = held_out_predictions(sample, learn, self._model.random_state)
+            held_out = held_out_predictions(
+                sample, lambda part, rows: self._fitted(part)(rows), self._model.random_state
+            )
         proba, calibrated = predictor(sample.rows), None
         if has_rare_class(self._train):
             rare = is_rare(self._train)

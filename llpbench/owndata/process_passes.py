@@ -7,7 +7,7 @@ classes, for only one of them. On the scale of shares there is a single pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,19 +15,16 @@ import numpy as np
 from scipy.special import expit
 
 from llpbench.blocks import bag_logits, bag_process
-from llpbench.blocks.bag_logits import LogitProcess
+from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
-from llpbench.blocks.components import Components
 from llpbench.blocks.main_effects import Precision
 from llpbench.blocks.many_rows import BagGroup, NormalEquations, Seen
-from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray
 from llpbench.core.errors import DataError
 from llpbench.core.text import plural
-from llpbench.owndata.bag_store import BagStore, groups_of_bags
-from llpbench.owndata.grid_bins import GridBins
+from llpbench.owndata.bag_store import BagStore
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.quick_rows import JointFeatures, QuickGroup
+from llpbench.owndata.quick_rows import QuickGroup
 
 Sampler = Callable[[BoolArray], BaggedRows]
 """Function that reads the rows of some bags, given as a mask [bags]."""
@@ -87,7 +84,7 @@ def _bags_in_sample(sizes: IntArray) -> int:
     return int(np.clip(bags, bag_process._FEWEST_BAGS, bag_process._MANY_BAGS))
 
 
-def shares_of_all_bags(found: FittedProcess, store: BagStore | _BagsInMemory, train: BaggedRows) -> FittedProcess:
+def shares_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows) -> FittedProcess:
     """Return the process with coefficients from all bags, in one pass."""
     evidence, t = found.evidence, found.hyperparameters
     prior = train.prior.clip(1e-9, 1 - 1e-9)
@@ -108,62 +105,15 @@ def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows,
     """Return logits that are fitted to the sample, then refined in a few passes over all bags."""
     assert found.sample is not None
     show("logits of the sample")
-    process, some = found.sample
-    nothing = [np.zeros((len(each), 1)) for each in process.coefficients]
-    of_sample, classes = _BagsInMemory(process.components, some), _modelled(found)
+    start = fit_logits(*found.sample)
+    classes = range(1, 2) if len(found.prior) == 2 else range(len(found.prior))
     fits = []
-    for label in classes:
-        fit = _QuickLogits(process, some, label)
-        offset, weights, _ = fit.run_in_groups(of_sample, fit.center, nothing, most_steps=10)  # type: ignore[arg-type]
+    for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True):
         groups = _ShownPasses(store, f"logits of class {label + 1}" if len(classes) > 1 else "logits", show)
-        fits.append(_QuickLogits(found, train, label).run_in_groups(groups, offset, weights))  # type: ignore[arg-type]
-    return _logits(found, fits)
-
-
-def fitted_to_bags(
-    process: FittedProcess | LogitProcess, found: FittedProcess, train: BaggedRows
-) -> FittedProcess | LogitProcess:
-    """Return a process on the scale of `process`, with coefficients from other bags in memory.
-
-    `found` is the result of `fit_to_sample`. Its bins, kernel scales, pairs and hyperparameters are used.
-    """
-    groups = _BagsInMemory(found.components, train)
-    if isinstance(process, FittedProcess):
-        return shares_of_all_bags(found, groups, train)
-    starts = zip(_modelled(found), process.offsets, process.coefficients, strict=True)
-    fits = [
-        _QuickLogits(found, train, label).run_in_groups(groups, offset, weights)  # type: ignore[arg-type]
-        for label, offset, weights in starts
-    ]
-    return _logits(found, fits)
-
-
-def _modelled(found: FittedProcess) -> range:
-    """Return the classes that have logits of their own: the second of two, or all."""
-    return range(1, 2) if len(found.prior) == 2 else range(len(found.prior))
-
-
-def _logits(found: FittedProcess, fits: Sequence[tuple[float, list[FloatArray], Precision]]) -> LogitProcess:
+        fit = _QuickLogits(found, train, label)
+        fits.append(fit.run_in_groups(groups, offset, coefficients))  # type: ignore[arg-type]
     offsets, weights, precisions = (list(each) for each in zip(*fits, strict=True))
     return LogitProcess(found.components, offsets, weights, precisions, found.unexplained)
-
-
-class _BagsInMemory:
-    """The rows of some bags in memory, in groups as in a `BagStore`."""
-
-    def __init__(self, components: Components, train: BaggedRows) -> None:
-        self._binned = GridBins(components)(train.rows).rows(train.bag_by_bag)
-        self._components, self._joint, self._sizes = components, JointFeatures(components), train.sizes
-
-    def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
-        """Yield the result of `look` for each group of bags, in their order."""
-        starts = np.append(0, np.cumsum(self._sizes))
-
-        def group(bags: slice) -> Found:
-            rows = self._binned[int(starts[bags.start]) : int(starts[bags.stop])]
-            return look(QuickGroup(self._components, rows, self._joint, bags, self._sizes[bags]))
-
-        return side_by_side(groups_of_bags(starts), group)
 
 
 class _QuickLogits(bag_logits._LogitFit):

@@ -33,7 +33,7 @@ class JointFeatures:
 
     def __init__(self, components: Components) -> None:
         """Take tables and components; `components` may have any training rows."""
-        self._tables, self._joint = components.tables, components.joint
+        self._tables, self._joint = components._tables, components.joint
         self._columns = sum(table.shape[1] for table in self._tables)
         self._memory = threading.local()
 

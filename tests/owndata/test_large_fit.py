@@ -60,14 +60,14 @@ def features(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def demand_same(one: LLPClassifier, other: LLPClassifier, rows: pd.DataFrame) -> None:
-    assert np.abs(one.predict_proba(features(rows)) - other.predict_proba(features(rows))).max() < 1e-6
+    assert np.abs(one.predict_proba(features(rows)) - other.predict_proba(features(rows))).max() < 1e-9
     assert one.bags_.tolist() == other.bags_.tolist()
     assert np.array_equal(one.bag_counts_, other.bag_counts_, equal_nan=True)
     assert one.left_out_ == other.left_out_
     for mine, theirs in zip(one.effects(), other.effects(), strict=True):
         assert mine.name == theirs.name
-        assert np.allclose(mine.values, theirs.values, atol=1e-6)
-        assert np.allclose(mine.std, theirs.std, atol=1e-6)
+        assert np.allclose(mine.values, theirs.values, atol=1e-9)
+        assert np.allclose(mine.std, theirs.std, atol=1e-9)
 
 
 @pytest.mark.usefixtures("sampled")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from llpbench.core.bags import BaggedRows, Ragged, Rows
 from llpbench.owndata import grid_bins, quick_rows
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns
 from llpbench.owndata.grid_bins import GridBins
-from llpbench.owndata.process_passes import fitted_to_bags
 from llpbench.owndata.quick_rows import JointFeatures, QuickGroup, QuickPredictor
 
 
@@ -95,21 +93,3 @@ def test_columns_give_the_same_rows() -> None:
         for mine, theirs in zip(found, expected, strict=True):
             assert mine.dtype == theirs.dtype
             assert np.array_equal(mine, theirs)
-
-
-@pytest.mark.parametrize("link", ["logit", "identity"])
-def test_coefficients_of_other_bags_are_those_of_a_fit_to_them(
-    bagged: BaggedRows, process: FittedProcess, link: str
-) -> None:
-    rest = bagged.some(np.arange(len(bagged.sizes)) % 3 > 0)
-    alone = replace(process, components=process.components.on(rest.rows), prior=rest.prior)
-    expected = fit_logits(alone, rest)(bagged.rows)[:, 1]
-    every = process if link == "identity" else fit_logits(process, bagged)
-    found = fitted_to_bags(every, alone, rest)
-    if link == "logit":
-        before = every(bagged.rows)[:, 1]  # type: ignore[operator]
-        gap = np.abs(found(bagged.rows)[:, 1] - expected).max()  # type: ignore[operator]
-        assert gap < 0.03 < 0.1 * np.abs(expected - before).max()
-    else:
-        assert np.corrcoef(found.proba(bagged.rows)[:, 1], expected)[0, 1] > 0.95
-        assert np.abs(found.proba(bagged.rows) - every.proba(bagged.rows)).max() > 0.01

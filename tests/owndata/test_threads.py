@@ -9,7 +9,7 @@ import pytest
 from districts import counted, people
 from threadpoolctl import threadpool_info
 
-from llpbench.blocks import bag_process, side_by_side
+from llpbench.blocks import bag_process, count_trees
 from llpbench.blocks.side_by_side import workers
 from llpbench.core.bags import FloatArray
 from llpbench.owndata import threads as rule
@@ -23,12 +23,12 @@ COUNTS = counted(BAGS, VOTES)
 def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bag_process, "_SCORED", 2)
     grown: dict[int | None, int] = {}
-    fitted = side_by_side.later
+    fitted = count_trees.later
 
     def watched(compute: object) -> object:
         return fitted(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
 
-    monkeypatch.setattr("llpbench.blocks.count_trees.later", watched)
+    monkeypatch.setattr(count_trees, "later", watched)
     found: dict[int | None, FloatArray] = {}
     for jobs in (1, 2):
         found[jobs] = LLPClassifier(n_jobs=jobs, random_state=3).fit(ROWS, BAGS, counts=COUNTS).predict_proba(ROWS)
