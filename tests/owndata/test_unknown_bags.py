@@ -31,7 +31,7 @@ def first_rows(number: int, label: Any) -> Any:
     [
         (first_rows(600, "far"), r"^all rows .* such as 'far' \(fit had 'd00' and 'd01'\):"),
         (first_rows(300, "far"), "^300 of 600 rows .* such as 'far'"),
-        (first_rows(450, None), "^450 of 600 rows .* or of none:"),
+        (first_rows(450, None), "^450 of 600 rows .* or in no bag:"),
     ],
 )
 def test_a_line_warns_where_half_of_the_rows_have_no_known_bag(bags: Any, told: str, model: LLPClassifier) -> None:
