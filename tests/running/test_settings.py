@@ -223,7 +223,7 @@ def test_bad_time_budgets(given: Any) -> None:
             {"set": ("dllp.rate=1", "dllp.rate=2")},
             "--set must be given once for dllp.rate",
         ),
-        ({"shard": "4/3"}, "got 4/3"),
+        ({"shard": "4/3"}, "--shard must be"),
         ({"shard": "0/3"}, "--shard must be"),
         ({"shard": "1"}, "--shard must be"),
         ({"tune": "0"}, "--tune must be a positive whole number, got 0"),
