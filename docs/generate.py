@@ -27,8 +27,8 @@ EQUATIONS: dict[str, str] = {
     "alternating-mean-map": "labels y of the largest logits with Σᵢ [yᵢ = c] = nₖc;  then logistic regression;  repeat",
     "bag-contrast": "L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ",
     "bag-forest": "p̄ₖ = Σⱼ Hₖⱼ θⱼ + noise,  Hₖⱼ the fraction of bag k in leaf j;  f(x) = mean of θ over trees",
-    "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σⱼₗ gⱼₗ(xⱼ, xₗ) + …,  j, l features, g Gaussian;  "
-    "p̄ₖ = mean f + noise",
+    "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σⱼₗ gⱼₗ(xⱼ, xₗ) + …,  j, l: features; "
+    "each g is a Gaussian process;  p̄ₖ = mean f + noise",
     "bag-gp-gbdt": "softmax( ⅓ log p_bag-gp + ⅓ log p_em-gbdt + ⅓ log p_count-gbdt )",
     "bag-mean-linear": "min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x",
     "bag-share": "f(x) = p̄ₖ for a row of training bag k, otherwise π",

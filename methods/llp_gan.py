@@ -16,7 +16,7 @@ The players take turns on the same bags. Differences from the published code:
   unconditional.
 - Losses are averaged over the rows of several bags, with one fake per real row.
 - L_bag is the KL divergence of `dllp`, the published cross-entropy minus a constant. Its sign follows the paper. One
-  re-implementation reverses the sign. It also matches the features of rows instead of their means.
+  re-implementation reverses the sign, and matches features row by row instead of their means.
 - `objective="wgan"` has two heads: the classifier, and a critic trained as in WGAN-GP (Gulrajani et al. 2017), with
   three turns per turn of the generator. Adam has beta1 = 0 for both players, as in cWGAN. Learning rates are those of
   "fm".

@@ -23,7 +23,8 @@ LARGE = 2_000_000_000
 out_of_core_option: Callable[[Any], Any] = click.option(
     "--out-of-core/--in-memory",
     default=None,
-    help="Read ROWS in batches and never hold all of them. [default: beyond 2 GB, if the method can]",
+    help="Read ROWS in batches, without holding all rows in memory. "
+    "[default: for more than 2 GB, if the method supports it]",
 )
 
 

@@ -57,7 +57,7 @@ _LEARNING_OPTIONS = (
     click.option(
         "--as-shares",
         is_flag=True,
-        help="Use only the shares of counts, because counts are about other people than ROWS or in other units.",
+        help="Use counts only as shares: for counts that describe other people than ROWS, or are in other units.",
     ),
     click.option(
         "--repeat-column",

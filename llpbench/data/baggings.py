@@ -153,8 +153,8 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
     for option in needed_options(entry.name):
         if option not in options:
             raise LLPBenchError(
-                f"bagging {entry.name!r} needs {option!r} (in {text!r}). Write {entry.name}:{option}=VALUE, several "
-                "values joined by +."
+                f"bagging {entry.name!r} needs the option {option!r}. Write {entry.name}:{option}=NAME, or "
+                f"{entry.name}:{option}=NAME+NAME for several."
             )
     if not is_sized(entry.name):
         _require_own_sizes(options, text)

@@ -86,7 +86,8 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
-        bags["train"] = _some(bags["train"], max_bags, rng, f"{table.name!r} {bagging} {bag_size or ''}".strip())
+        what = f"dataset {table.name!r} in {bagging} bags" + (f" of {bag_size}" if bag_size else "")
+        bags["train"] = _some(bags["train"], max_bags, rng, what)
     test_bags = _bags_of(table, name, options, bags["train"], split.test)
     return Assignment(split, bags["train"], bags["validation"], bags["test"], rest=rest, test_bags=test_bags)
 
@@ -148,8 +149,8 @@ def _own_sizes(
         limited_bags[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
         if not len(limited_bags[part].bags):
             raise LLPBenchError(
-                f"bagging {format_bagging(name, options)!r} leaves no bag of {limits[0]} rows or more of the {part} "
-                f"rows of {table.name!r}. Choose a smaller least."
+                f"bagging {format_bagging(name, options)!r} leaves no bag with at least {limits[0]} rows in the "
+                f"{part} part of {table.name!r}. Choose a smaller least."
             )
     return split, {part: of_part.bags for part, of_part in limited_bags.items()}, limited_bags["train"].rest
 
@@ -169,7 +170,7 @@ def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
 def too_few_bags(what: str, number: int, wanted: int) -> str:
     """Return the message for too few training bags."""
     advice = f"Choose at most {number}, or leave the option out."
-    return f"{what} has {number:,} training bags, fewer than --max-bags {wanted:,}. {advice}"
+    return f"{what} has only {number:,} training bags, fewer than --max-bags {wanted:,}. {advice}"
 
 
 def training_bags(rows: int, bag_size: int) -> int:

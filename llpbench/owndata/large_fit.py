@@ -132,7 +132,7 @@ def fit_large(
             "ranges with --suppressed."
         )
     if as_shares and counts is None:
-        raise LLPBenchError("as_shares=True needs counts=. With proportions=, leave as_shares=True out.")
+        raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
 
     def read_table(names: list[Hashable]) -> BagTable:
         columns: list[Hashable] = [*rows.keys]

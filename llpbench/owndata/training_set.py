@@ -119,7 +119,7 @@ def read_training_set(
             f"noise= and {given} cannot be combined, because noise= needs counts of the rows in X. Leave one out."
         )
     if as_shares and counts is None:
-        raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
+        raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
     ranged = ranged_counts(counts)
     if ranged is not None:
         _require_plain(

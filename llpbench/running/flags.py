@@ -99,7 +99,7 @@ def shard(value: Any) -> tuple[int, int]:
     """Read a part and the number of parts: `3/16`."""
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(value).strip())
     part, parts = (int(match[1]), int(match[2])) if match else (0, 0)
-    return _require((part, parts), 1 <= part <= parts, "a part and a number of parts, such as 3/16")
+    return _require((part, parts), 1 <= part <= parts, "K/N with K from 1 to N, such as 3/16")
 
 
 def device(value: Any) -> str:

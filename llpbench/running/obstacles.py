@@ -95,7 +95,7 @@ def _reasons(cell: Cell, facts: _Facts) -> Iterator[str]:
             f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
         )
     if cell.max_bags and cell.bag_size and cell.max_bags > (bags := training_bags(facts.rows, cell.bag_size)):
-        yield too_few_bags(f"{cell.dataset!r} {cell.bagging} {cell.bag_size}", bags, cell.max_bags)
+        yield too_few_bags(f"dataset {cell.dataset!r} in {cell.bagging} bags of {cell.bag_size}", bags, cell.max_bags)
     yield _without_labels(cell, facts)
     if (facts.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
         yield f"{cell.method!r} is for two classes, but {cell.dataset!r} has {facts.classes}. Leave it out."

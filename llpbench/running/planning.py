@@ -92,7 +92,7 @@ class Plan:
 
     cells: tuple[Planned, ...]
     tunings: tuple[PlannedTuning, ...] = ()
-    """Searches. The cells that they select are added to the plan when they are done."""
+    """Searches. When a search is done, the cells that it selects are added to the plan."""
     seeds: tuple[int, ...] = ()
     """Seeds to run for cells that searches select; empty for `llpbench tune`."""
 
@@ -137,7 +137,7 @@ class Plan:
 
     @property
     def changes(self) -> list[str]:
-        """Reasons of stale runs and searches with their numbers: `mine: source of method changed (3 runs)`."""
+        """Why runs and searches are stale, and how many are, such as `mine: source of method changed (3 runs)`."""
         runs = Counter(f"{one.cell.method}: {reason}" for one in self.cells for reason in one.stale.values())
         searches = Counter(f"{one.tuning.cell.method}: {one.stale}" for one in self.tunings if one.stale)
         return [
@@ -332,7 +332,7 @@ def study_cells(settings: Settings) -> list[Cell]:
     """Return the cells of the studies in the settings, without duplicates.
 
     Factors that a study does not fix take their values from the settings: the datasets, and usually bagging, bag size
-    and encoder. Flags and the configuration file may select some of the values that a study does fix. Raises
+    and encoder. Of the values that a study fixes, flags and the configuration file can select a part. Raises
     `LLPBenchError` if no cell is selected.
     """
     if settings.set:
@@ -373,7 +373,10 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
     fixed = line.fixed
 
     def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
-        """Return the values that a line fixes and the user has not excluded, otherwise those of the settings."""
+        """Return the values that the line fixes, without those that the user excluded.
+
+        If the line fixes none, return those of the settings.
+        """
         if part not in fixed:
             return list(wanted)
         values = line.pretrainings if part == "pretraining" else [fixed[part]]

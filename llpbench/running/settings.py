@@ -172,7 +172,8 @@ class Settings:
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
-        "Also repeat these runs: failed, done, stale or all. Stale runs are always repeated without --keep-stale.",
+        "Also repeat these runs: failed, done, stale or all. "
+        "Stale runs are repeated anyway, unless you set --keep-stale.",
         "WHAT",
         default=(),
     )
@@ -197,7 +198,10 @@ class Settings:
         reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", form="switch", default=False
     )
     data_dir: str | None = _option(
-        reading.folder, "Folder that is searched first for NAME.parquet of a dataset.", "DIR", default=None
+        reading.folder,
+        "Folder with datasets as NAME.parquet. It is searched before all other places.",
+        "DIR",
+        default=None,
     )
     plugin: tuple[str, ...] = _option(
         reading.files, "Python file that defines methods, datasets and the like.", "FILE", form="many", default=()

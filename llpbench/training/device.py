@@ -25,7 +25,10 @@ _SLOWEST = 0.5
 
 @dataclass(frozen=True)
 class Machine:
-    """Device and settings with which a population is trained. They affect only speed and rounding."""
+    """Device and settings for training the seeds of a cell together (in tuning, also its hyperparameter settings).
+
+    They affect only speed and rounding.
+    """
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     compiled: bool = False
@@ -67,7 +70,7 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
         raise LLPBenchError(f"precision must be float32 or bfloat16, got {name!r}")
     if device.type == "cpu" and (speed := bfloat16_speed()) < _SLOWEST:
         raise LLPBenchError(
-            f"precision bfloat16 makes this CPU {1 / speed:.1f} times as slow as float32. Use --precision float32."
+            f"on this CPU, bfloat16 takes {1 / speed:.1f} times as long as float32. Use --precision float32."
         )
     return torch.bfloat16
 

@@ -50,7 +50,7 @@ def test_missing_values_are_a_key() -> None:
 @pytest.mark.parametrize(
     ("bagging", "size", "said"),
     [
-        ("column", 0, "needs 'by'"),
+        ("column", 0, "needs .*'by'"),
         ("column:by=f", 0, r"has no column 'f'.*It has: d, e, a, b, c"),
         ("column:by=d", 16, "decides the sizes of its bags"),
         ("ordered", 0, "positive integer"),

@@ -136,7 +136,7 @@ def test_what_says_nothing_is_refused(text: str, said: str) -> None:
 
 
 def test_limits_that_leave_no_bag_are_said() -> None:
-    with pytest.raises(LLPBenchError, match=r"leaves no bag of 4000 rows or more of the train rows of 'toy'"):
+    with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
         assign_bags(toy_table(), "column:by=d:least=4000", 0, seed=0)
 
 
@@ -176,5 +176,5 @@ class TestMaxBags:
             assert found.shape == (2, max(sizes_of(found)))
 
     def test_more_than_there_are_is_refused(self) -> None:
-        with pytest.raises(LLPBenchError, match=r"'toy' ordered 16 has 20 training bags, fewer than --max-bags 21"):
+        with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):
             assign_bags(toy_table(), "ordered", 16, 0, 21)

@@ -1,4 +1,7 @@
-"""Differences with their intervals: the leader minus other methods, and rows with minus without pretraining."""
+"""Differences with their intervals.
+
+The leader minus each other method, and each row with pretraining minus the same row without it.
+"""
 
 from __future__ import annotations
 
