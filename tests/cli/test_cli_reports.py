@@ -122,7 +122,7 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
         (["run", "--study", "tables"], "unknown study 'tables'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
         (["report", "--formats", "pdf"], "unknown format 'pdf'"),
-        (["plan", "--study", "encoder", "--encoders", "mlp"], "study 'encoder'"),
+        (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(llpbench: LLPBench, words: list[str], message: str) -> None:

@@ -10,7 +10,7 @@ from districts import counted, people
 from threadpoolctl import threadpool_info
 
 from llpbench.blocks import bag_process, count_trees
-from llpbench.blocks.side_by_side import workers
+from llpbench.blocks.side_by_side import later, workers
 from llpbench.core.bags import FloatArray
 from llpbench.owndata import threads as rule
 from llpbench.owndata.classifier import LLPClassifier
@@ -23,10 +23,9 @@ COUNTS = counted(BAGS, VOTES)
 def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bag_process, "_SCORED", 2)
     grown: dict[int | None, int] = {}
-    fitted = count_trees.later
 
     def watched(compute: object) -> object:
-        return fitted(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
+        return later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
 
     monkeypatch.setattr(count_trees, "later", watched)
     found: dict[int | None, FloatArray] = {}

@@ -128,7 +128,7 @@ def test_a_reference_of_todays_code_is_refused(out: Path, tmp_path_factory: pyte
     with Journal(reference) as journal:
         for record in read(out / FILE).records.values():
             journal.append({**record, "numerics": NUMERICS})
-    with pytest.raises(LLPBenchError, match="made by today's code"):
+    with pytest.raises(LLPBenchError, match="by the current code"):
         restamp(out, Silent(), reference=[reference / FILE])
 
 
