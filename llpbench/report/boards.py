@@ -251,6 +251,11 @@ class Board:
         return tuple(sorted({device(run["hardware"]) for run in runs}))
 
     @property
+    def uses_both(self) -> bool:
+        """Whether some runs used a GPU and others a CPU."""
+        return len({name.endswith("(cuda)") for name in self.hardware}) > 1
+
+    @property
     def encoders(self) -> tuple[str, ...]:
         """Encoders of its rows, sorted."""
         return tuple(sorted({row.contender.encoder for row in self.rows if row.contender.encoder}))

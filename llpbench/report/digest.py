@@ -64,7 +64,10 @@ def _readme(report: Report, links: Sequence[str]) -> str:
     page = "- [The page](index.html), to sort, filter and trace to runs"
     head = ["\n".join([page, *links, f"- [All boards as CSV]({STANDINGS})"])]
     if boards:
-        head += [words.caption("briefly", boards[0]), words.caption("both_criteria")]
+        head += [
+            words.caption("briefly", boards[0], starred=any(board.uses_both for board in boards)),
+            words.caption("both_criteria"),
+        ]
         return _file(report, report.title, head, [*map(brief, boards)])
     head += [] if report.unlabelled else [words.NO_RUNS]
     return _file(report, report.title, head, report.unlabelled)

@@ -215,7 +215,11 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
 
 
 def _legend(board: Board) -> str:
-    texts = (f"{words.title(board)}.", words.caption("legend", board), words.datasets_text(len(board.datasets)))
+    texts = (
+        f"{words.title(board)}.",
+        words.caption("legend", board, starred=board.uses_both),
+        words.datasets_text(len(board.datasets)),
+    )
     return " ".join(texts)
 
 

@@ -249,8 +249,7 @@ def _seconds(board: Board) -> DataFrame:
     runs = runs[runs.index.isin(board.counting) & runs["row"].isin(seconds.index)]
     on_gpu = runs["machine"].map(lambda facts: json.loads(facts)[MACHINE.index("device")] == "cuda").astype(float)
     share = on_gpu.groupby(runs["row"].to_numpy()).mean()
-    mixed = share.min() == 0 < share.max() or bool(share.between(0, 1, inclusive="neither").any())
-    return DataFrame({"": seconds, "gpu": share if mixed else 0.0})
+    return DataFrame({"": seconds, "gpu": share if on_gpu.nunique() > 1 else 0.0})
 
 
 def costs(board: Board) -> DataFrame:

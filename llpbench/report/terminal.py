@@ -152,7 +152,7 @@ def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
     named = [column.heading for column in board.columns]
     where = ", ".join(named[:3]) + (f" and {len(named) - 3} more columns" if len(named) > 3 else "")
     yield _text(f"{where} · {words.setting(board)}", console, "dim")
-    legend = words.caption("terminal_legend", board, tested=is_tested(board))
+    legend = words.caption("terminal_legend", board, tested=is_tested(board), starred=board.uses_both)
     yield _text(" ".join(filter(None, (legend, words.columns_text(board.columns)))), console, "dim")
 
 

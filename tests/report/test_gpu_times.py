@@ -22,3 +22,4 @@ def test_rows_on_a_gpu_are_marked_beside_rows_on_a_cpu(devices: tuple[str, str],
     board = tabulate([run for group in made for run in group]).of("fine")[0]
 
     assert ["*" in field.lines[0] for field in COLUMNS["seconds"].fields(board)] == marked
+    assert board.uses_both == any(marked)
