@@ -270,7 +270,7 @@ def _small(board: Board) -> ReportTable:
     from llpbench.report.digest import brief
     from llpbench.report.wording import caption
 
-    return replace(brief(board), caption=caption("legend", board), notes={})
+    return replace(brief(board), caption=caption("legend", board, starred=board.uses_both), notes={})
 
 
 def _asked(**options: object) -> str:
