@@ -63,8 +63,9 @@ def batches_to_fit(
 
 def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
     """Return a model fitted to the input of a command: rows in a frame, or in batches."""
-    from llpbench.owndata.large_fit import LargeRows, fit_large
+    from llpbench.owndata.large_fit import fit_large
     from llpbench.owndata.progress import StageLine
+    from llpbench.owndata.row_passes import LargeRows
 
     if not isinstance(given["X"], LargeRows):
         with StageLine() as line:

@@ -150,8 +150,8 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.bag_files import BagFile, bag_index
         from llpbench.owndata.column_names import split_names
         from llpbench.owndata.known_labels import labels_of_column
-        from llpbench.owndata.large_fit import LargeRows
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
+        from llpbench.owndata.row_passes import LargeRows
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
 

@@ -40,6 +40,8 @@ class RowBatch:
     part: Path
     first: int
     """number of the first row in its part, counted from 0"""
+    number: int = 0
+    """position of its part"""
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -84,7 +86,8 @@ class RowBatches:
                     "one of these formats."
                 )
         self._columns: list[str] = []
-        self._kinds: dict[str, tuple[str, Path]] = {}
+        self.kinds: dict[str, tuple[str, Path]] = {}
+        """whether a column has numbers or texts, and the first part that shows it"""
         self._noted = False
 
     @property
@@ -108,16 +111,37 @@ class RowBatches:
                 return batch.frame
         raise DataError(f"file {str(self.path)!r} has no rows.")
 
+    @property
+    def parts(self) -> list[Path]:
+        """Files, in the order in which they are read."""
+        return [source.path for source in self._sources]
+
+    @property
+    def reading(self) -> dict[str, str] | None:
+        """How columns that are declared as numbers are read; None if no batch has shown it yet."""
+        return None if self._earlier is None else {name: self._earlier.get(name, ".") for name in self._types}
+
+    def learn(self, kinds: Mapping[str, tuple[str, Path]], decimals: Mapping[str, str]) -> None:
+        """Take over what a copy of this object has learned from a part."""
+        self.kinds = {**kinds, **self.kinds}
+        self.decimals |= decimals
+        if self._earlier is None and decimals:
+            self._earlier = self.decimals
+
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
-        for source in self._sources:
-            first = 0
-            for frame in self._pieces(source):
-                self._require_alike(frame, source.path)
-                for start in range(0, len(frame), self.rows):
-                    yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
-                first += len(frame)
-                self._noted = True
+        for number in range(len(self._sources)):
+            yield from self.of_part(number)
+
+    def of_part(self, number: int) -> Iterator[RowBatch]:
+        """Yield the rows of one part. Raises as an iteration."""
+        source, first = self._sources[number], 0
+        for frame in self._pieces(source):
+            self._require_alike(frame, source.path)
+            for start in range(0, len(frame), self.rows):
+                yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start, number)
+            first += len(frame)
+            self._noted = True
 
     def _pieces(self, source: TableSource) -> Iterator[pd.DataFrame]:
         """Yield the rows of a part, with their types, in frames of about the size of a batch."""
@@ -189,7 +213,7 @@ class RowBatches:
                 continue
             numeric = is_numeric_dtype(column) and not is_bool_dtype(column)
             kind = "numbers" if numeric else "texts"
-            earlier, where = self._kinds.setdefault(name, (kind, part))
+            earlier, where = self.kinds.setdefault(name, (kind, part))
             if kind != earlier:
                 raise DataError(
                     f"file {str(part)!r}: column {name!r} must contain {earlier}, as in {str(where)!r}, got {kind} "

@@ -15,8 +15,9 @@ from llpbench import LLPClassifier
 from llpbench.blocks import bag_process, many_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import bag_store
-from llpbench.owndata.large_fit import LargeRows, fit_large
+from llpbench.owndata.large_fit import fit_large
 from llpbench.owndata.row_batches import RowBatches
+from llpbench.owndata.row_passes import LargeRows
 
 FEW_DRAWS = {"draws": 0}
 """of the scales: five times as fast"""
@@ -29,7 +30,7 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SAMPLED.items():
         monkeypatch.setattr(bag_process, name, value)
     monkeypatch.setattr(many_rows, "_ROWS", 128)
-    monkeypatch.setattr(bag_store, "_FILE_BYTES", 2000)
+    monkeypatch.setattr(bag_store, "FILE_BYTES", 2000)
 
 
 def made_up(folder: Path, classes: int = 2, parts: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
