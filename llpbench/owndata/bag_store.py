@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -123,7 +124,7 @@ class BinLayout:
 
 
 class Store(Protocol):
-    """Bins of the rows of all bags."""
+    """Bins of the rows of all bags, on this machine or on a cluster."""
 
     layout: BinLayout
 
@@ -139,6 +140,31 @@ class Store(Protocol):
 
     def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
         """Yield the result of `look` for each group of bags, in the order of bags, as `BagGroups` does."""
+
+
+class Passes(Protocol):
+    """Passes over rows, on this machine or on a cluster."""
+
+    def read(self, rows: LargeRows, compute: Compute[Found]) -> Iterator[tuple[int, Found]]:
+        """Yield the number of rows of each batch and the result of `compute`, in the order of parts and batches.
+
+        Raises `DataError` with the name of a part that cannot be read.
+        """
+
+    def store(self, components: Components, sizes: IntArray) -> AbstractContextManager[Store]:
+        """Return a store for the bins of bags of `sizes` rows [bags]."""
+
+
+class LocalPasses:
+    """Passes over rows on this machine, in threads."""
+
+    def read(self, rows: LargeRows, compute: Compute[Found]) -> Iterator[tuple[int, Found]]:
+        """Yield results as `Passes` says."""
+        return in_threads(rows, compute)
+
+    def store(self, components: Components, sizes: IntArray) -> BagStore:
+        """Return temporary files."""
+        return BagStore(components, sizes)
 
 
 class BagStore:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -21,6 +21,7 @@ from scipy.special import log_expit, softmax
 from llpbench.blocks.assigning import log_of
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
@@ -42,7 +43,7 @@ from llpbench.owndata.bag_effects import (
     level,
     of_all_bags,
 )
-from llpbench.owndata.bag_store import BagStore, Store
+from llpbench.owndata.bag_store import LocalPasses, Passes, Store
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
@@ -61,7 +62,7 @@ from llpbench.owndata.rare import (
     has_rare_class,
     is_rare,
 )
-from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows, in_threads
+from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.training.cell_runs import limit_threads
 
@@ -102,10 +103,12 @@ def fit_large(
     noise_kind: str = "gaussian",
     unmatched: str = "raise",
     impossible: str = "raise",
+    ray_address: str | None = None,
 ) -> LLPClassifier:
     """Return a fitted copy of `model`, as its `fit` with these arguments.
 
-    Facts about the fit go to `say`, its stage to `show`.
+    Facts about the fit go to `say`, its stage to `show`. `ray_address` is a Ray cluster that makes the passes: auto or
+    HOST:PORT. None: this machine makes them.
 
     Raises `LLPBenchError` as `fit` does, and for other methods than `bag-gp`. Warns as `fit` does.
     """
@@ -132,13 +135,23 @@ def fit_large(
         suppress = impossible == "suppress"
         return table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
 
-    reader = _Reader(rows, say, show)
-    counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
-    with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
-        content = _Fit(model, reader, counted).content()
+    with passes_on(ray_address) as passes:
+        reader = _Reader(rows, passes, say, show)
+        counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
+        with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
+            content = _Fit(model, reader, counted).content()
     if (peak := memory.peak_mb()) is not None:
         say(f"peak memory: {peak / 1000:.1f} GB")
     return LLPClassifier._of(content)
+
+
+def passes_on(ray_address: str | None) -> AbstractContextManager[Passes]:
+    """Return passes on this machine (None) or on a Ray cluster."""
+    if ray_address is None:
+        return nullcontext(LocalPasses())
+    from llpbench.owndata.cluster_passes import cluster_passes
+
+    return cluster_passes(ray_address)
 
 
 def require_streamable(method: str) -> None:
@@ -157,16 +170,16 @@ def _require_settings(model: LLPClassifier) -> None:
 
 
 class _Reader:
-    """Passes over the files."""
+    """Passes over the files, on this machine or on a cluster."""
 
-    def __init__(self, rows: LargeRows, say: Say, show: Say) -> None:
-        self._rows, self.say, self.show = rows, say, show
+    def __init__(self, rows: LargeRows, passes: Passes, say: Say, show: Say) -> None:
+        self._rows, self._passes, self.say, self.show = rows, passes, say, show
         self._total = rows.batches.total
 
     def _pass(self, what: str, compute: Compute[Found]) -> Iterator[Found]:
         """Yield `compute` of each batch, in the order of batches, and show progress."""
         done = RowsDone(self.show, what, self._total)
-        for rows, found in in_threads(self._rows, compute):
+        for rows, found in self._passes.read(self._rows, compute):
             yield found
             done.add(rows)
 
@@ -261,8 +274,15 @@ class _Reader:
         """Yield `use` of the rows of some bags [bags], and of the positions of their bags among these [rows]."""
         return (each for each in self._pass(what, _of_bags(counted, bags, use)) if each is not None)
 
-    def fill(self, counted: _Counted, bags: BoolArray, store: Store) -> None:
-        """Fill a store with the rows of some bags [bags]."""
+    @contextmanager
+    def stored(self, counted: _Counted, bags: BoolArray, components: Components) -> Iterator[Store]:
+        """Store the bins of the rows of some bags [bags]."""
+        with self._passes.store(components, counted.train.sizes[bags]) as store:
+            self.say(store.told)
+            self._fill(counted, bags, store)
+            yield store
+
+    def _fill(self, counted: _Counted, bags: BoolArray, store: Store) -> None:
         done = RowsDone(self.show, "bins of all rows", self._total)
         store.fill(self._rows, _of_bags(counted, bags, store.layout.records), done.add)
         self.show("ordering rows by bag")
@@ -364,9 +384,7 @@ class _Fit:
         found = fit_to_sample(self._train, own.process, rng, self._sample, self._say, self._reader.show)
         assert found.sample is not None
         sample = found.sample[1]
-        with BagStore(found.components, self._train.sizes) as store:
-            self._say(store.told)
-            self._reader.fill(self._counted, self._known_bags, store)
+        with self._reader.stored(self._counted, self._known_bags, found.components) as store:
             process: FittedProcess | LogitProcess
             if own.link == "identity":
                 process = shares_of_all_bags(found, store, self._train)

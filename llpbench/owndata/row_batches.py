@@ -121,6 +121,10 @@ class RowBatches:
         """How columns that are declared as numbers are read; None if no batch has shown it yet."""
         return None if self._earlier is None else {name: self._earlier.get(name, ".") for name in self._types}
 
+    def agrees(self, kinds: Mapping[str, tuple[str, Path]]) -> bool:
+        """Return whether the `kinds` of a copy of this object, which has read another part, are those of this one."""
+        return all(self.kinds.get(name, (kind,))[0] == kind for name, (kind, _) in kinds.items())
+
     def learn(self, kinds: Mapping[str, tuple[str, Path]], decimals: Mapping[str, str]) -> None:
         """Take over what a copy of this object has learned from a part."""
         self.kinds = {**kinds, **self.kinds}
