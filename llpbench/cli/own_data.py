@@ -20,7 +20,7 @@ from llpbench.cli.bag_options import (
     warnings_as_lines,
 )
 from llpbench.cli.helping import OWN_DATA
-from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option
+from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option, ray_address_option
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
@@ -269,6 +269,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @out_of_core_option
+@ray_address_option
 @click.option(
     "--set",
     "settings",
@@ -299,6 +300,7 @@ def fit(
     read: dict[str, Any],
     out: Path,
     method: str,
+    ray_address: str | None,
     settings: tuple[str, ...],
     encoder: str,
     numbers: str | None,
@@ -331,7 +333,7 @@ def fit(
     demand_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines():
-        model = fit_any(model, given)
+        model = fit_any(model, given, ray_address)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
