@@ -142,10 +142,10 @@ class RowBatches:
         source, first = self._sources[number], 0
         for frame in self._pieces(source):
             self._require_alike(frame, source.path)
+            self._noted = True
             for start in range(0, len(frame), self.rows):
                 yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start, number)
             first += len(frame)
-            self._noted = True
 
     def _pieces(self, source: TableSource) -> Iterator[pd.DataFrame]:
         """Yield the rows of a part, with their types, in frames of about the size of a batch."""
