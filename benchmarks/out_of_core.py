@@ -69,7 +69,7 @@ def cluster(nodes: int) -> Iterator[str]:
     try:
         yield started.address
     finally:
-        started.shutdown()
+        started.shutdown()  # type: ignore[no-untyped-call]
 
 
 def measured(command: list[str], threads: int) -> tuple[float, float, float]:

@@ -188,9 +188,13 @@ def _chunks_of_part(table: pa.Table, reference: Any) -> Iterator[pa.Table]:
     rows, compute = _fetched(reference)
     yield _CHUNKS.empty_table()
     for item in _items(replace(rows, batches=copy.deepcopy(rows.batches)), part):
-        records = computed(item, compute)[1] or []
-        chunks = [(file, part, item.batch.first, some.tobytes()) for file, some in enumerate(records) if len(some)]
-        yield pa.table([*zip(*chunks, strict=True)] or [[]] * 4, schema=_CHUNKS)
+        found = computed(item, compute)[1] or []
+        chunks = [
+            {"file": file, "part": part, "first": item.batch.first, "records": records.tobytes()}
+            for file, records in enumerate(found)
+            if len(records)
+        ]
+        yield pa.Table.from_pylist(chunks, schema=_CHUNKS)
 
 
 def _block(table: pa.Table, reference: Any) -> Iterator[pa.Table]:
@@ -214,7 +218,7 @@ def _looked(table: pa.Table, reference: Any, look: Any) -> Iterator[pa.Table]:
 _CHUNKS = pa.schema([("file", pa.int64()), ("part", pa.int64()), ("first", pa.int64()), ("records", pa.large_binary())])
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _fetched(reference: Any) -> Any:
     return ray.get(reference)
 
@@ -273,4 +277,4 @@ def _errors_on_one_line() -> Iterator[None]:
 
 def _cpus() -> int:
     """Return the number of CPUs of the cluster."""
-    return max(int(ray.cluster_resources().get("CPU", 1)), 1)
+    return max(int(ray.cluster_resources().get("CPU", 1)), 1)  # type: ignore[no-untyped-call]

@@ -199,10 +199,10 @@ class _Reader:
         named, listed = table.classes(classes), {*table.names} if unmatched == "drop" else None
         statistics = ColumnStatistics([str(name) for name in head.columns], seed)
         rows_of_bag: Counter[Hashable] = Counter()
-        for labels, numbers, seen in self._pass("bags and columns", partial(_counted, statistics, listed)):
+        for bags, sizes, seen in self._pass("bags and columns", partial(_counted, statistics, listed)):
             statistics.merge(seen)
-            for label, number in zip(labels, numbers, strict=True):
-                rows_of_bag[label] += number
+            for bag, size in zip(bags, sizes, strict=True):
+                rows_of_bag[bag] += size
         alone = rows_of_bag.pop(None, 0)
         number = rows_of_bag.total()
         self._demand_bags(alone, number + alone, unmatched)
