@@ -129,7 +129,7 @@ class Store(Protocol):
     layout: BinLayout
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Where they are, and their size."""
 
     def fill(self, rows: LargeRows, compute: Compute[Records | None], done: Callable[[int], None]) -> None:
@@ -186,7 +186,7 @@ class BagStore:
         self._open: list[Any] = [open(path, "wb", 1 << 18) for path in self._paths]  # noqa: SIM115
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Where the bins are, and their size."""
         return f"temporary files: {self._bytes / 1e9:.2f} GB"
 

@@ -38,9 +38,9 @@ from llpbench.owndata.quick_rows import QuickGroup
 from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows, computed
 
 _LEAST_BLOCK_BYTES = 1 << 20
-_SECONDS_TO_ANSWER = 10.0
 _BLOCKS_OF_CPU = 4
 """Number of blocks for each CPU, so that CPUs end a pass at about the same time."""
+_SECONDS_TO_ANSWER = 10.0
 
 Found = TypeVar("Found")
 
@@ -109,12 +109,12 @@ class ClusterStore:
         """Distribute bags of `sizes` rows [bags] to blocks."""
         self._bytes = 2 * len(components.fine_bins) * int(sizes.sum())
         most = max(self._bytes // (_BLOCKS_OF_CPU * _cpus()), _LEAST_BLOCK_BYTES)
-        self.layout = BinLayout(components, sizes, min(most, FILE_BYTES))
+        self.layout = BinLayout(components, sizes, min(most, FILE_BYTES // 2))
         self._layout = ray.put(self.layout)
         self._blocks: Dataset | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Where the bins are, and their size."""
         return f"memory of the cluster: {self._bytes / 1e9:.2f} GB"
 

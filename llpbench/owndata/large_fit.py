@@ -278,7 +278,7 @@ class _Reader:
     def stored(self, counted: _Counted, bags: BoolArray, components: Components) -> Iterator[Store]:
         """Store the bins of the rows of some bags [bags]."""
         with self._passes.store(components, counted.train.sizes[bags]) as store:
-            self.say(store.told)
+            self.say(store.description)
             self._fill(counted, bags, store)
             yield store
 
