@@ -46,16 +46,20 @@ def batches_to_fit(
     keys: Sequence[str],
     form: FileFormat,
     others: dict[str, Any],
+    *,
+    able: bool,
 ) -> RowBatches | None:
     """Return the rows in batches if a fit reads them so, else None.
 
-    Removes `out_of_core` from the `others` of a command.
+    Removes `out_of_core` from the `others` of a command. `able`: whether its other options allow batches.
     """
-    from llpbench.owndata.large_fit import METHOD, require_streamable
+    from llpbench.owndata.fitting import is_network
+    from llpbench.owndata.large_fit import require_streamable
     from llpbench.owndata.row_batches import RowBatches
 
-    asked = others.pop("out_of_core", False)
-    if not is_large(asked, rows, others.get("method") == METHOD):
+    asked, method = others.pop("out_of_core", False), others.get("method", "auto")
+    able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")
+    if not is_large(asked, rows, able and (method == "auto" or not is_network(method))):
         return None
     require_streamable(others["method"])
     return RowBatches(rows, types, keys=keys, form=form)

@@ -63,7 +63,9 @@ def test_large_rows_are_read_in_batches_unasked(llpbench: LLPBench, monkeypatch:
     monkeypatch.setattr(large_files, "LARGE", 1000)
     assert "in batches" in fit(llpbench, "parts").err
     assert "in batches" not in fit(llpbench, "parts", "--in-memory").err
-    assert "in batches" not in fit(llpbench, "parts", method="bag-mean-linear").err
+    assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
+    assert "in batches" not in fit(llpbench, "parts", "--ensemble", "2", method="bag-mean-linear").err
+    assert "in batches" not in fit(llpbench, "parts", "--weight-column", "id").err
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
 
 
@@ -72,7 +74,7 @@ def test_what_needs_all_rows_is_refused_in_one_line(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     whole = ["--bag-column", "district", "--whole-bags"]
     for result in (
-        fit(llpbench, "parts", "--out-of-core", method="auto"),
+        fit(llpbench, "parts", "--out-of-core", method="dllp"),
         fit(llpbench, "parts", "--out-of-core", "--repeat-column", "id"),
         fit(llpbench, "-", "--out-of-core"),
         llpbench("predict", "model", "parts", *whole, "--out", "new.csv", "--out-of-core"),
