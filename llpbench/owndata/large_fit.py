@@ -28,7 +28,7 @@ from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core import memory
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
@@ -66,7 +66,7 @@ from llpbench.owndata.process_passes import (
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.rows_by_bag import RowsByBag, piece_of
+from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.training.cell_runs import limit_threads
 
@@ -280,7 +280,7 @@ class _Reader:
         ):
             if told:
                 warnings.warn(told, category, stacklevel=3)
-        train = _without_rows(found, labels.sizes, deviation)
+        train = without_rows(found, labels.sizes, deviation)
         _demand_two(train, named, order)
         return _Counted(columns, self._codes, bag_of_code, table, labels.names, named, order, train, left_out)
 
@@ -344,7 +344,7 @@ class _Fit:
         self._method = AUTO if model.method == "auto" else model.method
         known = counted.train.known
         self._known_bags = known
-        self._train = _without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
+        self._train = without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
 
     def content(self) -> dict[str, Any]:
         """Return the values that `LLPClassifier.save` writes."""
@@ -508,11 +508,6 @@ def _probabilities(process: FittedProcess | LogitProcess, group: BagGroup) -> Fl
     values = values + np.array(process.offsets)
     logits = np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
     return np.asarray(softmax(logits, axis=1))
-
-
-def _without_rows(counts: FloatArray, sizes: IntArray, deviation: float) -> BaggedRows:
-    nothing = Rows(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64), np.empty((0, 0), bool))
-    return BaggedRows(nothing, Ragged(np.zeros(0, dtype=np.int64), sizes), counts, deviation)
 
 
 def _demand_two(train: BaggedRows, named: Sequence[Hashable], order: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, IntArray, Ragged, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged, Rows
 from llpbench.core.errors import DataError
 from llpbench.core.text import one_line
 
@@ -32,6 +32,12 @@ def pieces(sizes: IntArray) -> list[slice]:
         found.append(slice(first, max(fitting, first + 1)))
         first = found[-1].stop
     return found
+
+
+def without_rows(counts: FloatArray, sizes: IntArray, noise: float = 0.0) -> BaggedRows:
+    """Return bags with counts [bags, classes] and sizes [bags], but without rows."""
+    nothing = Rows(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64), np.empty((0, 0), bool))
+    return BaggedRows(nothing, Ragged(np.zeros(0, dtype=np.int64), sizes), counts, noise)
 
 
 def piece_of(whole: BaggedRows, bags: slice, rows: Rows | None = None) -> BaggedRows:
