@@ -99,16 +99,16 @@ def read_whole_bags(
         more[: len(sizes)] += sizes
         sizes = more
         done.add(len(of_row))
-    if alone:
-        raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-    if not len(sizes):
+    if not alone + sizes.sum():
         raise DataError(f"file {str(batches.path)!r} has no rows.")
     names = sorted(codes.labels)  # type: ignore[type-var]
-    order = np.array([codes.labels[name] for name in names])
+    order = np.array([codes.labels[name] for name in names], dtype=np.int64)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     labels = CountedLabels(np.arange(len(order)), [*names], [*keys], rows=sizes[order])
     _, found = model._counts_of(labels, counts.get("proportions"), counts.get("counts"))
+    if alone:
+        raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
     bags = without_rows(found, sizes[order])
     return WholeBags(batches, codes, place, labels, bags, groups[0] if groups else pd.DataFrame(), show)
 

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fit(llpbench: LLPBench, rows: str, *more: str, method: str = "bag-gp") -> Result:
-    fast = ["--set", "draws=0"] if method == "bag-gp" else []
+    fast = {"bag-gp": ["--set", "draws=0"], "auto": ["--set", "trees=200", "--set", "rounds=2"]}.get(method, [])
     return llpbench("fit", rows, *GIVEN, *fast, "--leave-out", "gap", "--method", method, "--out", "model", *more)
 
 
