@@ -159,15 +159,16 @@ def _learning(command: Any) -> Any:
         if [rows, *bags].count(Path("-")) > 1:
             raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
-        with warnings_as_lines(), reading("rows"):
-            large = batches_to_fit(rows, kinds, keys, formats.rows, others)
-            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
         people = {
             "--repeat-column": repeat_column,
             "--weight-column": weight_column,
             "--label-column": label_column,
             "--time-column": time_column,
         }
+        able = len(bags) == 1 and not any(people.values())
+        with warnings_as_lines(), reading("rows"):
+            large = batches_to_fit(rows, kinds, keys, formats.rows, others, able=able)
+            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
             raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
