@@ -152,6 +152,7 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.large_fit import LargeRows
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
+        from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
 
@@ -176,8 +177,8 @@ def _learning(command: Any) -> Any:
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
-        for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
-            frame[name] = frame[name].astype("category")  # the user has declared its type
+        texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
+        frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
         weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
@@ -229,7 +230,9 @@ def _learning(command: Any) -> Any:
             given["bags"] = keys_of_row
             given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
         if large is not None:
-            given["X"] = LargeRows(large, key_columns, out, keep_key)
+            with told_in_flags():
+                require_no_texts_among_numbers(given["X"])
+            given["X"] = LargeRows(large, key_columns, out, keep_key, texts)
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,

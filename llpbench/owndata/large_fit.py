@@ -51,7 +51,7 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
 from llpbench.owndata.count_ranges import ranged_counts
-from llpbench.owndata.counted import noise_deviation, require_no_shares
+from llpbench.owndata.counted import MissingCounts, missing_counts_warning, noise_deviation, require_no_shares
 from llpbench.owndata.doubts import DoubtfulFit, Union, doubts_of
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, NetworkTraining, fit_members, is_network
@@ -89,9 +89,11 @@ class LargeRows:
     """columns that are not features, apart from `keys`"""
     keep_key: bool = False
     """whether `keys` are features, too"""
+    texts: Sequence[str] = ()
+    """columns that the user declared as text"""
 
     def features(self, batch: RowBatch) -> pd.DataFrame:
-        """Return the features of some rows. Columns that the user declared as text are categories."""
+        """Return the features of some rows."""
         out = {*self.left_out, *(() if self.keep_key else self.keys)}
         return batch.frame.drop(columns=[name for name in out if name in batch.frame.columns])
 
@@ -158,7 +160,11 @@ def fit_large(
 
     def counts_of(table: BagTable, labels: CountedLabels) -> FloatArray:
         suppress = impossible == "suppress"
-        return table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+        found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+        exact = table.is_counts and not (sampled or as_shares or deviation)
+        if told := missing_counts_warning(table, labels, table.classes(classes), (), of_rows=exact):
+            warnings.warn(told, MissingCounts, stacklevel=4)
+        return found
 
     reader = _Reader(rows, say, show)
     counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
@@ -291,6 +297,7 @@ class _Reader:
                 frame = self._rows.features(batch)
                 if not frame.shape[1]:
                     raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
+                frame = frame.astype({name: "category" for name in self._rows.texts if name in frame})
                 yield frame.assign(**self._codes.texts(batch)) if self._rows.keep_key else frame
         raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
 
