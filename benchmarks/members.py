@@ -1,4 +1,4 @@
-"""Does another member make the union better? Test AUC of means of logits, by which methods are averaged.
+"""Does another member make the union better? Test AUC of means of logits, for several sets of methods.
 
     python -m benchmarks.members --datasets suite:core --seeds 20,21 --out members.jsonl
     python -m benchmarks.members --datasets suite:core --seeds 20,21 --max-bags 20 --out members.jsonl
@@ -20,12 +20,14 @@ import pandas as pd
 from scipy.special import log_softmax, softmax
 
 from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.cell import Protocol
 from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.data.specs import dataset_specs
 from llpbench.data.suites import select_datasets
+from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.report.statistics import interval
 from llpbench.training.cell_runs import make_task
 from llpbench.training.specification import make_cell
@@ -36,6 +38,7 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "union and count-linear": (*UNION, "count-linear"),
     "union and ridge": (*UNION, "bag-mean-linear"),
     "union and both": (*UNION, "count-linear", "bag-mean-linear"),
+    "union and bag-contrast": (*UNION, "bag-contrast"),
     "bag-gp, em-gbdt": UNION[:2],
     "bag-gp, em-gbdt, count-linear": (*UNION[:2], "count-linear"),
     "bag-gp, count-linear": ("bag-gp", "count-linear"),
@@ -43,9 +46,12 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "em-gbdt": ("em-gbdt",),
     "count-linear": ("count-linear",),
     "ridge": ("bag-mean-linear",),
+    "bag-contrast": ("bag-contrast",),
 }
 CERTAIN = 1e-3
 """smallest probability of a member that gives probabilities"""
+TRAINING = NetworkTraining("mlp", {}, "none", {}, Protocol(100, 10, 2), validation=0.1, device="cpu", numbers="z")
+"""of bag-contrast, which chooses its epoch by a tenth of the training bags, since `auto` has no labels"""
 
 
 def measure(dataset: str, bagging: str, seed: int, most: int | None) -> dict[str, Any]:
@@ -63,7 +69,10 @@ def measure(dataset: str, bagging: str, seed: int, most: int | None) -> dict[str
         name: log_softmax(part(rows), axis=1)
         for name, part in zip(UNION, (union.process, union.refitted, union.counted), strict=True)
     }
-    members |= {name: np.log(fitted(name)(rows).clip(CERTAIN)) for name in ("count-linear", "bag-mean-linear")}
+    cardinalities = task.schema.cardinalities
+    network = fit_members("bag-contrast", {}, task.train, cardinalities, ensemble=1, seed=seed, training=TRAINING)
+    others = {name: fitted(name) for name in ("count-linear", "bag-mean-linear")} | {"bag-contrast": network}
+    members |= {name: np.log(predict(rows).clip(CERTAIN)) for name, predict in others.items()}
     auc = {
         way: 100 * test_metrics(softmax(np.mean([members[name] for name in names], axis=0), axis=1), task.test)["auc"]
         for way, names in CANDIDATES.items()

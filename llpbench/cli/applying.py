@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,13 @@ from llpbench.cli.bag_options import (
 )
 from llpbench.cli.explaining import check_plot, class_of
 from llpbench.cli.helping import OWN_DATA
-from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, predict_in_batches
+from llpbench.cli.large_files import (
+    as_in_fit,
+    estimate_in_batches,
+    is_large,
+    out_of_core_option,
+    predict_in_batches,
+)
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 
     from llpbench.core.bags import FloatArray
     from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.row_batches import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -87,7 +95,7 @@ def _applying(command: Any) -> Any:
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         given = [flag for flag, column in people.items() if column is not None]
         if "out_of_core" in others:
-            others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, formats, out)
+            others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, columns, formats, bags)
         return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, people=given, **others)
 
     return add_options(called, _APPLYING_OPTIONS)
@@ -176,13 +184,34 @@ def _load(folder: Path) -> tuple[LLPClassifier, list[str]]:
     return loaded, [str(name) for name in loaded.feature_names_in_]
 
 
-def _in_batches(model: Path, rows: Path, bag_column: tuple[str, ...], formats: Formats, out: Path) -> int:
+@contextmanager
+def _in_batches(
+    model: Path,
+    rows: Path,
+    bag_column: tuple[str, ...],
+    columns: dict[str, Any],
+    formats: Formats,
+    bags: Path | None,
+) -> Iterator[tuple[LLPClassifier, RowBatches, list[str], dict[str, Any]]]:
+    """Yield a model, the rows in batches, the columns that name bags, and counts of bags if they were not in `fit`."""
+    from llpbench.owndata.bag_files import BagFile
+    from llpbench.owndata.row_batches import RowBatches
+    from llpbench.owndata.row_files import bags_as_texts, column_of
+
     loaded, wanted = _load(model)
-    given = as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows)
-    with warnings_as_lines(), reading("rows"):
-        return predict_in_batches(
-            loaded, rows, given, lambda known: key_names(bag_column, known) if bag_column else [], out
-        )
+    with warnings_as_lines(), told_in_flags():
+        with reading("rows"):
+            batches = RowBatches(rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows))
+            head = batches.head()
+        names = key_names(bag_column, list(head.columns)) if bag_column else []
+        with reading("bags"):
+            counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+        if names and bags is None:  # labels are texts in files, but may be numbers in a model
+            loaded.bags_ = bags_as_texts(loaded.bags_, names)
+        for name in names:
+            column_of(head, name, rows)
+        with reading("rows"):
+            yield loaded, batches, names, counts
 
 
 @click.command(
@@ -201,7 +230,7 @@ def _in_batches(model: Path, rows: Path, bag_column: tuple[str, ...], formats: F
 @out_of_core_option
 def predict(
     read: Callable[[], _Given],
-    in_batches: Callable[[], int],
+    in_batches: Callable[[], AbstractContextManager[Any]],
     rows: Path,
     bags: Path | None,
     bag_column: tuple[str, ...],
@@ -234,11 +263,11 @@ def predict(
         )
     if interval and bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
-    if is_large(out_of_core, rows, not (whole_bags or interval)):
-        for flag, asked in (("--whole-bags", whole_bags), ("--interval", interval)):
-            if asked:
-                raise LLPBenchError(f"{flag} needs all rows in memory, got --out-of-core. Leave one of them out.")
-        return in_batches()
+    in_memory = [*people, *(["--interval"] if interval else [])]
+    if is_large(out_of_core, rows, not in_memory):
+        _require_none(in_memory)
+        with in_batches() as found:
+            return predict_in_batches(*found, out, whole_bags=whole_bags)
     given = read()
     model = given.model
     weights = given.counts.get("sample_weight")
@@ -270,6 +299,12 @@ def predict(
     return 0
 
 
+def _require_none(flags: list[str]) -> None:
+    """Raise `LLPBenchError` for options that need all rows in memory."""
+    if flags:
+        raise LLPBenchError(f"{flags[0]} needs all rows in memory, got --out-of-core. Leave one of them out.")
+
+
 def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, FloatArray]:
     return {f"{what}_{label}": column for label, column in zip(model.classes_, values.T, strict=True)}
 
@@ -299,8 +334,10 @@ def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, 
 )
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
+@out_of_core_option
 def estimate(
     read: Callable[[], _Given],
+    in_batches: Callable[[], AbstractContextManager[Any]],
     rows: Path,
     bags: Path | None,
     bag_column: tuple[str, ...],
@@ -310,6 +347,7 @@ def estimate(
     refits: int,
     plot: Path | None,
     label: str | None,
+    out_of_core: bool | None,
 ) -> int:
     """Estimate counts and shares of groups, in all bags and in each, with intervals.
 
@@ -324,7 +362,7 @@ def estimate(
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.row_files import column_of, write_rows
 
-    del bags, people
+    del bags
     if not bag_column:
         raise LLPBenchError("estimate needs the bag of each row. Add --bag-column.")
     if label is not None and plot is None:
@@ -333,19 +371,25 @@ def estimate(
         )
     if plot is not None:
         check_plot(plot, "--plot")
-    given = read()
-    drawn = class_of(given.model, label)
-    names = split_names(by, list(given.frame.columns))
-    groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
-    with warnings_as_lines(), told_in_flags():
-        found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
-    write_rows(found, out, NUMBERS)
-    assert given.bags is not None
+    if is_large(out_of_core, rows, not people):
+        _require_none(people)
+        with in_batches() as (model, batches, keys, counts):
+            drawn, names = class_of(model, label), split_names(by, list(batches.head().columns))
+            overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)
+    else:
+        given = read()
+        drawn, names = class_of(given.model, label), split_names(by, list(given.frame.columns))
+        groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
+        with warnings_as_lines(), told_in_flags():
+            found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
+        write_rows(found, out, NUMBERS)
+        assert given.bags is not None
+        told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
+        overall, lines = found[(found[[*given.bags.columns]] == ALL).all(axis=1)], len(found)
     if plot is not None:
-        _draw_groups(found, list(given.bags.columns), names, drawn, plot)
-    told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
-    _show_groups(found[(found[[*given.bags.columns]] == ALL).all(axis=1)], names)
-    echo(f"{told}: {plural(len(found), 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
+        _draw_groups(overall, names, drawn, plot)
+    _show_groups(overall, names)
+    echo(f"{told}: {plural(lines, 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
 
 
@@ -374,11 +418,11 @@ def _show_groups(overall: DataFrame, names: list[str]) -> None:
     render_tables([ReportTable("groups", "Groups in all bags", caption, tuple(headings), tuple(rows))], Console())
 
 
-def _draw_groups(found: DataFrame, bags: list[str], names: list[str], label: Any, plot: Path) -> None:
+def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:
     from llpbench.report.plots.group_shares import group_shares
     from llpbench.report.plots.saving import save_figure
 
-    overall = found[(found[bags] == "all").all(axis=1) & (found["class"] == label)]
+    overall = overall[overall["class"] == label]
     share = overall["count"].sum() / overall["rows"].sum()
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)

@@ -37,8 +37,8 @@ _FLAGS = {
     "use predict_proba(X, bags)": "leave --whole-bags out",
 }
 """Arguments of `LLPClassifier` in messages, and the flags that replace them."""
-_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[)")
-"""The argument X, or a quoted text, which may contain an X of the user."""
+_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[|\.\w)")
+"""The argument X, or a quoted text, which may contain an X of the user. X[...] and X.drop(...) are Python."""
 
 
 @contextlib.contextmanager
@@ -47,6 +47,10 @@ def told_in_flags() -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
+        from llpbench.owndata.texts_among_numbers import TextsAmongNumbersError
+
+        if isinstance(error, TextsAmongNumbersError):
+            raise LLPBenchError(error.in_flags) from error
         raise type(error)(in_flags(str(error))) from error
 
 

@@ -14,6 +14,8 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.csv_dialect import FileFormat
     from llpbench.owndata.row_batches import RowBatches
@@ -53,16 +55,22 @@ def batches_to_fit(
     keys: Sequence[str],
     form: FileFormat,
     others: dict[str, Any],
+    *,
+    able: bool,
 ) -> RowBatches | None:
     """Return the rows in batches if a fit reads them so, else None.
 
-    Removes `out_of_core` from the `others` of a command. Raises `LLPBenchError` for `ray_address` without batches.
+    Removes `out_of_core` from the `others` of a command. `able`: whether its other options allow batches.
+
+    Raises `LLPBenchError` for `ray_address` without batches.
     """
-    from llpbench.owndata.large_fit import METHOD, require_streamable
+    from llpbench.owndata.fitting import is_network
+    from llpbench.owndata.large_fit import require_streamable
     from llpbench.owndata.row_batches import RowBatches
 
-    asked = others.pop("out_of_core", False)
-    if not is_large(asked, rows, others.get("method") == METHOD):
+    asked, method = others.pop("out_of_core", False), others.get("method", "auto")
+    able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")
+    if not is_large(asked, rows, able and (method == "auto" or not is_network(method))):
         if (address := others.get("ray_address")) is not None:
             raise LLPBenchError(f"--ray-address needs --out-of-core, got --ray-address {address}. Add --out-of-core.")
         return None
@@ -102,27 +110,39 @@ def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: Fi
 
 def predict_in_batches(
     model: LLPClassifier,
-    rows: Path,
-    given: dict[str, Any],
-    key_names: Callable[[list[str]], list[str]],
+    batches: RowBatches,
+    keys: list[str],
+    counts: dict[str, Any],
     out: Path,
+    *,
+    whole_bags: bool,
 ) -> int:
-    """Predict rows that are read as `given`."""
+    """Predict rows of bags named by the columns `keys`; `counts` are of whole bags that were not in `fit`."""
     from llpbench.owndata.large_predictions import predict_large
+    from llpbench.owndata.large_whole_bags import predict_whole_bags, read_whole_bags
     from llpbench.owndata.progress import StageLine
-    from llpbench.owndata.row_batches import RowBatches
-    from llpbench.owndata.row_files import bags_as_texts, column_of
 
-    batches = RowBatches(rows, **given)
-    frame = batches.head()
-    names = key_names(list(frame.columns))
-    if names:  # labels of bags are texts in files, but may be numbers in a model fitted in Python
-        model.bags_ = bags_as_texts(model.bags_, names)
-    keys = [str(column_of(frame, name, rows).name) for name in names]
     with StageLine() as line:
-        number = predict_large(model, batches, out, keys=keys, show=line.show)
+        if whole_bags:
+            whole = read_whole_bags(model, batches, keys=keys, counts=counts, show=line.show)
+            number = predict_whole_bags(model, whole, out)
+        else:
+            number = predict_large(model, batches, out, keys=keys, show=line.show)
     echo(f"{plural(number, 'prediction')} in {out}")
     return 0
+
+
+def estimate_in_batches(
+    model: LLPClassifier, batches: RowBatches, keys: list[str], counts: dict[str, Any], out: Path, by: list[str]
+) -> tuple[DataFrame, int, str]:
+    """Write estimates of groups. Return those of all bags, the number of lines, and the numbers of groups and bags."""
+    from llpbench.owndata.large_whole_bags import estimate_large, read_whole_bags
+    from llpbench.owndata.progress import StageLine
+
+    with StageLine() as line:
+        whole = read_whole_bags(model, batches, keys=keys, by=by, counts=counts, show=line.show)
+        overall, lines = estimate_large(model, whole, out)
+    return overall, lines, f"{plural(len(whole.groups), 'group')} in {plural(len(whole.labels.names), 'bag')}"
 
 
 def say(text: str) -> None:

@@ -152,6 +152,7 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
         from llpbench.owndata.row_passes import LargeRows
+        from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
 
@@ -159,15 +160,16 @@ def _learning(command: Any) -> Any:
         if [rows, *bags].count(Path("-")) > 1:
             raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
-        with warnings_as_lines(), reading("rows"):
-            large = batches_to_fit(rows, kinds, keys, formats.rows, others)
-            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
         people = {
             "--repeat-column": repeat_column,
             "--weight-column": weight_column,
             "--label-column": label_column,
             "--time-column": time_column,
         }
+        able = len(bags) == 1 and not any(people.values())
+        with warnings_as_lines(), reading("rows"):
+            large = batches_to_fit(rows, kinds, keys, formats.rows, others, able=able)
+            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
             raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
@@ -175,8 +177,8 @@ def _learning(command: Any) -> Any:
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
-        for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
-            frame[name] = frame[name].astype("category")  # the user has declared its type
+        texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
+        frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
         weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
@@ -228,7 +230,9 @@ def _learning(command: Any) -> Any:
             given["bags"] = keys_of_row
             given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
         if large is not None:
-            given["X"] = LargeRows(large, key_columns, out, keep_key)
+            with told_in_flags():
+                require_no_texts_among_numbers(given["X"])
+            given["X"] = LargeRows(large, key_columns, out, keep_key, texts)
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -60,6 +61,14 @@ class BagCodes:
                 known[values[place]] = None if missing else text
         found = [known[value] for value in values]
         return np.where(codes < 0, len(found), codes).astype(np.int64), [*found, None]
+
+
+def rows_by_label(codes: IntArray, labels: Sequence[Hashable]) -> Counter[Hashable]:
+    """Return the number of rows of each label, as `BagCodes` returns them."""
+    found: Counter[Hashable] = Counter()
+    for label, rows in zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True):
+        found[label] += rows
+    return found
 
 
 @dataclass(frozen=True, eq=False)

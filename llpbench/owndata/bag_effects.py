@@ -33,6 +33,7 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.distinct import distinct_rows
 from llpbench.core.seeding import generator
+from llpbench.owndata.rows_by_bag import piece_of, pieces
 
 FEWEST_BAGS = 6
 """Smallest number of known bags for which bags are held out."""
@@ -203,9 +204,10 @@ def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: 
 
 def added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: float) -> FloatArray:
     """Return predictions [rows, classes]. The rows `chosen` are whole bags and add up to their counts."""
-    found = proba.copy()
-    if len(chosen):
-        found[chosen] = adding_up(spread * log_of(proba[chosen]), whole)
+    found, starts = proba.copy(), np.append(0, np.cumsum(whole.sizes))
+    for bags in pieces(whole.sizes):
+        rows = chosen[whole.bag_by_bag[starts[bags.start] : starts[bags.stop]]]
+        found[rows] = adding_up(spread * log_of(proba[rows]), piece_of(whole, bags))
     return found
 
 

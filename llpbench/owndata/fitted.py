@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ from llpbench.owndata.bag_effects import (
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
-from llpbench.owndata.group_estimates import group_estimates, of_people, read_groups
+from llpbench.owndata.group_estimates import BagPiece, group_estimates, of_people, read_groups
 from llpbench.owndata.group_intervals import ClassCounts
 from llpbench.owndata.logit_draws import (
     DistinctDraws,
@@ -46,6 +46,7 @@ from llpbench.owndata.logit_draws import (
     row_intervals,
 )
 from llpbench.owndata.rare import BagCalibration
+from llpbench.owndata.rows_by_bag import piece_of, pieces
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
 from llpbench.owndata.threads import threads_for
@@ -239,27 +240,49 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if copies is not None:
             groups = replace(groups, of_row=groups.of_row[copies.places])
-            labels = replace(labels, of_row=labels.of_row[copies.places], weights=None)
             if told := copies.warning(len(features)):
                 warnings.warn(told, RoundedWeights, stacklevel=2)
-        learned, chosen = self._known_bags(), np.flatnonzero(whole.known[whole.bag_of_row])
-        proba = added_up(self._predicted(whole.rows), whole.where_known(), chosen, learned.spread)
-        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        starts, every = np.append(0, np.cumsum(whole.sizes)), []
+        for some in pieces(whole.sizes):
+            at = whole.bag_by_bag[starts[some.start] : starts[some.stop]]
+            every.append(self._piece(whole, some, Rows(*(part[at] for part in whole.rows)), groups.of_row[at]))
         names = labels.columns or [getattr(bags, "name", None) or "bag"]
         ratio = 1.0 if copies is None else copies.ratio
-        found = group_estimates(
+        draws = self._logit_draws(labels, whole, refits)
+        *cells, overall = self._estimates(groups.labels, labels, names, whole, lambda: every, draws, ratio)
+        found = pd.concat([overall, *cells], ignore_index=True)
+        return found if ratio == 1.0 else of_people(found, ratio)
+
+    def _piece(self, whole: BaggedRows, bags: slice, rows: Rows, groups: IntArray) -> BagPiece:
+        """Return some bags with their rows, ordered by bag, and probabilities that add up."""
+        some = piece_of(whole, bags, rows)
+        chosen = np.flatnonzero(some.known[some.bag_of_row])
+        proba = added_up(self._predicted(rows), some.where_known(), chosen, self._known_bags().spread)
+        return BagPiece(bags, rows, some.sizes, groups, proba)
+
+    def _estimates(
+        self,
+        groups: pd.DataFrame,
+        labels: BagLabels,
+        names: Sequence[Hashable],
+        whole: BaggedRows,
+        every: Callable[[], Iterable[BagPiece]],
+        draws: LogitDraws,
+        ratio: float = 1.0,
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the estimates of `group_estimates`. `ratio` is the number of repeated rows per person."""
+        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        return group_estimates(
             groups,
-            labels,
+            labels.names,
             [str(name) for name in names],
             self.classes_.tolist(),
-            whole.rows,
-            proba,
+            every,
             [ClassCounts(number, self._deviation * ratio, self._of_rows) for number in numbers.T],
-            DistinctDraws(self._logit_draws(labels, whole, refits)),
-            tau=learned.deviation,
+            DistinctDraws(draws),
+            tau=self._known_bags().deviation,
             seed=self.random_state,
         )
-        return found if ratio == 1.0 else of_people(found, ratio)
 
     def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
         """Return draws of the deviations of logits from the model."""
@@ -349,15 +372,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `disaggregate`, and `sample_weight` is that of `fit`.
         """
         rows, weights = self._rows(X), read_weights(sample_weight, X)
-        if proportions is not None or counts is not None:
-            labels, found = self._given(X, bags, proportions, counts, unmatched, weights)
-        elif self._table is not None:
-            labels, found = self._given(X, bags, unmatched="drop", weights=weights, **self._table)
+        labels = read_bag_labels(bags, X, weights)
+        if (proportions is None and counts is None) and self._table is not None:
+            labels, found = self._counts_of(labels, unmatched="drop", **self._table)
             if unmatched == "raise":
                 _demand_bags(labels)
         else:
-            labels = read_bag_labels(bags, X, weights)
-            found = self._counts_of_fit(labels)
+            labels, found = self._counts_of(labels, proportions, counts, unmatched)
         inside = labels.of_row >= 0
         if not inside.all() and unmatched == "drop":
             rows = Rows(*(each[inside] for each in rows))
@@ -456,17 +477,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
 
-    def _given(
-        self,
-        features: Any,
-        bags: Any,
-        proportions: Any,
-        counts: Any,
-        unmatched: str = "raise",
-        weights: FloatArray | None = None,
+    def _counts_of(
+        self, labels: BagLabels, proportions: Any, counts: Any, unmatched: str = "raise"
     ) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
-        labels = read_bag_labels(bags, features, weights)
+        if proportions is None and counts is None:
+            return labels, self._counts_of_fit(labels)
         table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
         known = self.classes_.tolist()
         if table.columns and len(table.columns) > 1:
@@ -513,11 +529,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> tuple[BagLabels, BaggedRows, Repeats | None]:
         """Return the bags of rows by name, and with counts; rows with weights are repeated (`groups` first)."""
         rows = self._rows(features)
-        if proportions is None and counts is None:
-            labels = read_bag_labels(bags, features, weights)
-            found = self._counts_of_fit(labels)
-        else:
-            labels, found = self._given(features, bags, proportions, counts, weights=weights)
+        labels, found = self._counts_of(read_bag_labels(bags, features, weights), proportions, counts)
         _demand_bags(labels)
         require_people(labels)
         return (labels, *_bagged(rows, labels, found, groups))

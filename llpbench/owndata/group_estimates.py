@@ -11,7 +11,7 @@ Each line of the result is one group and one class, in one bag or in all bags.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,14 @@ from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels
-from llpbench.owndata.group_intervals import ClassCounts, GroupedRows, drawn_counts
+from llpbench.owndata.group_intervals import (
+    DRAWS,
+    FIRST,
+    ClassCounts,
+    EffectsOfGroups,
+    GroupedRows,
+    drawn_counts,
+)
 from llpbench.owndata.logit_draws import LogitDraws
 
 ALL = "all"
@@ -151,59 +157,91 @@ def _estimates(sizes: Any, count: FloatArray, drawn: FloatArray, least: FloatArr
     return _Estimates(np.asarray(sizes, dtype=np.float64), count, *ends, least, most)
 
 
+@dataclass(frozen=True, eq=False)
+class BagPiece:
+    """Rows of some whole bags, ordered by bag."""
+
+    bags: slice
+    rows: Rows
+    sizes: IntArray
+    """[bags] number of rows"""
+    group_of_row: IntArray
+    proba: FloatArray
+    """[rows, classes] probabilities that add up to the counts of bags"""
+
+    def grouped(self, groups: int) -> GroupedRows:
+        """Return the cells of these rows."""
+        bags = len(self.sizes)
+        return GroupedRows(np.repeat(np.arange(bags), self.sizes), self.group_of_row, bags, groups)
+
+
 def group_estimates(
-    groups: Groups,
-    bags: BagLabels,
+    groups: pd.DataFrame,
+    bags: Sequence[Hashable],
     bag_names: Sequence[str],
     classes: Sequence[Hashable],
-    rows: Rows,
-    proba: FloatArray,
+    pieces: Callable[[], Iterable[BagPiece]],
     counts: Sequence[ClassCounts],
     draws: LogitDraws,
     *,
     tau: float,
     seed: int,
-) -> pd.DataFrame:
-    """Return a line for each group and class in all bags (`ALL`), then for each bag, group and class.
+) -> Iterator[pd.DataFrame]:
+    """Yield a line for each bag, group and class, piece by piece. The last table is of all bags (`ALL`).
 
     Parameters
     ----------
-    groups, bags : group and bag of each row; every row has a bag
+    groups : [groups, columns] labels of each group
+    bags : names of bags
     bag_names : columns that name a bag
-    classes : names of classes, in the order of the columns of `proba`
-    rows : features, passed to `draws`
-    proba : [rows, classes] probabilities that add up to the counts of bags
+    classes : names of classes, in the order of the columns of probabilities
+    pieces : all rows, read twice
     counts : counts by bag, for each class
     draws : posterior draws of logits
     tau : standard deviation of the effects of bags on logits
     seed : random seed of the draws
     """
-    taken = [name for name in bag_names if name in groups.labels.columns or name in ("class", *NUMBERS)]
-    if taken:
+    if taken := [name for name in bag_names if name in groups.columns or name in ("class", *NUMBERS)]:
         raise LLPBenchError(
             f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
         )
-    grouped = GroupedRows(bags.of_row, groups.of_row, len(bags.names), len(groups.labels))
-    overall, inside = [], []
-    for label in range(1, 2) if len(classes) == 2 else range(len(classes)):
-        rng = generator(seed, "group estimates", label)
-        drawn = drawn_counts(grouped, rows, proba[:, label], counts[label], label, draws, tau, rng)
-        least, most = bounds(grouped, counts[label])
-        count = grouped.by_cell(proba[:, label]).clip(least, most)
-        inside.append(_estimates(grouped.cell_sizes, count, drawn, least, most))
-        sums = [grouped.by_group(each) for each in (count, drawn, least, most)]
-        overall.append(_estimates(grouped.by_group(grouped.cell_sizes), *sums))
-    if len(classes) == 2:
-        overall, inside = ([each[0].of_others(), each[0]] for each in (overall, inside))
-    _warn_of_wide(groups, overall)
-    keys = [name if isinstance(name, tuple) else (name,) for name in bags.names]
+    labels = range(1, 2) if len(classes) == 2 else range(len(classes))
+    streams = [generator(seed, "group estimates", label) for label in labels]
+    effects = [
+        EffectsOfGroups(len(groups), counts[label], tau, draws(label, FIRST, rng))
+        for label, rng in zip(labels, streams, strict=True)
+    ]
+    for piece in pieces():
+        grouped = piece.grouped(len(groups))
+        for label, effect in zip(labels, effects, strict=True):
+            effect.add(grouped, piece.bags, piece.rows, piece.proba[:, label])
+    of_groups = [effect.draws(rng) for effect, rng in zip(effects, streams, strict=True)]
+    deviations = [draws(label, DRAWS, rng) for label, rng in zip(labels, streams, strict=True)]
+    keys = [name if isinstance(name, tuple) else (name,) for name in bags]
     of_bag = pd.DataFrame(
         {name: pd.Series([key[place] for key in keys], dtype=object) for place, name in enumerate(bag_names)}
     )
-    top = pd.DataFrame({name: [ALL] * grouped.groups for name in bag_names}, dtype=object)
-    whole = _lines(top, groups.labels, classes, overall)
-    cells = _lines(of_bag.iloc[grouped.bag_of_cell], groups.labels.iloc[grouped.group_of_cell], classes, inside)
-    return pd.concat([whole, cells], ignore_index=True)
+    sizes, totals = np.zeros(len(groups)), [[0.0, 0.0, 0.0, 0.0] for _ in labels]
+    for piece in pieces():
+        grouped, inside = piece.grouped(len(groups)), []
+        sizes += grouped.by_group(grouped.cell_sizes)
+        for place, label in enumerate(labels):
+            rng = generator(seed, "group estimates", label, piece.bags.start)
+            own, proba = counts[label].some(piece.bags), piece.proba[:, label]
+            drawn = drawn_counts(
+                grouped, piece.rows, proba, own, deviations[place], of_groups[place], effects[place].tau, rng
+            )
+            least, most = bounds(grouped, own)
+            count = grouped.by_cell(proba).clip(least, most)
+            inside.append(_estimates(grouped.cell_sizes, count, drawn, least, most))
+            sums = [grouped.by_group(each) for each in (count, drawn, least, most)]
+            totals[place] = [total + more for total, more in zip(totals[place], sums, strict=True)]
+        names = of_bag.iloc[piece.bags.start + grouped.bag_of_cell], groups.iloc[grouped.group_of_cell]
+        yield _lines(*names, classes, inside)
+    overall = [_estimates(sizes, *total) for total in totals]
+    top = pd.DataFrame({name: [ALL] * len(groups) for name in bag_names}, dtype=object)
+    _warn_of_wide(groups, overall)
+    yield _lines(top, groups, classes, overall)
 
 
 def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
@@ -215,21 +253,23 @@ def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
 def _lines(
     of_bag: pd.DataFrame, of_group: pd.DataFrame, classes: Sequence[Hashable], found: Sequence[_Estimates]
 ) -> pd.DataFrame:
-    """Return a table with a line for each entry and class, ordered by entry."""
+    """Return a table with a line for each entry and class, ordered by entry. One of two classes is `found`."""
+    if len(classes) == 2:
+        found = [found[0].of_others(), found[0]]
     names = pd.concat([of_bag.reset_index(drop=True), of_group.reset_index(drop=True)], axis=1)
     parts = [names.assign(**{"class": label}, **each.columns()) for label, each in zip(classes, found, strict=True)]
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
-def _warn_of_wide(groups: Groups, found: Sequence[_Estimates]) -> None:
+def _warn_of_wide(groups: pd.DataFrame, found: Sequence[_Estimates]) -> None:
     """Warn about groups whose intervals are nearly as wide as their bounds."""
-    wide = np.zeros(len(groups.labels), dtype=bool)
+    wide = np.zeros(len(groups), dtype=bool)
     for each in found:
         room = each.most - each.least
         wide |= (room > _OPEN * each.sizes) & (each.upper - each.lower > _WIDE * room)
     if not wide.any():
         return
-    some = [" ".join(map(str, names)) for names in groups.labels[wide].head(3).itertuples(index=False)]
+    some = [" ".join(map(str, names)) for names in groups[wide].head(3).itertuples(index=False)]
     warnings.warn(
         f"intervals of {plural(int(wide.sum()), 'group')} ({', '.join(some)}{', ...' if wide.sum() > 3 else ''}) are "
         "nearly as wide as the bounds: the bags contain almost no information about these groups.",

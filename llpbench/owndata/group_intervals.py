@@ -9,6 +9,9 @@ In a draw each row has a latent value, the sum of
 - an effect of the group in this bag, with the standard deviation tau of the effects of bags (`bag_effects.py`);
 - logistic noise, for the randomness of the row.
 
+Draws of effects of groups and of deviations are the same for all rows. All others are drawn in each piece of whole bags
+(`rows_by_bag.py`), so they do not depend on the number of rows in memory.
+
 In a bag with n rows of the class, these are the n rows with the largest latent values. So every draw matches all
 counts. This is Pareto sampling (Rosen 1997), which is close to independent rows given their sum.
 
@@ -30,20 +33,20 @@ docs/group-estimates.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.special import logit
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
-from llpbench.owndata.logit_draws import LogitDraws
+from llpbench.owndata.logit_draws import Deviations
 
 DRAWS = 200
 """Number of draws of the counts of groups."""
-_AT_ONCE = 20
-"""Number of draws in memory for all rows."""
-_FIRST = 40
+_AT_ONCE, _VALUES = 20, 1 << 24
+"""Smallest number of draws that are in memory for all rows, and number of their values for few rows."""
+FIRST = 40
 """Number of draws for the variance of deviations in groups."""
 _EFFECT = 1.0
 """Prior standard deviation of effects of groups, on logits."""
@@ -114,16 +117,6 @@ class GroupedRows:
         return sums
 
     @cached_property
-    def group_shares(self) -> FloatArray:
-        """[groups] share of all rows"""
-        return self.by_group(self.cell_sizes) / len(self.bag_of_row)
-
-    def means(self, values: FloatArray) -> FloatArray:
-        """Return the mean of `values` [rows] in each group [groups], minus that of all rows."""
-        sums = np.bincount(self.group_of_row, values, self.groups)
-        return np.asarray(sums / np.bincount(self.group_of_row, minlength=self.groups) - values.mean())
-
-    @cached_property
     def order(self) -> IntArray:
         """[rows] positions of rows, bag by bag"""
         return np.argsort(self.bag_of_row, kind="stable")
@@ -145,6 +138,10 @@ class ClassCounts:
         """Whether the numbers are exact counts of these rows."""
         return self.of_rows and not self.noise
 
+    def some(self, bags: slice) -> ClassCounts:
+        """Return the counts of some bags."""
+        return replace(self, numbers=self.numbers[bags])
+
     def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
         known = np.isfinite(self.numbers)
@@ -157,52 +154,87 @@ class ClassCounts:
         return np.where(known, found.clip(0, sizes), np.nan)
 
 
+class EffectsOfGroups:
+    """Effects of groups on the logits of one class: sums from one pass over pieces of whole bags, then draws."""
+
+    def __init__(self, groups: int, counts: ClassCounts, tau: float, deviations: Deviations) -> None:
+        """`tau` is the standard deviation of effects of bags (NaN: not known); `deviations` are `FIRST` draws."""
+        self.tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
+        self._known, self._deviations = np.isfinite(counts.numbers), deviations
+        self._rows, self._logits, self._away = np.zeros(groups), np.zeros(groups), np.zeros((groups, FIRST))
+        self._inner, self._sums, self._weight = np.zeros((groups + 1,) * 2), np.zeros(groups + 1), 0.0
+
+    def add(self, grouped: GroupedRows, bags: slice, rows: Rows, proba: FloatArray) -> None:
+        """Add some `bags`; `proba` [rows] are probabilities of the class, which add up to the counts of bags."""
+        sizes, of_row, logits = grouped.bag_sizes, grouped.group_of_row, _logits(proba)
+        self._rows += np.bincount(of_row, minlength=grouped.groups)
+        self._logits += np.bincount(of_row, logits, grouped.groups)
+        for away, sums in zip(self._deviations(rows, slice(None)).T, self._away.T, strict=True):
+            sums += np.bincount(of_row, away, grouped.groups)
+        shares = np.zeros((grouped.bags, grouped.groups))
+        shares[grouped.bag_of_cell, grouped.group_of_cell] = grouped.cell_sizes / sizes[grouped.bag_of_cell]
+        means = np.bincount(grouped.bag_of_row, logits, grouped.bags) / sizes
+        variance = np.bincount(grouped.bag_of_row, proba * (1 - proba), grouped.bags) / sizes
+        noise = 1 / (sizes * np.maximum(variance, 1e-3))
+        weight = self._known[bags] / (noise + self.tau**2 * max(1.0, _CONFOUNDED**2 * self._known.sum()))
+        regressors = np.column_stack([shares, means])
+        self._inner += (regressors * weight[:, None]).T @ regressors
+        self._sums += weight @ regressors
+        self._weight += weight.sum()
+
+    def draws(self, rng: np.random.Generator) -> FloatArray:
+        """Return draws of the effects [groups, `DRAWS`]."""
+        means = self._logits / self._rows - self._logits.sum() / self._rows.sum()
+        root = self._root(means)
+        away = self._away / self._rows[:, None] - self._away.sum(axis=0) / self._rows.sum()
+        twice = (away**2).mean(axis=1) / np.maximum((root**2).sum(axis=1), 1e-12)
+        root = root * np.sqrt(1 - _TWICE * twice.clip(0, 1))[:, None]
+        heavy = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, DRAWS))
+        drawn = (root @ rng.standard_normal((root.shape[1], DRAWS))) * heavy
+        return np.asarray(drawn + _SHRUNK * means[:, None] * rng.standard_normal(DRAWS))
+
+    def _root(self, means: FloatArray) -> FloatArray:
+        """Return R [groups, factors], where R R' is the covariance of effects of groups, on logits."""
+        groups = len(means)
+        without = np.eye(groups + 1)  # bags' mean logits without differences between groups
+        without[:groups, -1] = -means
+        centred = self._inner - np.outer(self._sums, self._sums) / max(self._weight, 1e-12)
+        prior = np.append(np.full(groups, _EFFECT), _SHRUNK)
+        values, vectors = np.linalg.eigh(np.diag(1 / prior**2) + without.T @ centred @ without)
+        root = (vectors / np.sqrt(values))[:groups]  # whatever the other features' factor is
+        return np.asarray(root - self._rows / self._rows.sum() @ root)  # counts determine the common part of all groups
+
+
 def drawn_counts(
     grouped: GroupedRows,
     rows: Rows,
     proba: FloatArray,
     counts: ClassCounts,
-    label: int,
-    draws: LogitDraws,
+    deviations: Deviations,
+    effects: FloatArray,
     tau: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return draws [cells, draws] of the number of rows of class `label`.
+    """Return draws [cells, draws] of the number of rows of a class in some whole bags.
 
-    `proba` [rows] are probabilities of the class, which add up to the counts of bags. `tau` is the standard deviation
-    of the effects of bags, NaN if it is not known.
+    `proba` [rows] are probabilities of the class, which add up to the `counts` of these bags. `effects` [groups, draws]
+    and `tau` are those of `EffectsOfGroups`.
     """
-    tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
-    logits = logit(proba.clip(_LEAST, 1 - _LEAST))
-    known = np.isfinite(counts.numbers)
-    root = _root_of_group_effects(grouped, proba, logits, known, tau)
-    deviations = draws(rows, label, _FIRST, rng).T
-    root = root * _still_unknown(root, np.stack([grouped.means(away) for away in deviations]))[:, None]
-    found = []
-    for _ in range(DRAWS // _AT_ONCE):
-        for away in draws(rows, label, _AT_ONCE, rng).T:
-            effects = _effects(grouped, grouped.means(logits), root, tau, rng)
-            latent = logits + away + effects + rng.logistic(size=len(logits))
+    logits, found = _logits(proba), np.empty((len(grouped.cell_sizes), DRAWS))
+    at_once = max(_AT_ONCE, _VALUES // len(logits))
+    for start in range(0, DRAWS, at_once):
+        for draw, away in enumerate(deviations(rows, slice(start, start + at_once)).T, start):
+            of_cell = effects[grouped.group_of_cell, draw] + tau * rng.standard_normal(len(found))
+            of_bag = tau * rng.standard_normal(grouped.bags)  # only needed if the count is not known
+            latent = logits + away + of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row]
+            latent += rng.logistic(size=len(logits))
             chosen = _chosen(grouped, latent, counts.drawn(grouped.bag_sizes, rng))
-            found.append(grouped.by_cell(chosen.astype(np.float64)))
-    return np.stack(found, axis=1)
+            found[:, draw] = grouped.by_cell(chosen.astype(np.float64))
+    return found
 
 
-def _still_unknown(root: FloatArray, deviations: FloatArray) -> FloatArray:
-    """Return the factor [groups] of effects of groups; deviations [draws, groups] already include a part of them."""
-    twice = (deviations**2).mean(axis=0) / np.maximum((root**2).sum(axis=1), 1e-12)
-    return np.asarray(np.sqrt(1 - _TWICE * twice.clip(0, 1)))
-
-
-def _effects(
-    grouped: GroupedRows, means: FloatArray, root: FloatArray, tau: float, rng: np.random.Generator
-) -> FloatArray:
-    """Return a draw of the effects [rows] of groups, of groups in bags, and of bags."""
-    of_group = root @ rng.standard_normal(root.shape[1]) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
-    of_group = of_group + _SHRUNK * rng.standard_normal() * means
-    of_cell = of_group[grouped.group_of_cell] + tau * rng.standard_normal(len(grouped.cell_sizes))
-    of_bag = tau * rng.standard_normal(grouped.bags)  # only needed if the count is not known
-    return np.asarray(of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row])
+def _logits(proba: FloatArray) -> FloatArray:
+    return np.asarray(logit(proba.clip(_LEAST, 1 - _LEAST)))
 
 
 def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> BoolArray:
@@ -215,24 +247,3 @@ def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> Bo
     rank[sorted_rows] = np.arange(len(latent)) - starts[bags[sorted_rows]]
     number = numbers[bags]
     return np.asarray(np.where(np.isnan(number), latent > 0, rank < number))
-
-
-def _root_of_group_effects(
-    grouped: GroupedRows, proba: FloatArray, logits: FloatArray, known: BoolArray, tau: float
-) -> FloatArray:
-    """Return R [groups, factors], where R R' is the covariance of effects of groups, on logits."""
-    sizes = grouped.bag_sizes
-    shares = np.zeros((grouped.bags, grouped.groups))
-    shares[grouped.bag_of_cell, grouped.group_of_cell] = grouped.cell_sizes / sizes[grouped.bag_of_cell]
-    within = logits - grouped.means(logits)[grouped.group_of_row]
-    others = np.bincount(grouped.bag_of_row, within, grouped.bags) / sizes
-    variance = np.bincount(grouped.bag_of_row, proba * (1 - proba), grouped.bags) / sizes
-    noise = 1 / (sizes * np.maximum(variance, 1e-3))
-    weight = known / (noise + tau**2 * max(1.0, _CONFOUNDED**2 * known.sum()))
-    regressors = np.column_stack([shares, others])
-    centred = regressors - (weight @ regressors) / max(weight.sum(), 1e-12)
-    prior = np.append(np.full(grouped.groups, _EFFECT), _SHRUNK)
-    precision = np.diag(1 / prior**2) + (centred * weight[:, None]).T @ centred
-    values, vectors = np.linalg.eigh(precision)
-    root = (vectors / np.sqrt(values))[: grouped.groups]  # whatever the other features' factor is
-    return np.asarray(root - grouped.group_shares @ root)  # counts determine the common part of all groups

@@ -1,7 +1,10 @@
-"""`LLPClassifier` from rows in files larger than memory: `bag-gp`, fitted in passes over the rows.
+"""`LLPClassifier` from rows in files larger than memory, fitted in passes over the rows.
 
 There are passes over the files for bags and columns, for extreme values (if there are any), for the sample of bags (two
 if bags are confounded), and for writing bins of all rows to temporary files. All other passes read these.
+
+`bag-gp` is fitted to all rows, and so is the process of `auto`. Other direct methods and members are fitted to the
+sample. Effects of bags then need one more pass over the files, for predictions of all rows.
 """
 
 from __future__ import annotations
@@ -26,15 +29,16 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
 from llpbench.core import memory
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Predictor
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagTable, ascending, matched, read_bag_table, rows_of_bags
-from llpbench.owndata.bag_codes import CountedLabels
+from llpbench.owndata.bag_codes import CountedLabels, rows_by_label
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
@@ -48,11 +52,18 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
 from llpbench.owndata.count_ranges import ranged_counts
-from llpbench.owndata.counted import noise_deviation, require_no_shares
+from llpbench.owndata.counted import MissingCounts, missing_counts_warning, noise_deviation, require_no_shares
+from llpbench.owndata.doubts import DoubtfulFit, Union, doubts_of
 from llpbench.owndata.extremes import ExtremeValues, NumberRange
-from llpbench.owndata.fitting import AUTO, NetworkTraining, fit_members
+from llpbench.owndata.fitting import AUTO, YARDSTICK, NetworkTraining, fit_members, is_network
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
-from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, needs_no_sample, shares_of_all_bags
+from llpbench.owndata.process_passes import (
+    fit_to_sample,
+    logits_of_all_bags,
+    needs_no_sample,
+    sample_of_bags,
+    shares_of_all_bags,
+)
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.rare import (
     BagCalibration,
@@ -63,13 +74,16 @@ from llpbench.owndata.rare import (
     is_rare,
 )
 from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows
+from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.training.cell_runs import limit_threads
 
 METHOD = "bag-gp"
-"""The only method that is fitted in passes."""
+"""The only method that is fitted to all rows in passes."""
 Say = Callable[[str], None]
 Found = TypeVar("Found")
+Effects = Callable[[slice, FloatArray], FloatArray]
+"""Function that returns the effects of some bags [bags, classes] from probabilities of their rows [rows, classes]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +147,11 @@ def fit_large(
 
     def counts_of(table: BagTable, labels: CountedLabels) -> FloatArray:
         suppress = impossible == "suppress"
-        return table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+        found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+        exact = table.is_counts and not (sampled or as_shares or deviation)
+        if told := missing_counts_warning(table, labels, table.classes(classes), (), of_rows=exact):
+            warnings.warn(told, MissingCounts, stacklevel=4)
+        return found
 
     with passes_on(ray_address) as passes:
         reader = _Reader(rows, passes, say, show)
@@ -155,10 +173,9 @@ def passes_on(ray_address: str | None) -> AbstractContextManager[Passes]:
 
 
 def require_streamable(method: str) -> None:
-    """Raise `LLPBenchError` for a method that is not fitted in passes."""
-    if method != METHOD:
-        why = ", whose trees need all rows in memory" if method in ("auto", AUTO) else ""
-        raise LLPBenchError(f"--out-of-core fits {METHOD} only, got --method {method}{why}. Use --method {METHOD}.")
+    """Raise `LLPBenchError` for a method that needs all rows in memory: a network."""
+    if method != "auto" and is_network(method):
+        raise LLPBenchError(f"--out-of-core fits direct methods, got the network {method!r}. Use --method auto.")
 
 
 def _require_settings(model: LLPClassifier) -> None:
@@ -199,10 +216,9 @@ class _Reader:
         named, listed = table.classes(classes), {*table.names} if unmatched == "drop" else None
         statistics = ColumnStatistics([str(name) for name in head.columns], seed)
         rows_of_bag: Counter[Hashable] = Counter()
-        for bags, sizes, seen in self._pass("bags and columns", partial(_counted, statistics, listed)):
+        for numbers, seen in self._pass("bags and columns", partial(_counted, statistics, listed)):
             statistics.merge(seen)
-            for bag, size in zip(bags, sizes, strict=True):
-                rows_of_bag[bag] += size
+            rows_of_bag.update(numbers)
         alone = rows_of_bag.pop(None, 0)
         number = rows_of_bag.total()
         self._demand_bags(alone, number + alone, unmatched)
@@ -236,7 +252,7 @@ class _Reader:
         ):
             if told:
                 warnings.warn(told, category, stacklevel=3)
-        train = _without_rows(found, labels.sizes, deviation)
+        train = without_rows(found, labels.sizes, deviation)
         _demand_two(train, named, order)
         return _Counted(columns, table, labels.names, named, order, train, left_out)
 
@@ -246,7 +262,8 @@ class _Reader:
             if len(item.codes):
                 if not item.frame.shape[1]:
                     raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-                return item
+                categories = {name: "category" for name in self._rows.texts if name in item.frame}
+                return replace(item, frame=item.frame.astype(categories))
         raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
 
     @staticmethod
@@ -297,13 +314,12 @@ def _inside(item: FeatureBatch, listed: Collection[Hashable] | None) -> BoolArra
 
 def _counted(
     statistics: ColumnStatistics, listed: Collection[Hashable] | None, item: FeatureBatch
-) -> tuple[list[Hashable], list[int], BatchStatistics]:
-    """Return labels of bags, their numbers of rows, and the statistics of rows in `listed` bags."""
-    numbers = np.bincount(item.codes, minlength=len(item.labels)).tolist()
+) -> tuple[Counter[Hashable], BatchStatistics]:
+    """Return the number of rows by bag, and the statistics of rows in `listed` bags."""
     inside = _inside(item, listed)
     drawn = statistics.draw(item.batch.number, item.batch.first, len(inside))
     frame = item.frame if inside.all() else item.frame[inside]
-    return item.labels, numbers, statistics.of_batch(frame, drawn[inside])
+    return rows_by_label(item.codes, item.labels), statistics.of_batch(frame, drawn[inside])
 
 
 def _moments_in_ranges(
@@ -342,9 +358,10 @@ class _Fit:
 
     def __init__(self, model: LLPClassifier, reader: _Reader, counted: _Counted) -> None:
         self._model, self._reader, self._counted, self._say = model, reader, counted, reader.say
+        self._method = AUTO if model.method == "auto" else model.method
         known = counted.train.known
         self._known_bags = known
-        self._train = _without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
+        self._train = without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
 
     def content(self) -> dict[str, Any]:
         """Return the values that `LLPClassifier.save` writes."""
@@ -354,8 +371,19 @@ class _Fit:
             sample = self._sample(np.ones(len(self._train.sizes), dtype=bool))
             predictor = self._fitted(sample)
             calibrated, known_bags = self._learned(predictor, sample, None)
+        elif self._method in (METHOD, AUTO):
+            predictor, sample, calibrated, known_bags = self._in_passes()
         else:
-            predictor, calibrated, known_bags = self._in_passes()
+            sample = sample_of_bags(self._train, generator(model.random_state, "training"), self._sample)
+            self._say(f"{model.method} is fitted to {_told(sample)}")
+            predictor = self._fitted(sample)
+            calibrated, known_bags = self._learned(predictor, sample, partial(self._predicted, predictor))
+        doubts = None
+        if isinstance(predictor, Union):
+            evidence = calibrated.evidence if calibrated is not None and is_rare(self._train) else None
+            doubts = doubts_of(predictor, sample.rows, self._train.counts, evidence)
+            if doubts.warning:
+                warnings.warn(doubts.warning, DoubtfulFit, stacklevel=3)
         order, nameless = counted.order, counted.table.columns is None or counted.table.values.shape[1] == 1
         return {
             "settings": model.get_params(),
@@ -373,13 +401,15 @@ class _Fit:
             "reading": {},
             "keys": [],
             "calibration": calibrated,
-            "doubts": None,
+            "doubts": doubts,
             "columns": counted.columns,
             "predictor": predictor,
         }
 
-    def _in_passes(self) -> tuple[ProcessPredictor, Any, KnownBags]:
-        own: Any = read_params(METHODS.get(METHOD).Params, self._model.params or {}, owner=METHOD)
+    def _in_passes(self) -> tuple[Any, BaggedRows, Any, KnownBags]:
+        """Return `bag-gp` or `auto` with its sample, the calibration and the effects of known bags."""
+        params = self._model.params or {} if self._method == METHOD else {}
+        own: Any = read_params(METHODS.get(METHOD).Params, params, owner=METHOD)
         rng = generator(self._model.random_state, "training")
         found = fit_to_sample(self._train, own.process, rng, self._sample, self._say, self._reader.show)
         assert found.sample is not None
@@ -390,9 +420,27 @@ class _Fit:
                 process = shares_of_all_bags(found, store, self._train)
             else:
                 process = logits_of_all_bags(found, store, self._train, self._reader.show)
-            predictor = ProcessPredictor(process)
-            calibrated, known_bags = self._learned(predictor, sample, store)
-        return predictor, calibrated, known_bags
+            if self._method == METHOD:
+
+                def groups(look: Effects) -> Iterator[FloatArray]:
+                    return store(lambda group: look(group.bags, _probabilities(process, group)))
+
+                return ProcessPredictor(process), sample, *self._learned(ProcessPredictor(process), sample, groups)
+        self._say(f"trees come from {_told(sample)}")
+        predictor = replace(self._fitted(sample), process=process)
+        return predictor, sample, *self._learned(predictor, sample, partial(self._predicted, predictor))
+
+    def _predicted(self, predictor: Predictor, look: Effects) -> Iterator[FloatArray]:
+        """Yield `look` of the predictions of all rows, piece by piece, after one pass over the files."""
+
+        def predicted(rows: Rows, bags: IntArray) -> tuple[IntArray, FloatArray]:
+            return bags, predictor(rows)
+
+        with RowsByBag([("proba", np.float32, (len(self._counted.order),))], self._train.sizes) as store:
+            for bags, proba in self._reader.read(self._counted, self._known_bags, "predictions", predicted):
+                store.add(bags, proba)
+            for of_piece, records in store:
+                yield look(of_piece, records["proba"].astype(np.float64))
 
     def _sample(self, bags: BoolArray) -> BaggedRows:
         """Return the rows of some of the known bags [known bags]."""
@@ -417,7 +465,7 @@ class _Fit:
             numbers="z",
         )
         return fit_members(
-            METHOD,
+            self._method,
             model.params or {},
             part,
             self._counted.columns.cardinalities,
@@ -426,10 +474,12 @@ class _Fit:
             training=training,
         )
 
-    def _learned(self, predictor: ProcessPredictor, sample: BaggedRows, store: Store | None) -> tuple[Any, KnownBags]:
+    def _learned(
+        self, predictor: Predictor, sample: BaggedRows, groups: Callable[[Effects], Iterator[FloatArray]] | None
+    ) -> tuple[Any, KnownBags]:
         """Return the calibration of rare positives (None if not needed) and the effects of known bags.
 
-        Both are learned from held-out bags of the sample. With a store, effects are estimated for all bags.
+        Both are learned from held-out bags of the sample. With `groups` of all bags, effects are estimated for these.
         """
         self._reader.show("effects of bags: learned from bags that are held out of the sample")
         held_out = None
@@ -438,7 +488,7 @@ class _Fit:
                 sample, lambda part, rows: self._fitted(part)(rows), self._model.random_state
             )
         proba, calibrated = predictor(sample.rows), None
-        if has_rare_class(self._train):
+        if has_rare_class(self._train) and self._method != YARDSTICK:
             rare = is_rare(self._train)
             calibrated = calibration(sample, proba, held_out if rare else None)
             classes = [self._counted.named[place] for place in self._counted.order]
@@ -446,29 +496,29 @@ class _Fit:
                 warnings.warn(told, FewPositives, stacklevel=2)
             proba, held_out = calibrated(proba), None if held_out is None else calibrated(held_out)
         learned = learn_known_bags(sample, proba, held_out)
-        if store is None:
+        if groups is None:
             return calibrated, learned
         offset = level(learned.spread * log_of(proba), sample)
 
-        effects = partial(_effects, predictor.process, calibrated, learned, offset, self._train)
-        return calibrated, replace(learned, effects=offset + np.concatenate([*store(effects)]))
+        effects = partial(_effects, self._train, calibrated, learned, offset)
+        return calibrated, replace(learned, effects=offset + np.concatenate([*groups(effects)]))
+
+
+def _told(sample: BaggedRows) -> str:
+    return f"{len(sample.sizes)} randomly drawn bags ({plural(len(sample.bag_of_row), 'row')})"
 
 
 def _effects(
-    process: FittedProcess | LogitProcess,
+    train: BaggedRows,
     calibrated: BagCalibration | None,
     learned: KnownBags,
     offset: FloatArray,
-    train: BaggedRows,
-    group: BagGroup,
+    bags: slice,
+    proba: FloatArray,
 ) -> FloatArray:
-    """Return the effects of some bags, apart from `offset`."""
-    found = _probabilities(process, group)
-    found = found if calibrated is None else calibrated(found)
-    index = Ragged(np.arange(len(group.bag_of_row)), group.sizes)
-    rows = Rows(np.empty((len(found), 0)), np.empty((len(found), 0)), np.empty((len(found), 0)))
-    bags = BaggedRows(rows, index, train.counts[group.bags], train.noise)
-    return BagCounts(bags).effects_of_spread(learned.spread * log_of(found) + offset, learned.deviation)[0]
+    """Return the effects of some bags, apart from `offset`; `proba` are predictions of their rows [rows, classes]."""
+    logits = learned.spread * log_of(proba if calibrated is None else calibrated(proba)) + offset
+    return BagCounts(piece_of(train, bags)).effects_of_spread(logits, learned.deviation)[0]
 
 
 def _probabilities(process: FittedProcess | LogitProcess, group: BagGroup) -> FloatArray:
@@ -480,11 +530,6 @@ def _probabilities(process: FittedProcess | LogitProcess, group: BagGroup) -> Fl
     values = values + np.array(process.offsets)
     logits = np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
     return np.asarray(softmax(logits, axis=1))
-
-
-def _without_rows(counts: FloatArray, sizes: IntArray, deviation: float) -> BaggedRows:
-    nothing = Rows(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64), np.empty((0, 0), bool))
-    return BaggedRows(nothing, Ragged(np.zeros(0, dtype=np.int64), sizes), counts, deviation)
 
 
 def _demand_two(train: BaggedRows, named: Sequence[Hashable], order: Sequence[int]) -> None:

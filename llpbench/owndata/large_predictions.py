@@ -14,6 +14,7 @@ import pandas as pd
 
 from llpbench.blocks.bag_logits import ProcessPredictor
 from llpbench.blocks.side_by_side import side_by_side
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.method import DirectMethod
 from llpbench.core.spreadsheets import frame_as_csv
@@ -42,29 +43,38 @@ def predict_large(
     Raises `LLPBenchError` for networks, whose predictions may depend on other rows, and for files that cannot be read
     or written. Warns of unknown bags and categories like `predict_proba`.
     """
-    if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
-        raise LLPBenchError(f"--out-of-core needs a direct method such as bag-gp, got a model of {model.method!r}.")
-    model.set_params(n_jobs=-1)  # batches are predicted in parallel
-    model._columns = ColumnsOfManyRows(model._columns)
-    if isinstance(model._predictor, ProcessPredictor):
-        model._predictor = QuickPredictor(model._predictor)
+    require_direct(model)
+    prepare(model)
     codes = BagCodes(keys)
     done = RowsDone(show, "predictions", batches.total)
     total = number = 0
-    computed = [f"probability_{label}" for label in model.classes_]
-    with _written(out, computed) as write, warnings.catch_warnings(record=True) as caught:
+    with written(out, probabilities(model)) as write, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for frame in side_by_side(_aligned(batches), lambda pieces: _predicted(model, pieces, keys, codes)):
+        for frame in side_by_side(aligned(batches), lambda pieces: predicted(model, pieces, keys, codes)):
             write(frame)
             total, number = total + len(frame), number + 1
             done.add(len(frame))
         if not total:
             raise DataError(f"file {str(batches.path)!r} has no rows.")
-    _warn_once(caught, number)
+    warn_once(caught, number)
     return total
 
 
-def _aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:
+def require_direct(model: LLPClassifier) -> None:
+    """Raise `LLPBenchError` for a model that needs all rows in memory: a network."""
+    if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
+        raise LLPBenchError(f"--out-of-core needs a direct method such as bag-gp, got a model of {model.method!r}.")
+
+
+def prepare(model: LLPClassifier) -> None:
+    """Change a model so that it predicts batches in parallel."""
+    model.set_params(n_jobs=-1)
+    model._columns = ColumnsOfManyRows(model._columns)
+    if isinstance(model._predictor, ProcessPredictor):
+        model._predictor = QuickPredictor(model._predictor)
+
+
+def aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:
     """Yield full batches, except the last one, so that methods that compute in blocks round as in memory."""
     waiting: list[RowBatch] = []
     room = batches.rows
@@ -81,7 +91,7 @@ def _aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:
         yield waiting
 
 
-def _predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
+def predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
     """Return predictions of rows in pieces (of several parts), with the columns that are not features."""
     frame = pieces[0].frame if len(pieces) == 1 else pd.concat([each.frame for each in pieces], ignore_index=True)
     try:
@@ -94,21 +104,36 @@ def _predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str]
 
 
 def _predicted_together(model: LLPClassifier, batch: RowBatch, keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
+    features, others = split(model, batch)
+    proba = model.predict_proba(features, pd.DataFrame(codes.texts(batch)) if keys else None)
+    return with_predictions(model, others, proba.argmax(axis=1), proba)
+
+
+def split(model: LLPClassifier, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return features and all other columns. Raises `DataError` if predictions would replace one of these."""
     frame, part = batch.frame, batch.part
     wanted = [str(name) for name in model.feature_names_in_]
     as_texts = BagCodes(model.reading_.get("keys", [])).texts(batch)
     columns = {name: column_of(frame, name, part) for name in wanted}
     features = pd.DataFrame({name: as_texts.get(name, column) for name, column in columns.items()})
-    kept = frame.drop(columns=[str(column.name) for column in columns.values()])
-    added = ["prediction", *(f"probability_{label}" for label in model.classes_)]
-    if taken := [name for name in added if name in kept.columns]:
+    others = frame.drop(columns=[str(column.name) for column in columns.values()])
+    if taken := [name for name in ("prediction", *probabilities(model)) if name in others.columns]:
         raise DataError(f"file {str(part)!r} already has a column {taken[0]!r}, which predictions replace. Rename it.")
-    proba = model.predict_proba(features, pd.DataFrame(codes.texts(batch)) if keys else None)
-    labels = model.classes_[proba.argmax(axis=1)]
-    return kept.assign(**dict(zip(added, [labels, *proba.T], strict=True)))
+    return features, others
 
 
-def _warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
+def probabilities(model: LLPClassifier) -> list[str]:
+    """Return the names of the columns of probabilities."""
+    return [f"probability_{label}" for label in model.classes_]
+
+
+def with_predictions(model: LLPClassifier, others: pd.DataFrame, labels: IntArray, proba: FloatArray) -> pd.DataFrame:
+    """Return a table with predictions: positions of classes [rows], and probabilities [rows, classes]."""
+    added = zip(("prediction", *probabilities(model)), (model.classes_[labels], *proba.T), strict=True)
+    return others.assign(**dict(added))
+
+
+def warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
     """Warn once for each column, and of unknown bags only if no batch has a known bag."""
     unknown = [each for each in caught if each.category is UnknownBags]
     first: dict[tuple[Any, str], warnings.WarningMessage] = {}
@@ -121,7 +146,7 @@ def _warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
 
 
 @contextmanager
-def _written(path: Path, computed: Sequence[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
+def written(path: Path, computed: Sequence[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete."""
     demand_room(path)
     place = Path(os.path.realpath(path))
@@ -187,7 +212,7 @@ class _ParquetParts:
             try:
                 self._writer.write_table(pa.Table.from_pandas(each, schema=self._writer.schema, preserve_index=False))
             except (pa.ArrowException, TypeError, ValueError) as error:
-                raise DataError(f"predictions cannot be written as parquet: {one_line(error)}. Write .csv.") from error
+                raise DataError(f"the result cannot be written as parquet: {one_line(error)}. Write .csv.") from error
 
     def close(self) -> None:
         """Close the file. Columns without values have no type."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -44,11 +44,15 @@ _OFFSET_VARIANCE = 4.0
 """Prior variance of the offset of a process (`bag_logits`)."""
 
 
+Deviations = Callable[[Rows, slice], FloatArray]
+"""Function that returns some of the draws of rows' deviations [rows, draws], the same for all rows."""
+
+
 class LogitDraws(Protocol):
     """A source of deviations of rows' logits."""
 
-    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return deviations [rows, number] of the logit of class `label` against the others."""
+    def __call__(self, label: int, number: int, rng: np.random.Generator) -> Deviations:
+        """Return a `number` of draws of the logit of class `label` against the others."""
         ...
 
 
@@ -58,16 +62,18 @@ class ProcessDraws:
 
     process: LogitProcess
 
-    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return deviations [rows, number]. With two classes those of the first are minus those of the second."""
+    def __call__(self, label: int, number: int, rng: np.random.Generator) -> Deviations:
+        """Return a number of draws. With two classes those of the first are minus those of the second."""
         binary = len(self.process.offsets) == 1
         weights = self._weights(0 if binary else label, number, rng)
-        if binary and label == 0:
-            weights = -weights
+        return partial(self._values, -weights if binary and label == 0 else weights)
+
+    def _values(self, weights: FloatArray, rows: Rows, draws: slice) -> FloatArray:
+        weights = weights[:, draws]
         components = self.process.components
         widths = [len(part) for part in self.process.coefficients[0]]
         offset, parts = weights[0], np.split(weights[1:], np.cumsum(widths)[:-1])
-        found = np.empty((len(rows.numeric), number))
+        found = np.empty((len(rows.numeric), weights.shape[1]))
         for start in range(0, len(found), _FEATURES_AT_ONCE):
             part = slice(start, start + _FEATURES_AT_ONCE)
             binned = components.bin(Rows(*(each[part] for each in rows)))
@@ -128,10 +134,10 @@ class RefitDraws:
     members: Sequence[Predictor]
     """fitted refits"""
 
-    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return deviations [rows, number]."""
-        away = self._deviations(rows)[:, :, label]
-        return np.asarray(away.T @ rng.standard_normal((len(away), number)) / np.sqrt(len(away) - 1))
+    def __call__(self, label: int, number: int, rng: np.random.Generator) -> Deviations:
+        """Return a number of draws."""
+        mixed = rng.standard_normal((len(self.members), number)) / np.sqrt(len(self.members) - 1)
+        return lambda rows, draws: np.asarray(self._deviations(rows)[:, :, label].T @ mixed[:, draws])
 
     def _deviations(self, rows: Rows) -> FloatArray:
         """Return predictions [refits, rows, classes]; those of the last rows are cached."""
@@ -154,14 +160,17 @@ class DistinctDraws:
 
     draws: LogitDraws
 
-    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return deviations [rows, number]."""
+    def __call__(self, label: int, number: int, rng: np.random.Generator) -> Deviations:
+        """Return a number of draws."""
+        return partial(self._values, self.draws(label, number, rng))
+
+    def _values(self, deviations: Deviations, rows: Rows, draws: slice) -> FloatArray:
         if not (self._last and self._last[0][0] is rows):
             same = distinct_rows(rows)
             some = rows if same is None else Rows(*(part[same.first] for part in rows))
             self._last[:] = [(rows, same, some)]
         _, same, some = self._last[0]
-        found = self.draws(some, label, number, rng)
+        found = deviations(some, draws)
         return found if same is None else found[same.place]
 
     @cached_property
@@ -229,7 +238,7 @@ def row_intervals(process: LogitProcess, rows: Rows, proba: FloatArray, spread: 
         rng = generator(seed, "rows' intervals", label)
         squares: FloatArray = np.zeros(len(proba))
         for _ in range(_ROW_DRAWS // _DRAWS_AT_ONCE):
-            squares += (draws(rows, label, _DRAWS_AT_ONCE, rng) ** 2).sum(axis=1)
+            squares += (draws(label, _DRAWS_AT_ONCE, rng)(rows, slice(None)) ** 2).sum(axis=1)
         error[:, label] = spread * np.sqrt(squares / _ROW_DRAWS)
     if binary:
         error[:, 0] = error[:, 1]

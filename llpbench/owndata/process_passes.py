@@ -68,15 +68,19 @@ def fit_to_sample(
 def _drawn(
     train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say, show: Say
 ) -> FittedProcess:
-    few = _bags_in_sample(train.sizes)
-    chosen = np.zeros(len(train.sizes), dtype=bool)
-    chosen[rng.choice(len(train.sizes), few, replace=False)] = True
-    some = sample(chosen)
-    rows = plural(len(some.bag_of_row), "row")
+    some = sample_of_bags(train, rng, sample)
+    few, rows = len(some.sizes), plural(len(some.bag_of_row), "row")
     say(f"bins, kernel scales, pairs and hyperparameters come from {few} randomly drawn bags ({rows})")
     show(f"fit to {few} bags")
     found = bag_process._fit(some, settings, rng, brief=True)
     return replace(found, sample=(found, some))
+
+
+def sample_of_bags(train: BaggedRows, rng: np.random.Generator, sample: Sampler) -> BaggedRows:
+    """Return randomly drawn bags: 300 to 1,000, with about 500,000 rows."""
+    chosen = np.zeros(len(train.sizes), dtype=bool)
+    chosen[rng.choice(len(train.sizes), _bags_in_sample(train.sizes), replace=False)] = True
+    return sample(chosen)
 
 
 def _bags_in_sample(sizes: IntArray) -> int:

@@ -7,6 +7,7 @@ first megabyte.
 from __future__ import annotations
 
 import io
+import shlex
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import one_line
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, FileFormat, read_dialect
+from llpbench.owndata.marks import csv_line
 from llpbench.owndata.row_files import FileNote, convert, encoding_of, read_piece
 from llpbench.owndata.table_sources import HEAD, TableSource, sources
 
@@ -219,9 +221,14 @@ class RowBatches:
             kind = "numbers" if numeric else "texts"
             earlier, where = self.kinds.setdefault(name, (kind, part))
             if kind != earlier:
+                known = column.dropna()
+                strange = known if numeric else known[pd.to_numeric(known, errors="coerce").isna()]
+                example = str((strange if len(strange) else known).iloc[0])
+                before = "in earlier rows" if part == where else f"in {str(where)!r}"
+                missing = "" if numeric else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, or "
                 raise DataError(
-                    f"file {str(part)!r}: column {name!r} must contain {earlier}, as in {str(where)!r}, got {kind} "
-                    f"such as {str(column.dropna().iloc[0])!r}. Correct the files, or use --types '{name}=text'."
+                    f"file {str(part)!r}: column {name!r} must contain {earlier}, as {before}, got {kind} such as "
+                    f"{example!r}. Correct the files, {missing or 'or '}use --types {shlex.quote(f'{name}=text')}."
                 )
 
 

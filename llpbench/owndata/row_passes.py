@@ -28,6 +28,8 @@ class LargeRows:
     """columns that are not features, apart from `keys`"""
     keep_key: bool = False
     """whether `keys` are features, too"""
+    texts: Sequence[str] = ()
+    """columns that the user declared as text"""
 
     def features_of(self, batches: Iterable[RowBatch]) -> Iterator[FeatureBatch]:
         """Yield the features and bags of batches."""
@@ -36,7 +38,6 @@ class LargeRows:
         for batch in batches:
             with batch.blamed():
                 places, labels = codes(batch)
-                # columns that the user declared as text are categories
                 frame = batch.frame.drop(columns=[name for name in out if name in batch.frame.columns])
                 if self.keep_key:
                     frame = frame.assign(**codes.texts(batch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from districts import counted, people
 
 from llpbench.blocks import components
 from llpbench.cli import large_files
-from llpbench.owndata import row_batches
+from llpbench.owndata import group_estimates, row_batches, rows_by_bag
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
 
@@ -36,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fit(llpbench: LLPBench, rows: str, *more: str, method: str = "bag-gp") -> Result:
-    fast = ["--set", "draws=0"] if method == "bag-gp" else []
+    fast = {"bag-gp": ["--set", "draws=0"], "auto": ["--set", "trees=200", "--set", "rounds=2"]}.get(method, [])
     return llpbench("fit", rows, *GIVEN, *fast, "--leave-out", "gap", "--method", method, "--out", "model", *more)
 
 
@@ -58,28 +59,119 @@ def test_predictions_are_those_of_rows_in_memory(folder: Path, llpbench: LLPBenc
     assert not list(folder.glob(".*"))
 
 
+WAYS = ("out-of-core", "in-memory")
+WHOLE = ["predict", "model", "--bag-column", "district", "--whole-bags"]
+GROUPS = ["estimate", "model", "--bag-column", "district", "--by", "town,owns"]
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bags are processed in several pieces, from several temporary files."""
+    monkeypatch.setattr(rows_by_bag, "PIECE_ROWS", 64)
+    monkeypatch.setattr(rows_by_bag, "_FILE_BYTES", 4000)
+
+
+def suppress(name: str) -> None:
+    """Remove the counts of a bag."""
+    table = pd.read_csv("bags.csv").astype({"no": float, "yes": float})
+    table.loc[table["district"] == name, ["no", "yes"]] = np.nan
+    table.to_csv("bags.csv", index=False)
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("command", [WHOLE, GROUPS])
+@pytest.mark.parametrize(
+    ("rows", "bags", "method"),
+    [("parts", [], "bag-gp"), ("rows.csv.gz", ["--bags", "bags.csv", "--counts", "no,yes"], "auto")],
+)
+def test_whole_bags_are_those_of_rows_in_memory(
+    folder: Path, llpbench: LLPBench, command: list[str], rows: str, bags: list[str], method: str
+) -> None:
+    pd.read_csv("rows.csv").sample(frac=1, random_state=0).to_csv("rows.csv.gz", index=False)
+    suppress("d07")
+    assert fit(llpbench, rows, "--out-of-core", method=method).code == 0
+    told = {}
+    for ending in ("csv", "parquet"):
+        for way in WAYS:
+            result = llpbench(*command, rows, *bags, f"--{way}", "--out", f"{way}.{ending}")
+            assert result.code == 0, result.err
+            told[way] = result.out.replace(way, "")
+    assert told["out-of-core"] == told["in-memory"]
+    assert (folder / "out-of-core.csv").read_text() == (folder / "in-memory.csv").read_text()
+    one, other = (pd.read_parquet(folder / f"{way}.parquet") for way in WAYS)
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    if command is WHOLE:
+        table, sums = pd.read_csv("bags.csv").set_index("district"), one.groupby("district")["probability_yes"].sum()
+        assert np.allclose(sums.drop("d07"), table["yes"].drop("d07"))
+        assert not np.isclose(sums["d07"], round(sums["d07"]))
+    else:
+        assert len(one) > 100
+    assert not list(folder.glob(".*"))
+
+
 @pytest.mark.usefixtures("folder")
 def test_large_rows_are_read_in_batches_unasked(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_files, "LARGE", 1000)
     assert "in batches" in fit(llpbench, "parts").err
     assert "in batches" not in fit(llpbench, "parts", "--in-memory").err
-    assert "in batches" not in fit(llpbench, "parts", method="bag-mean-linear").err
+    assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
+    assert "in batches" not in fit(llpbench, "parts", "--ensemble", "2", method="bag-mean-linear").err
+    assert "in batches" not in fit(llpbench, "parts", "--weight-column", "id").err
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
 
 
 @pytest.mark.usefixtures("folder")
 def test_what_needs_all_rows_is_refused_in_one_line(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
-    whole = ["--bag-column", "district", "--whole-bags"]
+    assert fit(llpbench, "parts", "--out", "linear", method="bag-mean-linear").code == 0
+    new = ["parts", "--out", "new.csv", "--out-of-core"]
     for result in (
-        fit(llpbench, "parts", "--out-of-core", method="auto"),
+        fit(llpbench, "parts", "--out-of-core", method="dllp"),
         fit(llpbench, "parts", "--out-of-core", "--repeat-column", "id"),
         fit(llpbench, "-", "--out-of-core"),
-        llpbench("predict", "model", "parts", *whole, "--out", "new.csv", "--out-of-core"),
+        llpbench("predict", "model", *new, "--interval"),
+        llpbench(*WHOLE, *new, "--weight-column", "id"),
+        llpbench(*GROUPS, *new, "--weight-column", "id"),
+        llpbench("estimate", "linear", *GROUPS[2:], *new),
     ):
         assert result.code == 2
         assert "--out-of-core" in result.err
         assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--by", "colour"], "colour"),
+        (["--by", "district"], "district"),
+        (["--by", "id"], "at most 500 groups"),
+        (["--by", "owns", "--bags", "few.csv", "--counts", "no,yes"], "no counts"),
+        (["--by", "owns", "--class", "maybe", "--plot", "groups.svg"], "no, yes"),
+    ],
+)
+def test_mistakes_are_one_line(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch, more: list[str], told: str) -> None:
+    assert fit(llpbench, "parts").code == 0
+    monkeypatch.setattr(group_estimates, "_MOST_GROUPS", 500)
+    pd.read_csv("bags.csv").head(20).to_csv("few.csv", index=False)
+    messages = []
+    for way in WAYS:
+        result = llpbench(*GROUPS[:4], "parts", *more, f"--{way}", "--out", "new.csv")
+        assert result.code == 2
+        assert told in result.err
+        messages.append(result.err)
+    assert len(messages[0].splitlines()) == 1
+
+
+def test_rows_of_other_bags_or_of_no_bag_are_refused(folder: Path, llpbench: LLPBench) -> None:
+    assert fit(llpbench, "parts").code == 0
+    table = pd.read_parquet(folder / "parts" / "2.parquet")
+    for wrong in (table.iloc[1:], table.assign(district="d99"), table.assign(district=None)):
+        wrong.to_parquet(folder / "parts" / "2.parquet", index=False)
+        messages = [llpbench(*WHOLE, "parts", f"--{way}", "--out", "new.csv").err for way in WAYS]
+        assert messages[0] == messages[1]
+        assert len(messages[0].splitlines()) == 1
+    assert not (folder / "new.csv").exists()
 
 
 @pytest.mark.usefixtures("folder")
@@ -102,3 +194,37 @@ def test_a_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBe
         assert "2.parquet" in result.err
         assert "age" in result.err
         assert not [*folder.glob("*new.parquet*"), *folder.glob(".*")]
+
+
+def test_a_few_texts_among_numbers_are_an_error(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 300)
+    rows = pd.read_csv(folder / "rows.csv", dtype=str)
+    rows["age"] = [f"{20 + place / 10}" for place in range(600)]
+    clean = rows.copy()
+    for place, told in ((7, "'n/a?' in data row 8 "), (500, "such as 'n/a?'")):  # in the first batch, in another one
+        rows = clean.copy()
+        rows.loc[place, "age"] = "n/a?"
+        rows.to_csv("text.csv", index=False)
+        result = fit(llpbench, "text.csv", "--out-of-core")
+        assert (result.code, told in result.err) == (2, True)
+        advice = [part for part in ("--missing 'n/a?'", "--types age=text") if part in result.err]
+        assert len(advice) == 2
+        for flags in advice:
+            result = fit(llpbench, "text.csv", "--out-of-core", *shlex.split(flags))
+            assert (result.code, "used as categories" in result.err) == (0, False)
+
+
+def test_bags_with_missing_counts_are_named_as_in_memory(folder: Path, llpbench: LLPBench) -> None:
+    bags = pd.read_csv(folder / "bags.csv").astype({"no": object, "yes": object})
+    bags.loc[[3, 5], "yes"] = ""
+    bags.to_csv(folder / "bags.csv", index=False)
+    lines = []
+    for way in ("--out-of-core", "--in-memory"):
+        result = fit(llpbench, "rows.csv", way)
+        assert result.code == 0, result.err
+        lines.append([line for line in result.err.splitlines() if "missing counts" in line])
+    assert lines[0] == lines[1]
+    assert len(lines[0]) == 1
+    assert all(repr(bag) in lines[0][0] for bag in bags["district"][[3, 5]])

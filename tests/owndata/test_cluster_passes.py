@@ -19,7 +19,6 @@ from llpbench.owndata import bag_store, cluster_passes
 from llpbench.owndata.row_batches import RowBatches
 from llpbench.owndata.row_passes import LargeRows, in_threads
 
-
 pytestmark = pytest.mark.slow
 
 

@@ -13,8 +13,9 @@ from scipy.special import expit
 
 from llpbench import LLPBenchError, LLPClassifier
 from llpbench.core.bags import FloatArray, Rows
+from llpbench.owndata import group_intervals
 from llpbench.owndata.group_estimates import NUMBERS, UncertainGroups, bounds, read_groups
-from llpbench.owndata.group_intervals import ClassCounts, GroupedRows, drawn_counts
+from llpbench.owndata.group_intervals import ClassCounts, EffectsOfGroups, GroupedRows
 from llpbench.owndata.logit_draws import ProcessDraws, RefitDraws, process_of
 
 FAST = {"most_pairs": 0, "draws": 0}
@@ -30,10 +31,22 @@ def without_features(rows: int) -> Rows:
     return Rows(np.zeros((rows, 1)), np.zeros((rows, 0), dtype=np.int64), np.zeros((rows, 1), dtype=bool))
 
 
-def no_deviation(rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
-    """A model that is sure of its logits."""
-    del label, rng
-    return np.zeros((len(rows.numeric), number))
+def drawn_counts(
+    rows: GroupedRows, proba: FloatArray, counts: ClassCounts, tau: float, rng: np.random.Generator
+) -> FloatArray:
+    """Draws for a model that is sure of its logits."""
+    features = without_features(len(proba))
+
+    def no_deviation(some: Rows, draws: slice) -> FloatArray:
+        return np.zeros((len(some.numeric), len(range(group_intervals.DRAWS)[draws])))
+
+    def few(some: Rows, draws: slice) -> FloatArray:
+        return no_deviation(some, draws)[:, : group_intervals.FIRST]
+
+    effects = EffectsOfGroups(rows.groups, counts, tau, few)
+    effects.add(rows, slice(0, rows.bags), features, proba)
+    drawn = effects.draws(rng)
+    return group_intervals.drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
 
 
 def test_intervals_are_wider_if_other_features_vary_with_the_group() -> None:
@@ -46,7 +59,7 @@ def test_intervals_are_wider_if_other_features_vary_with_the_group() -> None:
     def width(others: FloatArray) -> float:
         logits = np.repeat(others, size) + 0.3 * rng.standard_normal(bags * size)
         counts = ClassCounts(np.round(np.bincount(rows.bag_of_row, expit(logits))))
-        drawn = drawn_counts(rows, without_features(bags * size), expit(logits), counts, 1, no_deviation, 0.1, rng)
+        drawn = drawn_counts(rows, expit(logits), counts, 0.1, rng)
         low, high = np.quantile(rows.by_group(drawn)[1], (0.025, 0.975))
         return float(high - low)
 
@@ -73,7 +86,7 @@ class TestDraws:
         rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8})
         proba = np.where(rows.bag_of_row == 0, 0.7, 0.1)
         counts = ClassCounts(np.array([7.0, 1.0]))
-        drawn = drawn_counts(rows, without_features(20), proba, counts, 1, no_deviation, 0.1, np.random.default_rng(0))
+        drawn = drawn_counts(rows, proba, counts, 0.1, np.random.default_rng(0))
         assert (drawn[:2].sum(axis=0) == 7).all()
         assert (drawn[2:].sum(axis=0) == 1).all()
         assert drawn.std(axis=1).min() > 0
@@ -82,9 +95,9 @@ class TestDraws:
         """One group a bag: what remains is the chance of rows, here with two kinds of them."""
         rows = grouped({(0, 0): 200, (0, 1): 200})
         proba = np.where(rows.group_of_row == 0, 0.2, 0.6)
-        features, counts = without_features(400), ClassCounts(np.array([160.0]))
+        counts = ClassCounts(np.array([160.0]))
         generators = [np.random.default_rng(seed) for seed in range(5)]
-        drawn = [drawn_counts(rows, features, proba, counts, 1, no_deviation, 0.05, rng)[0] for rng in generators]
+        drawn = [drawn_counts(rows, proba, counts, 0.05, rng)[0] for rng in generators]
         assert np.mean([np.median(each) for each in drawn]) == pytest.approx(40, abs=5)
 
     def test_fractions_and_noise_of_counts_are_drawn(self) -> None:
@@ -106,9 +119,9 @@ class TestDraws:
         for women in (np.full(26, 25), 2 * np.arange(26)):
             rows = grouped({(bag, group): int(abs(50 * group - women[bag])) for bag in range(26) for group in (0, 1)})
             proba = np.full(len(rows.bag_of_row), 0.5)
-            features, counts = without_features(len(proba)), ClassCounts(np.full(26, 25.0))
+            counts = ClassCounts(np.full(26, 25.0))
             rng = np.random.default_rng(0)
-            total = rows.by_group(drawn_counts(rows, features, proba, counts, 1, no_deviation, 0.05, rng))[0]
+            total = rows.by_group(drawn_counts(rows, proba, counts, 0.05, rng))[0]
             width.append(float(np.ptp(np.quantile(total, [0.05, 0.95]))))
         assert width[0] > 1.5 * width[1]
 
@@ -117,7 +130,7 @@ class TestDraws:
         members = [
             lambda _, p=p: np.column_stack([1 - p, p]) for p in expit(np.random.default_rng(0).normal(0, 2, (400, 3)))
         ]
-        drawn = RefitDraws(members)(rows, 1, 2000, np.random.default_rng(1))
+        drawn = RefitDraws(members)(1, 2000, np.random.default_rng(1))(rows, slice(None))
         assert drawn.shape == (3, 2000)
         assert drawn.std(axis=1) == pytest.approx([2, 2, 2], rel=0.15)
         assert np.abs(drawn.mean(axis=1)).max() < 0.2
@@ -318,5 +331,5 @@ class TestRows:
         weights = draws._weights(0, 3, np.random.default_rng(0))
         parts = np.split(weights[1:], np.cumsum([len(part) for part in process.coefficients[0]])[:-1])
         expected = weights[0] + process.components.value(parts, process.components.bin(rows))
-        assert np.allclose(draws(rows, 1, 3, np.random.default_rng(0)), expected, atol=1e-4)
-        assert np.allclose(draws(rows, 0, 3, np.random.default_rng(0)), -expected, atol=1e-4)
+        assert np.allclose(draws(1, 3, np.random.default_rng(0))(rows, slice(None)), expected, atol=1e-4)
+        assert np.allclose(draws(0, 3, np.random.default_rng(0))(rows, slice(None)), -expected, atol=1e-4)

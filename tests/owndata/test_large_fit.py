@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,14 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.blocks import bag_process, many_rows
+from llpbench.blocks.counts import BagCounts
+from llpbench.core.bags import BaggedRows
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata import bag_store
+from llpbench.core.seeding import generator
+from llpbench.data.bag_tables import rows_of_bags
+from llpbench.owndata import bag_store, rows_by_bag
 from llpbench.owndata.large_fit import fit_large
+from llpbench.owndata.logit_draws import process_of
 from llpbench.owndata.row_batches import RowBatches
 from llpbench.owndata.row_passes import LargeRows
 
@@ -31,6 +37,8 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(bag_process, name, value)
     monkeypatch.setattr(many_rows, "_ROWS", 128)
     monkeypatch.setattr(bag_store, "FILE_BYTES", 2000)
+    monkeypatch.setattr(rows_by_bag, "PIECE_ROWS", 128)
+    monkeypatch.setattr(rows_by_bag, "_FILE_BYTES", 2000)
 
 
 def made_up(folder: Path, classes: int = 2, parts: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -45,23 +53,25 @@ def made_up(folder: Path, classes: int = 2, parts: int = 3) -> tuple[pd.DataFram
 
 
 def in_passes(
-    path: Path, counts: pd.DataFrame, rows: int = 100, params: Any = FEW_DRAWS, **given: Any
+    path: Path, counts: pd.DataFrame, rows: int = 100, params: Any = FEW_DRAWS, method: str = "bag-gp", **given: Any
 ) -> LLPClassifier:
     batches = RowBatches(path, {}, keys=["district"], rows=rows)
-    model = LLPClassifier("bag-gp", params=params)
+    model = LLPClassifier(method, params=params)
     return fit_large(model, LargeRows(batches, ["district"], []), counts=counts, say=lambda _: None, **given)
 
 
-def in_memory(rows: pd.DataFrame, counts: pd.DataFrame, params: Any = FEW_DRAWS, **given: Any) -> LLPClassifier:
-    return LLPClassifier("bag-gp", params=params).fit(features(rows), rows["district"], counts=counts, **given)
+def in_memory(
+    rows: pd.DataFrame, counts: pd.DataFrame, params: Any = FEW_DRAWS, method: str = "bag-gp", **given: Any
+) -> LLPClassifier:
+    return LLPClassifier(method, params=params).fit(features(rows), rows["district"], counts=counts, **given)
 
 
 def features(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.drop(columns="district")
 
 
-def demand_same(one: LLPClassifier, other: LLPClassifier, rows: pd.DataFrame) -> None:
-    assert np.abs(one.predict_proba(features(rows)) - other.predict_proba(features(rows))).max() < 1e-9
+def demand_same(one: LLPClassifier, other: LLPClassifier, rows: pd.DataFrame, away: float = 1e-9) -> None:
+    assert np.abs(one.predict_proba(features(rows)) - other.predict_proba(features(rows))).max() < away
     assert one.bags_.tolist() == other.bags_.tolist()
     assert np.array_equal(one.bag_counts_, other.bag_counts_, equal_nan=True)
     assert one.left_out_ == other.left_out_
@@ -151,11 +161,75 @@ class TestSample:
             in_passes(tmp_path / "parts", counts)
 
 
-def test_few_rows_are_fitted_at_once(tmp_path: Path) -> None:
+FEW_TREES = {"trees": 200, "rounds": 2}
+
+
+@pytest.mark.usefixtures("sampled")
+class TestOtherMethods:
+    """They are fitted to a sample of bags."""
+
+    @pytest.mark.parametrize(
+        ("method", "params", "name"),
+        [("auto", FEW_TREES, "parts"), ("em-gbdt", {}, "rows.csv.gz"), ("bag-mean-linear", {}, "parts")],
+    )
+    def test_the_fit_is_that_of_the_sample(self, tmp_path: Path, method: str, params: Any, name: str) -> None:
+        rows, counts = made_up(tmp_path, classes=3)
+        model = in_passes(tmp_path / name, counts, params=params, method=method)
+        bags = generator(0, "training").choice(60, 20, replace=False)
+        chosen = rows["district"].isin(model.bags_[bags]).to_numpy()
+        inside, of_bag = rows["district"][chosen].astype("category"), model._columns(features(rows[chosen]))
+        index = rows_of_bags(inside.cat.codes.to_numpy().astype(np.int64), 20)
+        sample = BaggedRows(of_bag, index, model.bag_counts_[np.sort(bags)])
+        expected: Any = LLPClassifier(method, params=params)._fitted(sample, model._columns.cardinalities)
+        found: Any = model._predictor
+        every = model._columns(features(rows))
+        if method == "auto":
+            process: Any = in_passes(tmp_path / name, counts, params={})._predictor
+            assert np.array_equal(found.process(every), process.process(every))
+            assert np.array_equal(found.refitted(every), expected.refitted(every))
+            assert np.array_equal(found.counted(every), expected.counted(every))
+        else:
+            assert np.array_equal(found(every), expected(every))
+
+    def test_all_known_bags_have_effects_from_all_of_their_rows(self, tmp_path: Path) -> None:
+        rows, counts = made_up(tmp_path)
+        counts = counts.astype(float)
+        counts.loc["d07"] = np.nan
+        model = in_passes(tmp_path / "parts", counts, params={}, method="bag-mean-linear")
+        learned = model._known_bags()
+        known = ~np.isnan(model.bag_counts_).any(axis=1)
+        assert known.sum() == 59
+        assert np.isfinite(learned.effects[known]).all()
+        assert np.isnan(learned.effects[~known]).all()
+        given = rows["district"] != "d07"
+        whole = BaggedRows(
+            model._columns(features(rows[given])),
+            rows_of_bags(rows["district"][given].astype("category").cat.codes.to_numpy().astype(np.int64), 59),
+            model.bag_counts_[known],
+        )
+        logits = learned.spread * np.log(model.predict_proba(features(rows[given])))
+        expected = BagCounts(whole).effects_of_spread(logits, learned.deviation)[0]
+        moved = learned.effects[known]
+        differences = moved[:, 1] - moved[:, 0] - (expected[:, 1] - expected[:, 0])
+        assert np.ptp(differences) < 0.1  # up to the offset, which is that of the sample
+
+    def test_doubts_are_those_of_the_union(self, tmp_path: Path) -> None:
+        _, counts = made_up(tmp_path)
+        model = in_passes(tmp_path / "parts", counts, params=FEW_TREES, method="auto")
+        assert model.doubts_ is not None
+        assert model.doubts_.unexplained == process_of(model._predictor).unexplained  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("method", "params"), [("bag-gp", FEW_DRAWS), ("auto", FEW_TREES)])
+def test_few_rows_are_fitted_at_once(tmp_path: Path, method: str, params: Any) -> None:
     rows, counts = made_up(tmp_path)
-    model, expected = in_passes(tmp_path / "parts", counts), in_memory(rows, counts)
-    demand_same(model, expected, rows)
-    assert np.allclose(model._known_bags().effects, expected._known_bags().effects)
+    given: dict[str, Any] = {"params": params, "method": method}
+    model, expected = in_passes(tmp_path / "parts", counts, **given), in_memory(rows, counts, **given)
+    demand_same(model, expected, rows, away=1e-6)  # trees are of single precision
+    assert np.allclose(model._known_bags().effects, expected._known_bags().effects, atol=1e-5)
+    assert (model.doubts_ is None) == (expected.doubts_ is None)
+    if model.doubts_ is not None and expected.doubts_ is not None:
+        assert astuple(model.doubts_)[:3] == pytest.approx(astuple(expected.doubts_)[:3], abs=1e-5)
 
 
 @pytest.mark.parametrize("unmatched", ["raise", "drop"])
@@ -171,7 +245,7 @@ def test_rows_without_a_bag(tmp_path: Path, unmatched: str) -> None:
             in_passes(tmp_path / "rows.parquet", counts)
 
 
-@pytest.mark.parametrize("settings", [{"method": "auto"}, {"ensemble": 2}, {"numbers": "scores"}])
+@pytest.mark.parametrize("settings", [{"method": "dllp"}, {"ensemble": 2}, {"numbers": "scores"}])
 def test_what_is_not_fitted_in_passes_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
     _, counts = made_up(tmp_path)
     rows = LargeRows(RowBatches(tmp_path / "parts", {}), ["district"], [])
