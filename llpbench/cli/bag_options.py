@@ -35,6 +35,7 @@ _FLAGS = {
     "counts= or proportions= of all bags": "--bags, a table of them all",
     "counts= of these": "--bags, a table of these",
     "use predict_proba(X, bags)": "leave --whole-bags out",
+    "contains only missing values. Leave it out.": "contains only missing values. Use --leave-out.",
 }
 """Arguments of `LLPClassifier` in messages, and the flags that replace them."""
 _X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[|\.\w)")

@@ -42,7 +42,7 @@ _LEARNING_OPTIONS = (
         multiple=True,
         type=_PATH,
         metavar="FILE",
-        help="Table with a row for each bag. Repeat it with --bag-column for several groupings of the rows.",
+        help="Table with a row for each bag. For several groupings of the rows, repeat it and --bag-column.",
     ),
     bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
@@ -87,7 +87,7 @@ _LEARNING_OPTIONS = (
         type=click.Choice(["gaussian", "laplace"]),
         default="gaussian",
         show_default=True,
-        help="Distribution of that noise.",
+        help="Distribution of the privacy noise.",
     ),
     click.option(
         "--leave-out",
@@ -98,7 +98,7 @@ _LEARNING_OPTIONS = (
     click.option(
         "--keep-key",
         is_flag=True,
-        help="Also use the columns that name bags as features.",
+        help="Use the columns that name bags as features, too.",
     ),
     click.option(
         "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
@@ -147,7 +147,7 @@ def _learning(command: Any) -> Any:
     ) -> Any:
         import pandas as pd
 
-        from llpbench.owndata.bag_files import BagFile, bag_index
+        from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
         from llpbench.owndata.column_names import split_names
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
@@ -170,6 +170,8 @@ def _learning(command: Any) -> Any:
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, others, able=able)
             frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
+        if not len(frame):
+            raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
             raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
@@ -191,6 +193,10 @@ def _learning(command: Any) -> Any:
         table = tables[0]
         keys_of_row = [bag_keys(frame, names, rows) for _, names in groupings]
         bag_of_row = keys_of_row[0]
+        if large is None:
+            for (path, _), keys_of, of_bags in zip(groupings, keys_of_row, tables, strict=True):
+                values = of_bags.get("counts", of_bags.get("proportions"))
+                require_common_bags(keys_of, values, rows, path)
         names = [*dict.fromkeys(name for _, own in groupings for name in own)]
         key_columns = [str(column_of(frame, name, rows).name) for name in names]
         times = None
