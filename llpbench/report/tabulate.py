@@ -36,6 +36,7 @@ from llpbench.report.boards import (
     Mark,
     Row,
     Score,
+    grouped_means,
     means_over_datasets,
     wide,
 )
@@ -240,7 +241,7 @@ def _order(board: Board, contenders: Sequence[Contender], counting: MultiIndex) 
     values = board.sign * wide(board.runs, len(contenders))
     counted = values.reindex(counting)
     lacking = counted.isna().sum()
-    means = values.groupby(level=0).mean().mean()
+    means = grouped_means(values).mean()
     learners = [number for number, contender in enumerate(contenders) if contender.role != "ceiling"]
     complete = [number for number in learners if len(counted) and not lacking[number]]
     ranks: dict[int, int] = {}
