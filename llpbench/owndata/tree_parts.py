@@ -7,18 +7,18 @@ grow with the rows. Bins and categories come from the sample of bags.
 from __future__ import annotations
 
 import importlib
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
 import numpy as np
-import torch
 
 from llpbench.blocks import bag_process, trees
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.count_trees import TreeLogits, _cross_entropy, _likelihood, start_of
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.side_by_side import side_by_side
 from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, trees_of
 from llpbench.blocks.trees import Gradients, TreeRows, TreeSettings, full_logits, tree_options, tree_seed
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
@@ -60,7 +60,8 @@ class TreeParts(RowsByBag):
         """Return a booster for scores that start from zero, as `TreeRows.grow`, and its trees."""
         import xgboost
 
-        options = tree_options(settings, self.outputs, seed, torch.get_num_threads())
+        largest = int(max(self._starts[bags.stop] - self._starts[bags.start] for bags in self._pieces))
+        options = tree_options(settings, self.outputs, seed, trees._threads(largest))
         booster = xgboost.Booster(options, [self._reference])
         grown: list[ScoreTree] = []
         for step, (bags, part) in enumerate(islice(self._in_turn(), settings.rounds)):
@@ -79,13 +80,15 @@ class TreeParts(RowsByBag):
             yield from self
 
     def scores(self, grown: list[ScoreTree], values: FloatArray) -> FloatArray:
-        """Return the sums of trees [rows, outputs], computed by as many threads as torch uses."""
-        threads = torch.get_num_threads()
+        """Return the sums of trees [rows, outputs]."""
+        threads = trees._threads(len(values))
         scores = np.zeros((len(values), self.outputs), np.float32)
         pairs = zip(np.array_split(values, threads), np.array_split(scores, threads), strict=True)
-        with ThreadPoolExecutor(threads) as pool:
-            for each in [pool.submit(add_scores, grown, TreeColumns(some), part) for some, part in pairs]:
-                each.result()
+
+        def add(pair: tuple[FloatArray, FloatArray]) -> None:
+            add_scores(grown, TreeColumns(pair[0]), pair[1])
+
+        deque(map(add, pairs) if threads == 1 else side_by_side(pairs, add), maxlen=0)
         return scores.astype(np.float64)
 
 
