@@ -425,6 +425,8 @@ class _Fit:
             stored = partial(parts.records, process)
             for records in self._reader.read(self._counted, self._known_bags, "parts for trees", stored):
                 parts.add(*records)
+            number = plural(len(parts.bags_of_part), "part")
+            self._say(f"trees come from all rows in {number}, temporary files: {parts.bytes / 1e9:.2f} GB")
             self._reader.show("trees")
             return union_of_all_rows(process, parts, self._train.prior, params, rng)
 

@@ -49,8 +49,8 @@ class TreeParts(RowsByBag):
         ends = np.cumsum(np.bincount(part_of_bag, minlength=number)).tolist()
         self.outputs = 1 if outputs == 2 else outputs
         fields = [("values", np.float32, (self._reference.num_col(),)), ("start", np.float64, (self.outputs,))]
-        parts = [slice(first, last) for first, last in zip([0, *ends], ends, strict=False)]
-        super().__init__(fields, self._bags.sizes, parts)
+        self.bags_of_part = [slice(first, last) for first, last in zip([0, *ends], ends, strict=False)]
+        super().__init__(fields, self._bags.sizes, self.bags_of_part)
 
     def records(self, process: LogitProcess, rows: Rows, bags: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return what is stored of rows and their `bags` [rows]. Threads may call it."""
