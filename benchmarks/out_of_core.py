@@ -1,4 +1,4 @@
-"""What files larger than memory cost: seconds and peak memory of `llpbench fit` and `predict` with --out-of-core.
+"""What files larger than memory cost: seconds and peak memory of llpbench with --out-of-core.
 
     python -m benchmarks.out_of_core --rows 1000000,10000000 --threads 1
     python -m benchmarks.out_of_core --rows 2000000 --nodes 2
@@ -94,10 +94,11 @@ def measured(command: list[str], threads: int) -> tuple[float, float, float]:
 
 @click.command(help=__doc__)
 @click.option("--rows", default="1000000", help="numbers of rows, whole millions, such as 1000000,10000000")
+@click.option("--method", default="auto")
 @click.option("--threads", default=1)
 @click.option("--nodes", default=0, help="also fit on a Ray cluster of so many nodes")
 @click.option("--seed", default=0)
-def main(rows: str, threads: int, nodes: int, seed: int) -> None:
+def main(rows: str, method: str, threads: int, nodes: int, seed: int) -> None:
     """Measure and print."""
     table = Table(
         "rows", "step", "seconds", "CPU s", "rows a second", "rows a CPU second", f"CPU s of {GOAL:,}", "peak GB"
@@ -106,17 +107,21 @@ def main(rows: str, threads: int, nodes: int, seed: int) -> None:
         with tempfile.TemporaryDirectory(prefix="llpbench-benchmark-") as place:
             parts, model = Path(place) / "parts", str(Path(place) / "model")
             parts.mkdir()
-            bags = write_parts(parts, number, seed)
-            given = ["--bags", str(bags), "--bag-column", "bag", "--counts", "no,yes", "--method", "bag-gp"]
+            bags, bag = write_parts(parts, number, seed), ["--bag-column", "bag"]
+            given = ["--bags", str(bags), *bag, "--counts", "no,yes", "--method", method]
             predictions = {name: str(Path(place) / f"{name}.parquet") for name in ("predict", "predict again")}
+            other = ["--out", str(Path(place) / "other.parquet")]
 
             def measure(name: str, command: list[str], number: int = number) -> None:
                 seconds, used, peak = measured([*command, "--out-of-core"], threads)
                 shown = (seconds, used, number / seconds, number / used, used * GOAL / number)
+                click.echo(f"{name}: {seconds:.0f} s, {used:.0f} CPU s, {peak:.2f} GB", err=True)
                 table.add_row(f"{number:,}", name, *(f"{value:,.0f}" for value in shown), f"{peak:.2f}")
 
             measure("fit", ["fit", str(parts), *given, "--out", model])
             measure("predict", ["predict", model, str(parts), "--out", predictions["predict"]])
+            measure("predict --whole-bags", ["predict", model, str(parts), "--whole-bags", *bag, *other])
+            measure("estimate", ["estimate", model, str(parts), "--by", "x0", *bag, *other])
             if nodes:
                 with cluster(nodes) as address:
                     options = ["--out", f"{model}-of-cluster", "--ray-address", address]

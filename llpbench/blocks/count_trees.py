@@ -61,15 +61,19 @@ def boost_counts(
     data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
 ) -> TreeLogits:
     """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
-    classes = len(prior)
-    prior = prior.clip(1e-6, 1 - 1e-6)
-    offset = logit(prior[1:]) if classes == 2 else np.log(prior)
+    offset = start_of(prior)
     counts = data.cells(counts)[0]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
     gradients = [
         _likelihood(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
     ]
     return TreeLogits(data.input, data.grow(gradients, len(offset), settings, tree_seed(rng)), offset)
+
+
+def start_of(prior: FloatArray) -> FloatArray:
+    """Return the logits [outputs] of the prior [classes]."""
+    prior = prior.clip(1e-6, 1 - 1e-6)
+    return np.asarray(logit(prior[1:]) if len(prior) == 2 else np.log(prior))
 
 
 def _likelihood(counts: BagCounts, offset: FloatArray) -> Gradients:

@@ -207,23 +207,7 @@ class TreeRows:
             first, second = of_part(scores.reshape(-1, outputs).astype(np.float64))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
 
-        options = {
-            "tree_method": "hist",
-            "grow_policy": "lossguide",
-            "max_depth": 0,
-            "max_leaves": settings.leaves,
-            "eta": settings.learning_rate,
-            "lambda": settings.penalty,
-            "min_child_weight": settings.least,
-            "colsample_bytree": settings.features,
-            "base_score": 0.0,
-            "seed": seed,
-            "nthread": _threads(self._parts[0].data.num_row()),
-            "disable_default_eval_metric": True,
-            "verbosity": 0,
-        }
-        if outputs > 1:
-            options["num_class"] = outputs
+        options = tree_options(settings, outputs, seed, _threads(self._parts[0].data.num_row()))
         booster = xgboost.Booster(options, [part.data for part in self._parts])
         columns = [part.columns for part in self._parts if part.columns is not None]
         scores = [np.zeros((len(part), outputs), dtype=np.float32) for part in columns]
@@ -240,6 +224,26 @@ class TreeRows:
                 if columns:
                     list(pool.map(partial(add_scores, trees_of(booster[step])), columns, scores))
         return booster.reset()
+
+
+def tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
+    """Return the parameters of a booster that starts from zero."""
+    options = {
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "max_depth": 0,
+        "max_leaves": settings.leaves,
+        "eta": settings.learning_rate,
+        "lambda": settings.penalty,
+        "min_child_weight": settings.least,
+        "colsample_bytree": settings.features,
+        "base_score": 0.0,
+        "seed": seed,
+        "nthread": threads,
+        "disable_default_eval_metric": True,
+        "verbosity": 0,
+    }
+    return options | ({"num_class": outputs} if outputs > 1 else {})
 
 
 def _scores_of_part(booster: xgboost.Booster, trees: list[ScoreTree], part: TreePart) -> FloatArray:

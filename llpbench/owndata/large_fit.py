@@ -3,8 +3,8 @@
 There are passes over the files for bags and columns, for extreme values (if there are any), for the sample of bags (two
 if bags are confounded), and for writing bins of all rows to temporary files. All other passes read these.
 
-`bag-gp` is fitted to all rows, and so is the process of `auto`. Other direct methods and members are fitted to the
-sample. Effects of bags then need one more pass over the files, for predictions of all rows.
+`bag-gp` and `auto` are fitted to all rows; a pass writes temporary files for the trees of `auto` (`tree_parts.py`).
+Other direct methods are fitted to the sample. Effects of bags then need one more pass over the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scipy.special import log_expit, softmax
 
 from llpbench.blocks.assigning import log_of
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
-from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
 from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import as_proba
@@ -76,6 +76,7 @@ from llpbench.owndata.rare import (
 from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
+from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
 from llpbench.training.cell_runs import limit_threads
 
 METHOD = "bag-gp"
@@ -408,15 +409,15 @@ class _Fit:
 
     def _in_passes(self) -> tuple[Any, BaggedRows, Any, KnownBags]:
         """Return `bag-gp` or `auto` with its sample, the calibration and the effects of known bags."""
-        params = self._model.params or {} if self._method == METHOD else {}
-        own: Any = read_params(METHODS.get(METHOD).Params, params, owner=METHOD)
+        own: Any = read_params(METHODS.get(self._method).Params, self._model.params or {}, owner=self._method)
+        settings = own.process if self._method == METHOD else ProcessSettings()
         rng = generator(self._model.random_state, "training")
-        found = fit_to_sample(self._train, own.process, rng, self._sample, self._say, self._reader.show)
+        found = fit_to_sample(self._train, settings, rng, self._sample, self._say, self._reader.show)
         assert found.sample is not None
         sample = found.sample[1]
         with self._reader.stored(self._counted, self._known_bags, found.components) as store:
             process: FittedProcess | LogitProcess
-            if own.link == "identity":
+            if self._method == METHOD and own.link == "identity":
                 process = shares_of_all_bags(found, store, self._train)
             else:
                 process = logits_of_all_bags(found, store, self._train, self._reader.show)
@@ -426,9 +427,20 @@ class _Fit:
                     return store(lambda group: look(group.bags, _probabilities(process, group)))
 
                 return ProcessPredictor(process), sample, *self._learned(ProcessPredictor(process), sample, groups)
-        self._say(f"trees come from {_told(sample)}")
-        predictor = replace(self._fitted(sample), process=process)
+        assert isinstance(process, LogitProcess)
+        predictor = self._union(process, sample, own, rng)
         return predictor, sample, *self._learned(predictor, sample, partial(self._predicted, predictor))
+
+    def _union(self, process: LogitProcess, sample: BaggedRows, params: Any, rng: np.random.Generator) -> Any:
+        """Return `auto` with trees from all rows."""
+        with TreeParts(self._train, sample) as parts:
+            stored = partial(parts.records, process)
+            for records in self._reader.read(self._counted, self._known_bags, "parts for trees", stored):
+                parts.add(*records)
+            number = plural(len(parts.bags_of_part), "part")
+            self._say(f"trees come from all rows in {number}, temporary files: {parts.bytes / 1e9:.2f} GB")
+            self._reader.show("trees")
+            return union_of_all_rows(process, parts, self._train.prior, params, rng)
 
     def _predicted(self, predictor: Predictor, look: Effects) -> Iterator[FloatArray]:
         """Yield `look` of the predictions of all rows, piece by piece, after one pass over the files."""

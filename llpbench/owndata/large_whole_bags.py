@@ -174,7 +174,7 @@ def estimate_large(model: LLPClassifier, whole: WholeBags, out: Path) -> tuple[p
     """
     if (process := process_of(model._predictor)) is None:
         raise LLPBenchError(
-            f"intervals of method {model.method!r} need refits to all rows in memory, got --out-of-core. Use "
+            f"intervals of method {model.method!r} need refits to all rows, got --out-of-core. Use --in-memory, or "
             "method='bag-gp'."
         )
     columns, groups = ColumnsOfManyRows(model._columns), read_groups(whole.groups, whole.groups)

@@ -43,7 +43,7 @@ def needs_no_sample(sizes: IntArray) -> bool:
     if len(sizes) <= few or sizes.max() > largest:
         raise DataError(
             f"--out-of-core needs more than {few} bags of at most {largest:,} rows, got {plural(len(sizes), 'bag')} "
-            f"of up to {int(sizes.max()):,} rows. Write a sample of the rows of each bag to a file, and use --sampled."
+            f"of up to {int(sizes.max()):,} rows. Use --in-memory, or a sample of the rows of each bag and --sampled."
         )
     return False
 

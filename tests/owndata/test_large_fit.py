@@ -13,17 +13,20 @@ import pytest
 from districts import counted, people
 
 from llpbench import LLPClassifier
-from llpbench.blocks import bag_process, many_rows
+from llpbench.blocks import bag_process, many_rows, trees
+from llpbench.blocks.count_trees import boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
-from llpbench.core.bags import BaggedRows
+from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.data.bag_tables import rows_of_bags
 from llpbench.owndata import bag_store, rows_by_bag
 from llpbench.owndata.large_fit import fit_large
-from llpbench.owndata.logit_draws import process_of
 from llpbench.owndata.row_batches import RowBatches
 from llpbench.owndata.row_passes import LargeRows
+from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
 
 FEW_DRAWS = {"draws": 0}
 """of the scales: five times as fast"""
@@ -166,11 +169,40 @@ FEW_TREES = {"trees": 200, "rounds": 2}
 
 @pytest.mark.usefixtures("sampled")
 class TestOtherMethods:
-    """They are fitted to a sample of bags."""
+    """Trees of `auto` come from parts of all rows; all others are fitted to a sample of bags."""
+
+    def test_auto_has_the_trees_of_parts_in_memory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for limit, value in {"_ONE_PART": 300, "_PART_ROWS": 300, "_PART_BAGS": 10}.items():
+            monkeypatch.setattr(trees, limit, value)
+        rows, counts = made_up(tmp_path)
+        found: Any = in_passes(tmp_path / "parts", counts, params=FEW_TREES, method="auto")
+        every, bags = found._columns(features(rows)), rows["district"].astype("category").cat.codes.to_numpy()
+        process: Any = in_passes(tmp_path / "parts", counts, params={})._predictor
+        assert np.array_equal(found._predictor.process(every), process.process(every))
+        whole = BaggedRows(every, rows_of_bags(bags.astype(np.int64), 60), found.bag_counts_)
+
+        def in_parts(data: TreeRows) -> tuple[Any, Any]:
+            rng, bag_counts = generator(0, "trees"), BagCounts(whole)
+            refitted = boost_posteriors(data, bag_counts, process.process(every), TreeSettings(100), 2, rng)
+            return refitted, boost_counts(data, bag_counts, whole.prior, TreeSettings(200), rng)
+
+        assert len(TreeRows(every).parts(bags.astype(np.int64), 60)) == 3
+        expected = in_parts(TreeRows(every))
+        with TreeParts(whole, whole) as parts:
+            place = np.random.default_rng(1).permutation(900)
+            some = Rows(*(part[place] for part in every))
+            parts.add(*parts.records(process.process, some, whole.bag_of_row[place]))
+            params = METHODS.get("bag-gp-gbdt").Params(**FEW_TREES)
+            same = union_of_all_rows(process.process, parts, whole.prior, params, generator(0, "trees"))
+        for one, other in zip((same.refitted, same.counted), expected, strict=True):
+            assert np.abs(one(every) - other(every)).max() < 1e-3
+        assert found.doubts_.unexplained == process.process.unexplained
+        # the fit has bins and seeds of its own
+        assert np.corrcoef(found._predictor(every)[:, 1], same(every)[:, 1])[0, 1] > 0.98
 
     @pytest.mark.parametrize(
         ("method", "params", "name"),
-        [("auto", FEW_TREES, "parts"), ("em-gbdt", {}, "rows.csv.gz"), ("bag-mean-linear", {}, "parts")],
+        [("count-gbdt", {"trees": 100}, "rows.csv.gz"), ("bag-mean-linear", {}, "parts")],
     )
     def test_the_fit_is_that_of_the_sample(self, tmp_path: Path, method: str, params: Any, name: str) -> None:
         rows, counts = made_up(tmp_path, classes=3)
@@ -183,13 +215,7 @@ class TestOtherMethods:
         expected: Any = LLPClassifier(method, params=params)._fitted(sample, model._columns.cardinalities)
         found: Any = model._predictor
         every = model._columns(features(rows))
-        if method == "auto":
-            process: Any = in_passes(tmp_path / name, counts, params={})._predictor
-            assert np.array_equal(found.process(every), process.process(every))
-            assert np.array_equal(found.refitted(every), expected.refitted(every))
-            assert np.array_equal(found.counted(every), expected.counted(every))
-        else:
-            assert np.array_equal(found(every), expected(every))
+        assert np.array_equal(found(every), expected(every))
 
     def test_all_known_bags_have_effects_from_all_of_their_rows(self, tmp_path: Path) -> None:
         rows, counts = made_up(tmp_path)
@@ -212,12 +238,6 @@ class TestOtherMethods:
         moved = learned.effects[known]
         differences = moved[:, 1] - moved[:, 0] - (expected[:, 1] - expected[:, 0])
         assert np.ptp(differences) < 0.1  # up to the offset, which is that of the sample
-
-    def test_doubts_are_those_of_the_union(self, tmp_path: Path) -> None:
-        _, counts = made_up(tmp_path)
-        model = in_passes(tmp_path / "parts", counts, params=FEW_TREES, method="auto")
-        assert model.doubts_ is not None
-        assert model.doubts_.unexplained == process_of(model._predictor).unexplained  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("method", "params"), [("bag-gp", FEW_DRAWS), ("auto", FEW_TREES)])
