@@ -11,6 +11,7 @@ import click
 
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.memory import keep_freed
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def predict_in_batches(
     from llpbench.owndata.large_whole_bags import predict_whole_bags, read_whole_bags
     from llpbench.owndata.progress import StageLine
 
+    keep_freed()  # each batch needs the memory of the one before
     with StageLine() as line:
         if whole_bags:
             whole = read_whole_bags(model, batches, keys=keys, counts=counts, show=line.show)
