@@ -40,7 +40,7 @@ Records = list[Any]
 
 
 @dataclass(frozen=True)
-class BagFile:
+class BinFile:
     """Some consecutive bags."""
 
     first: int
@@ -75,7 +75,7 @@ class BinLayout:
         """Number of rows."""
         return int(self._sizes.sum())
 
-    def _planned(self, most: int) -> Iterator[BagFile]:
+    def _planned(self, most: int) -> Iterator[BinFile]:
         groups: list[slice] = []
         for group in _groups(self._starts):
             first = groups[0].start if groups else group.start
@@ -85,9 +85,9 @@ class BinLayout:
             groups.append(group)
         yield self._file(groups)
 
-    def _file(self, groups: list[slice]) -> BagFile:
+    def _file(self, groups: list[slice]) -> BinFile:
         first, last = groups[0].start, groups[-1].stop
-        return BagFile(first, int(self._starts[last] - self._starts[first]), tuple(groups))
+        return BinFile(first, int(self._starts[last] - self._starts[first]), tuple(groups))
 
     def records(self, rows: Rows, bags: IntArray) -> Records:
         """Return what is stored of rows and their `bags` [rows]. Threads may call it."""
@@ -101,7 +101,7 @@ class BinLayout:
         ends = np.cumsum(np.bincount(file_of_row, minlength=len(self.files)))
         return np.split(records[order], ends[:-1])
 
-    def ordered(self, file: BagFile, records: Any) -> Any:
+    def ordered(self, file: BinFile, records: Any) -> Any:
         """Return the bins [2 features, rows] of the `records` of a file, ordered by bag, then as they were added."""
         assert len(records) == file.rows
         few = file.groups[-1].stop - file.first <= 1 << 16  # 16 bits are sorted much faster
@@ -113,7 +113,7 @@ class BinLayout:
             bins[:, part] = records["bins"][order[part]].T
         return bins
 
-    def groups(self, file: BagFile, bins: Any) -> Iterator[Callable[[], QuickGroup]]:
+    def groups(self, file: BinFile, bins: Any) -> Iterator[Callable[[], QuickGroup]]:
         """Yield makers of the groups of a file, whose bins are given as bytes."""
         bins = bins.reshape(2, self._features, file.rows)
         binned = Binned(bins[0], bins[1])
@@ -223,7 +223,7 @@ class BagStore:
             handle.close()
         deque(side_by_side(zip(self.layout.files, self._paths, strict=True), self._order), maxlen=0)
 
-    def _order(self, item: tuple[BagFile, Path]) -> None:
+    def _order(self, item: tuple[BinFile, Path]) -> None:
         file, path = item
         self.layout.ordered(file, np.fromfile(path, self.layout.record)).tofile(path)
 

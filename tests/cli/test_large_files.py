@@ -140,6 +140,15 @@ def test_what_needs_all_rows_is_refused_in_one_line(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("more", [["--ray-address", "auto"], ["--ray-address", "localhost:1", "--out-of-core"]])
+def test_a_cluster_needs_batches_and_an_address_that_answers(llpbench: LLPBench, more: list[str]) -> None:
+    result = fit(llpbench, "parts", *more)
+    assert result.code == 2
+    assert more[1] in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("more", "told"),
     [

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import ray
 from ray.cluster_utils import Cluster
-from test_large_fit import SAMPLED, features, in_passes, made_up
+from test_large_fit import FEW_DRAWS, FEW_TREES, SAMPLED, features, in_passes, made_up
 
 from llpbench.blocks import bag_process, many_rows
 from llpbench.core.errors import LLPBenchError
@@ -61,13 +62,17 @@ def test_a_fit_that_is_interrupted_leaves_the_cluster(tmp_path: Path, address: s
     assert not ray.is_initialized()
 
 
-def test_it_equals_the_fit_on_one_machine(tmp_path: Path, joined: str) -> None:
-    rows, counts = made_up(tmp_path, classes=3, parts=4)
+@pytest.mark.parametrize(("method", "params", "classes"), [("bag-gp", FEW_DRAWS, 3), ("auto", FEW_TREES, 2)])
+def test_it_equals_the_fit_on_one_machine(
+    tmp_path: Path, joined: str, method: str, params: dict[str, Any], classes: int
+) -> None:
+    rows, counts = made_up(tmp_path, classes=classes, parts=4)
     (tmp_path / "parts" / "0.parquet").unlink()
     rows.loc[[5, 200], "age"] = 1e20  # which needs a pass without extreme values
     rows.iloc[:225].to_parquet(tmp_path / "parts" / "0.parquet", index=False)
     counts = counts.drop(index="d05")
-    here, there = (in_passes(tmp_path / "parts", counts, unmatched="drop", ray_address=at) for at in (None, joined))
+    given: dict[str, Any] = {"params": params, "method": method, "unmatched": "drop"}
+    here, there = (in_passes(tmp_path / "parts", counts, **given, ray_address=at) for at in (None, joined))
     assert ray.is_initialized(), "who has joined, leaves"
     assert np.array_equal(here.predict_proba(features(rows)), there.predict_proba(features(rows)))
     assert np.array_equal(here._known_bags().effects, there._known_bags().effects)
