@@ -365,7 +365,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 @cli.command(examples=("llpbench compare --out my-results", "llpbench compare --against core --out my-results"))
 @click.option(
     "--against",
-    type=click.Choice(["published", "core", "natural", "rare", "multiclass", "paper"]),
+    type=click.Choice(["published", "core", "few-bags", "natural", "rare", "multiclass", "paper"]),
     default="published",
     show_default=True,
     help="What to compare with: the main boards, those of a suite, or the paper.",

@@ -314,7 +314,7 @@ def _as_html(table: ReportTable) -> str:
 def load_results(*sources: Source | Iterable[Source]) -> Results:
     """Return the results of journals: names of published ones, the `--out` of runs, or journal files.
 
-    `"published"`, and the suites `"core"`, `"natural"`, `"rare"` and `"multiclass"`, are tables that ship with the
+    `"published"`, `"core"`, `"few-bags"`, `"natural"`, `"rare"` and `"multiclass"` are tables that ship with the
     package. They have no learning curves, diagnostics, reliability bins or histograms; `"leaderboards"`,
     `"leaderboards/core"` and the like of a checkout have them.
 

@@ -38,8 +38,9 @@ from llpbench.results.journal import (
 from llpbench.results.published import TABLE, read_table, write_published
 
 PUBLISHED = "published"
-SHIPPED = {PUBLISHED: TABLE} | {suite: f"{suite}/{TABLE}" for suite in ("core", "natural", "rare", "multiclass")}
-"""Tables of results that ship with the package, by name: the main leaderboards, and those of four suites."""
+_OTHERS = ("core", "few-bags", "natural", "rare", "multiclass")
+SHIPPED = {PUBLISHED: TABLE} | {name: f"{name}/{TABLE}" for name in _OTHERS}
+"""Tables of results that ship with the package, by name: the main leaderboards, and those of other data and bags."""
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ def test_the_papers_column_of_readme_is_what_the_records_say(published: Publishe
 def test_the_published_markdown_has_the_numbers_that_the_code_makes(published: Published) -> None:
     beside = {
         "Core suite": "core",
+        "Few bags": "few-bags",
         "More than two classes": "multiclass",
         "Natural bags": "natural",
         "Rare classes": "rare",

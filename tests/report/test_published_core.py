@@ -36,7 +36,8 @@ def test_its_standings_are_those_that_the_code_makes(report: Report) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "metric"), [("natural", "auc"), ("multiclass", "auc"), ("rare", "average-precision")]
+    ("suite", "metric"),
+    [("natural", "auc"), ("multiclass", "auc"), ("few-bags", "auc"), ("rare", "average-precision")],
 )
 def test_standings_of_other_suites_are_those_that_the_code_makes(suite: str, metric: str) -> None:
     folder = CORE.parent / suite
