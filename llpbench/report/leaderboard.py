@@ -259,7 +259,8 @@ def _against_floor(board: Board) -> DataFrame:
 def _seconds(board: Board) -> DataFrame:
     """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
     seconds = board.by_dataset(grouped_means(costs(board))).mean()
-    counting, devices = {*board.counting}, {}
+    counting = {*board.counting}
+    devices: dict[int, list[bool]] = {}
     for row, machine, *run in zip(*(board.runs[name].tolist() for name in ("row", "machine", *RUN)), strict=True):
         if row in seconds.index and tuple(run) in counting:
             devices.setdefault(row, []).append(json.loads(machine)[MACHINE.index("device")] == "cuda")
