@@ -137,7 +137,7 @@ def _read(
 ) -> _Given:
     import pandas as pd
 
-    from llpbench.owndata.bag_files import BagFile
+    from llpbench.owndata.bag_files import BagFile, require_common_bags
     from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, has_column, read_rows, repeated
     from llpbench.owndata.weights import weights_of_column
 
@@ -167,6 +167,8 @@ def _read(
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
         counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+    if bags is not None and keys is not None:
+        require_common_bags(keys, counts.get("counts", counts.get("proportions")), rows, bags)
     if weight_column is not None:
         counts["sample_weight"] = weights_of_column(frame, weight_column, rows)
     return _Given(loaded, frame, features, others, keys, counts)

@@ -35,10 +35,11 @@ _FLAGS = {
     "counts= or proportions= of all bags": "--bags, a table of them all",
     "counts= of these": "--bags, a table of these",
     "use predict_proba(X, bags)": "leave --whole-bags out",
+    "contains only missing values. Leave it out.": "contains only missing values. Use --leave-out.",
 }
 """Arguments of `LLPClassifier` in messages, and the flags that replace them."""
-_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[)")
-"""The argument X, or a quoted text, which may contain an X of the user."""
+_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[|\.\w)")
+"""The argument X, or a quoted text, which may contain an X of the user. X[...] and X.drop(...) are Python."""
 
 
 @contextlib.contextmanager
@@ -47,6 +48,10 @@ def told_in_flags() -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
+        from llpbench.owndata.texts_among_numbers import TextsAmongNumbersError
+
+        if isinstance(error, TextsAmongNumbersError):
+            raise LLPBenchError(error.in_flags) from error
         raise type(error)(in_flags(str(error))) from error
 
 

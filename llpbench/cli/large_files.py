@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.output import echo
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.memory import keep_freed
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ out_of_core_option: Callable[[Any], Any] = click.option(
     default=None,
     help="Read ROWS in batches, without holding all rows in memory. "
     "[default: for more than 2 GB, if the method supports it]",
+)
+
+ray_address_option: Callable[[Any], Any] = click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    help="With --out-of-core: Ray cluster that makes the passes over ROWS, auto or HOST:PORT.",
 )
 
 
@@ -54,6 +62,8 @@ def batches_to_fit(
     """Return the rows in batches if a fit reads them so, else None.
 
     Removes `out_of_core` from the `others` of a command. `able`: whether its other options allow batches.
+
+    Raises `LLPBenchError` for `ray_address` without batches.
     """
     from llpbench.owndata.fitting import is_network
     from llpbench.owndata.large_fit import require_streamable
@@ -62,15 +72,18 @@ def batches_to_fit(
     asked, method = others.pop("out_of_core", False), others.get("method", "auto")
     able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")
     if not is_large(asked, rows, able and (method == "auto" or not is_network(method))):
+        if (address := others.get("ray_address")) is not None:
+            raise LLPBenchError(f"--ray-address needs --out-of-core, got --ray-address {address}. Add --out-of-core.")
         return None
     require_streamable(others["method"])
     return RowBatches(rows, types, keys=keys, form=form)
 
 
-def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
-    """Return a model fitted to the input of a command: rows in a frame, or in batches."""
-    from llpbench.owndata.large_fit import LargeRows, fit_large
+def fit_any(model: LLPClassifier, given: dict[str, Any], ray_address: str | None) -> LLPClassifier:
+    """Return a model fitted to the input of a command: rows in a frame, or in batches, which a Ray cluster may read."""
+    from llpbench.owndata.large_fit import fit_large
     from llpbench.owndata.progress import StageLine
+    from llpbench.owndata.row_passes import LargeRows
 
     if not isinstance(given["X"], LargeRows):
         with StageLine() as line:
@@ -79,7 +92,7 @@ def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
     in_memory = ("X", "bags", "keep_key", "sample_weight", "labels", "time")
     rest = {name: value for name, value in given.items() if name not in in_memory}
     with StageLine() as line:
-        return fit_large(model, given["X"], **rest, say=say, show=line.show)
+        return fit_large(model, given["X"], **rest, ray_address=ray_address, say=say, show=line.show)
 
 
 def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: FileFormat) -> dict[str, Any]:
@@ -110,6 +123,7 @@ def predict_in_batches(
     from llpbench.owndata.large_whole_bags import predict_whole_bags, read_whole_bags
     from llpbench.owndata.progress import StageLine
 
+    keep_freed()  # each batch needs the memory of the one before
     with StageLine() as line:
         if whole_bags:
             whole = read_whole_bags(model, batches, keys=keys, counts=counts, show=line.show)

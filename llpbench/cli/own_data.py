@@ -20,7 +20,7 @@ from llpbench.cli.bag_options import (
     warnings_as_lines,
 )
 from llpbench.cli.helping import OWN_DATA
-from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option
+from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option, ray_address_option
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
@@ -42,7 +42,7 @@ _LEARNING_OPTIONS = (
         multiple=True,
         type=_PATH,
         metavar="FILE",
-        help="Table with a row for each bag. Repeat it with --bag-column for several groupings of the rows.",
+        help="Table with a row for each bag. For several groupings of the rows, repeat it and --bag-column.",
     ),
     bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
@@ -87,7 +87,7 @@ _LEARNING_OPTIONS = (
         type=click.Choice(["gaussian", "laplace"]),
         default="gaussian",
         show_default=True,
-        help="Distribution of that noise.",
+        help="Distribution of the privacy noise.",
     ),
     click.option(
         "--leave-out",
@@ -98,7 +98,7 @@ _LEARNING_OPTIONS = (
     click.option(
         "--keep-key",
         is_flag=True,
-        help="Also use the columns that name bags as features.",
+        help="Use the columns that name bags as features, too.",
     ),
     click.option(
         "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
@@ -147,11 +147,12 @@ def _learning(command: Any) -> Any:
     ) -> Any:
         import pandas as pd
 
-        from llpbench.owndata.bag_files import BagFile, bag_index
+        from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
         from llpbench.owndata.column_names import split_names
         from llpbench.owndata.known_labels import labels_of_column
-        from llpbench.owndata.large_fit import LargeRows
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
+        from llpbench.owndata.row_passes import LargeRows
+        from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
 
@@ -169,6 +170,8 @@ def _learning(command: Any) -> Any:
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, others, able=able)
             frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
+        if not len(frame):
+            raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
             raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
@@ -176,8 +179,8 @@ def _learning(command: Any) -> Any:
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
-        for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
-            frame[name] = frame[name].astype("category")  # the user has declared its type
+        texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
+        frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
         weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
@@ -190,6 +193,10 @@ def _learning(command: Any) -> Any:
         table = tables[0]
         keys_of_row = [bag_keys(frame, names, rows) for _, names in groupings]
         bag_of_row = keys_of_row[0]
+        if large is None:
+            for (path, _), keys_of, of_bags in zip(groupings, keys_of_row, tables, strict=True):
+                values = of_bags.get("counts", of_bags.get("proportions"))
+                require_common_bags(keys_of, values, rows, path)
         names = [*dict.fromkeys(name for _, own in groupings for name in own)]
         key_columns = [str(column_of(frame, name, rows).name) for name in names]
         times = None
@@ -229,7 +236,9 @@ def _learning(command: Any) -> Any:
             given["bags"] = keys_of_row
             given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
         if large is not None:
-            given["X"] = LargeRows(large, key_columns, out, keep_key)
+            with told_in_flags():
+                require_no_texts_among_numbers(given["X"])
+            given["X"] = LargeRows(large, key_columns, out, keep_key, texts)
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,
@@ -270,6 +279,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @out_of_core_option
+@ray_address_option
 @click.option(
     "--set",
     "settings",
@@ -300,6 +310,7 @@ def fit(
     read: dict[str, Any],
     out: Path,
     method: str,
+    ray_address: str | None,
     settings: tuple[str, ...],
     encoder: str,
     numbers: str | None,
@@ -332,7 +343,7 @@ def fit(
     demand_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines():
-        model = fit_any(model, given)
+        model = fit_any(model, given, ray_address)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -66,7 +66,8 @@ class Cell:
         `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: these fields were added later,
         and existing ids must stay the same.
         """
-        spec = asdict(self)
+        spec = {each.name: getattr(self, each.name) for each in fields(self)}
+        spec["protocol"] = self.protocol and asdict(self.protocol)
         if self.precision == "float32":
             del spec["precision"]
         if self.max_bags is None:

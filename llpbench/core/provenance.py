@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.version import PACKAGE, __version__
 
 NUMERICS = 1
@@ -67,6 +70,24 @@ def content_hash() -> str:
     for name, file in sorted(named):
         digest.update(f"{name.as_posix()}\0".encode() + file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+@cache
+def software() -> Mapping[str, Any]:
+    """Return the versions of libraries that affect results, and a hash of llpbench's files."""
+    libraries = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
+    return {**libraries, "llpbench": f"{__version__} ({content_hash()})"}
+
+
+def require_software(required: Mapping[str, Any]) -> None:
+    """Raise `LLPBenchError` if this machine has other software."""
+    installed = software()
+    for name in installed.keys() | required.keys():
+        if installed.get(name) != required.get(name):
+            raise LLPBenchError(
+                f"machine {os.uname().nodename!r} must have {name} {required.get(name)} like the machine that "
+                f"started this run, got {installed.get(name)}. Install the same version on every machine."
+            )
 
 
 def _git(root: Path, *arguments: str) -> str | None:

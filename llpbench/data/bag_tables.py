@@ -317,7 +317,10 @@ class BagTable:
         total = values.sum(axis=1)
         known = np.isfinite(total) & (np.abs(total - unit) > 1e-6 * unit)
         if values.shape[1] == 2 and (total[np.isfinite(total)] == unit[np.isfinite(total)]).all():  # of one class
-            return "If X is only a sample of the rows, use sampled=True and sizes="
+            sample = "If X is only a sample of the rows, use sampled=True and sizes="
+            if np.nanmax(values[:, 1]) <= 100:
+                return f"If counts are percentages, divide them by 100 and give the shares as proportions=. {sample}"
+            return sample
         ratio = np.median(total[known] / unit[known]) if known.any() else 1.0
         if 0 < ratio < 0.01:
             return "If counts are in other units, such as thousands, use as_shares=True"

@@ -237,6 +237,8 @@ def is_numeric(series: Series, owner: str) -> bool:
     if isinstance(dtype, pd.ArrowDtype) and dtype.type is Decimal:
         return True
     if types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
+        if types.infer_dtype(series, skipna=True) == "string":  # much faster than the types of all values
+            return False
         kinds = {type(value) for value in series.dropna()}
         if kinds == {Decimal}:  # money in databases
             return True

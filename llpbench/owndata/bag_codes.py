@@ -1,7 +1,8 @@
-"""Numbers for the bags of rows that are read in batches, in the order in which bags are first seen."""
+"""The bags of rows that are read in batches."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -15,35 +16,32 @@ from llpbench.owndata.row_files import bag_keys, column_of
 
 
 class BagCodes:
-    """Numbers of bags, in the order in which they are first seen."""
+    """The bags of the rows of a batch, as codes and labels."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Start without bags. `names` are the columns that name a bag."""
+        """`names` are the columns that name a bag."""
         self._names = list(names)
-        self.labels: dict[Hashable, int] = {}
         self._known: dict[str, dict[tuple[type, Hashable], str | None]] = {name: {} for name in self._names}
 
-    def __call__(self, batch: RowBatch) -> IntArray:
-        """Return the number of the bag of each row [rows]; -1 if its label is missing."""
+    def __call__(self, batch: RowBatch) -> tuple[IntArray, list[Hashable]]:
+        """Return the position of each row's bag [rows] among some labels, and these labels; a missing one is None."""
         keys = [self._texts_of(batch, name) for name in self._names]
         if len(keys) == 1:
-            codes, texts = keys[0]
-            found = [self._number(text) for text in texts]
-        else:
-            together = np.zeros(len(batch.frame), dtype=np.int64)
-            missing = np.zeros(len(batch.frame), dtype=bool)
-            for codes, texts in keys:
-                together = together * len(texts) + codes
-                missing |= np.array([*(text is None for text in texts), True])[codes]
-            codes, uniques = pd.factorize(np.where(missing, -1, together))
-            found = []
-            for value in uniques:
-                label, rest = [], int(value)
-                for _, texts in reversed(keys):
-                    label.append(texts[rest % len(texts)])
-                    rest //= len(texts)
-                found.append(-1 if value < 0 else self._number(tuple(reversed(label))))
-        return np.array([*found, -1], dtype=np.int64)[codes]
+            return keys[0][0], [*keys[0][1]]
+        together = np.zeros(len(batch.frame), dtype=np.int64)
+        missing = np.zeros(len(batch.frame), dtype=bool)
+        for codes, texts in keys:
+            together = together * len(texts) + codes
+            missing |= np.array([text is None for text in texts])[codes]
+        codes, uniques = pd.factorize(np.where(missing, -1, together))
+        labels: list[Hashable] = []
+        for value in uniques:
+            label, rest = [], int(value)
+            for _, texts in reversed(keys):
+                label.append(texts[rest % len(texts)])
+                rest //= len(texts)
+            labels.append(None if value < 0 else tuple(reversed(label)))
+        return codes, labels
 
     def texts(self, batch: RowBatch) -> dict[str, pd.Series]:
         """Return the columns that name a bag, as texts."""
@@ -64,8 +62,13 @@ class BagCodes:
         found = [known[value] for value in values]
         return np.where(codes < 0, len(found), codes).astype(np.int64), [*found, None]
 
-    def _number(self, label: Hashable) -> int:
-        return -1 if label is None else self.labels.setdefault(label, len(self.labels))
+
+def rows_by_label(codes: IntArray, labels: Sequence[Hashable]) -> Counter[Hashable]:
+    """Return the number of rows of each label, as `BagCodes` returns them."""
+    found: Counter[Hashable] = Counter()
+    for label, rows in zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True):
+        found[label] += rows
+    return found
 
 
 @dataclass(frozen=True, eq=False)

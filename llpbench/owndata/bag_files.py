@@ -72,6 +72,12 @@ class BagFile:
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
         bags = bag_index(keys[list(self.keys)])
+        if not long and (again := bags.duplicated()).any():
+            row = int(again.argmax())
+            raise DataError(
+                f"file {str(self.path)!r} must have one line for each bag, got bag {bags[row]!r} again in "
+                f"{place_of(frame, row)}. Remove one of the lines. If each line is of one class, use --class-column."
+            )
         table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]
         table.columns = pd.Index(classes if len(set(classes)) == len(classes) else values)
@@ -166,6 +172,20 @@ class BagFile:
         first = next((name for name, each in found.items() if each.example is not None), None)
         if first is not None:
             warnings.warn(f"file {str(self.path)!r}: {reading_of(first, found[first])}.", FileNote, stacklevel=3)
+
+
+def require_common_bags(keys: pd.DataFrame, table: pd.Series | pd.DataFrame, rows: Path, bags: Path) -> None:
+    """Raise `DataError` if no bag of the rows is in a table of bags. `keys` are columns that name the bag of a row."""
+    ours = keys.dropna().drop_duplicates()
+    theirs = table.index.to_frame(index=False).iloc[:, : keys.shape[1]].dropna().drop_duplicates()
+    if not (len(ours) and len(theirs)) or len(bag_index(ours).intersection(bag_index(theirs))):
+        return
+    advice = "Use the same names in both files."
+    bare = [each.apply(lambda column: column.str.replace(r"^0+(?=\d)", "", regex=True)) for each in (ours, theirs)]
+    if len(bag_index(bare[0]).intersection(bag_index(bare[1]))):
+        advice = "They differ by leading zeros. Add the missing zeros to the other file."
+    some = [", ".join(map(repr, bag_index(each)[:3])) + ", ..." * (len(each) > 3) for each in (ours, theirs)]
+    raise DataError(f"no bag of file {str(rows)!r} ({some[0]}) is in file {str(bags)!r} ({some[1]}). {advice}")
 
 
 def bag_index(keys: pd.DataFrame) -> pd.Index:

@@ -66,10 +66,8 @@ class BatchStatistics:
     numeric: dict[str, bool]
     """whether a column with values has numbers"""
     categories: dict[str, set[str]]
-    drawn: FloatArray
-    """[some rows] random numbers of the rows from which ranges may be estimated"""
-    values: FloatArray
-    """[some rows, columns] their numbers"""
+    sample: FloatArray
+    """[some rows, 1 + columns] rows from which ranges may be estimated: a random number, then their values"""
 
 
 class ColumnStatistics:
@@ -82,26 +80,25 @@ class ColumnStatistics:
         self.moments = Moments(len(self.names))
         self._numeric: dict[str, bool] = {}
         self._categories: dict[str, set[str]] = {name: set() for name in self.names}
-        self._rng, self._halving = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+        self._seed = seed
         self._most = min(_SAMPLE_ROWS, max(_SAMPLE_VALUES // max(len(self.names), 1), 1_000))
         self._share = 1.0
-        self._kept: list[FloatArray] = [np.empty((0, len(self.names)))]
+        self._kept: list[FloatArray] = [np.empty((0, 1 + len(self.names)))]
 
     @property
     def sampled(self) -> int:
         """Number of rows from which ranges are estimated."""
         return sum(map(len, self._kept))
 
-    def add(self, frame: pd.DataFrame) -> None:
-        """Add rows. Raises `DataError` for infinite numbers, unsupported types and too many categories."""
-        self.merge(self.of_batch(frame, self.draw(len(frame))))
-
-    def draw(self, rows: int) -> FloatArray:
-        """Return a random number for each of the next rows."""
-        return self._rng.random(rows)
+    def draw(self, part: int, first: int, rows: int) -> FloatArray:
+        """Return a random number for each of some consecutive rows of a part. Batches do not matter."""
+        return np.random.Generator(np.random.PCG64([self._seed, part]).advance(first)).random(rows)
 
     def of_batch(self, frame: pd.DataFrame, drawn: FloatArray) -> BatchStatistics:
-        """Return statistics of rows, which have these random numbers. Threads may call it. Raises as `add`."""
+        """Return statistics of rows, which have these random numbers. Threads and other machines may call it.
+
+        Raises `DataError` for infinite numbers and unsupported types.
+        """
         some = np.flatnonzero(drawn < self._share)  # `merge` leaves more of them out
         moments, numeric = Moments(len(self.names)), {}
         categories: dict[str, set[str]] = {}
@@ -119,10 +116,10 @@ class ColumnStatistics:
                 numeric[name] = False
                 moments.missing[place] += series.isna().sum()
                 categories[name] = {*read_features(series.to_frame(), "X")[1][name][1]}
-        return BatchStatistics(len(frame), moments, numeric, categories, drawn[some], values.T)
+        return BatchStatistics(len(frame), moments, numeric, categories, np.column_stack([drawn[some], values.T]))
 
     def merge(self, batch: BatchStatistics) -> None:
-        """Add statistics of rows, in the order of `draw`. Raises `DataError` for too many categories."""
+        """Add statistics of rows, in the order of rows. Raises `DataError` for too many categories."""
         self.rows += batch.rows
         self.moments.merge(batch.moments)
         self._numeric |= batch.numeric
@@ -133,10 +130,10 @@ class ColumnStatistics:
                 raise DataError(
                     f"column {name!r} has more than {_MOST_CATEGORIES:,} categories. Use --leave-out {name}."
                 )
-        self._kept.append(batch.values[batch.drawn < self._share])
+        self._kept.append(batch.sample[batch.sample[:, 0] < self._share])
         while self.sampled > 2 * self._most:
-            kept = np.concatenate(self._kept)
-            self._kept, self._share = [kept[self._halving.random(len(kept)) < 0.5]], self._share / 2
+            kept, self._share = np.concatenate(self._kept), self._share / 2
+            self._kept = [kept[kept[:, 0] < self._share]]
 
     def ranges(self) -> dict[str, NumberRange]:
         """Return the range of each column of numbers. Numbers far from those of the sample are missing."""
@@ -145,7 +142,7 @@ class ColumnStatistics:
         for place, name in enumerate(self.names):
             if not self._numeric.get(name, False):
                 continue
-            each = number_range(self._kept[0][:, place])
+            each = number_range(self._kept[0][:, 1 + place])
             low, high = (value / each.unit for value in (self.moments.low[place], self.moments.high[place]))
             width = 10.0 * (each.high - each.low)
             if not each.far and width > 0 and (high > each.high + width or low < each.low - width):

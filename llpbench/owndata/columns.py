@@ -171,16 +171,18 @@ class FeatureColumns:
                 foreign
             )
             raise DataError(f"X {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
-        numbers = {}
+        numbers, missing = {}, {}
         for name in self.numeric:
             series = frame.iloc[:, names.index(name)]
-            if not (series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
+            plain = series.dtype.kind in "fiu"
+            if not (plain or series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
                 example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
                 example = (example if len(example) else series.dropna()).iloc[0]
                 raise DataError(f"X: column {name!r} must contain numbers, as in fit, got {example!r}. Convert it.")
             numbers[name] = read_numbers(series, "X")
             if name in self.used and (far := self.ranges[name].warning_of_new(name, numbers[name])):
                 warnings.warn(far, ExtremeValues, stacklevel=2)
+            missing[name] = int(np.isnan(numbers[name]).sum())
         codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
             series = frame.iloc[:, names.index(name)]
@@ -190,8 +192,9 @@ class FeatureColumns:
                     f"X: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
                 )
             codes[name] = codes_of(series, known, "X")
-            strange = (codes[name] < 0) & series.notna().to_numpy()
-            present = int(series.notna().sum())
+            known_values = series.notna().to_numpy()
+            strange, present = (codes[name] < 0) & known_values, int(known_values.sum())
+            missing[name] = len(frame) - present
             most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
             if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
                 example = series[strange].iloc[0]
@@ -201,14 +204,18 @@ class FeatureColumns:
                     UnknownCategories,
                     stacklevel=2,
                 )
-        self._tell_gaps(frame)
+        if len(frame) >= _FEWEST_ROWS:
+            self._tell_gaps({name: number / len(frame) for name, number in missing.items()})
         return numbers, codes
 
-    def _tell_gaps(self, frame: pd.DataFrame) -> None:
-        """Warn of columns that are missing in at least half of the rows, and at least twice as often as in training."""
-        for place, name in enumerate(map(str, frame.columns)):
-            before, now = self.gaps.get(name, 1.0), float(frame.iloc[:, place].isna().mean())
-            if name in self.used and len(frame) >= _FEWEST_ROWS and now >= max(_STRANGE, 2 * before):
+    def _tell_gaps(self, missing: Mapping[str, float]) -> None:
+        """Warn of columns that are missing in at least half of the rows, and at least twice as often as in training.
+
+        `missing` is the share of rows by column.
+        """
+        for name, now in missing.items():
+            before = self.gaps.get(name, 1.0)
+            if name in self.used and now >= max(_STRANGE, 2 * before):
                 warnings.warn(
                     f"X: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. Check "
                     "that the column was read as in fit.",

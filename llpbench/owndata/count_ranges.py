@@ -156,8 +156,10 @@ def read_ranges(
     off = ranged & (least > most)
     if off.any() and not suppress:
         bag = int(off.argmax())
+        ends = list(zip(low[bag], high[bag], strict=True))
+        first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in ends)
         raise LLPBenchError(
-            f"the ranges of the counts of bag {labels.names[bag]!r} do not allow its {size[bag]:,.10g} rows "
+            f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
             f"({plural(int(off.sum()), 'such bag')} in all). Correct them. To ignore these bags, use "
             "impossible='suppress'."
         )

@@ -37,7 +37,9 @@ def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
     found = column.map({label: place for place, label in enumerate(classes)})
     foreign = column[found.isna() & column.notna()]
     if len(foreign):
-        raise LLPBenchError(f"labels must be of the classes {[*classes]}, got {foreign.iloc[0]!r}.")
+        raise LLPBenchError(
+            f"labels must be of the classes {[*classes]}, got {foreign.iloc[0]!r}. Correct it, or leave it empty."
+        )
     return np.asarray(found.fillna(-1).to_numpy(dtype=np.int64))
 
 

@@ -10,23 +10,24 @@ Other direct methods are fitted to the sample. Effects of bags then need one mor
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 from scipy.special import log_expit, softmax
 
 from llpbench.blocks.assigning import log_of
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
+from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
-from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core import memory
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
@@ -37,7 +38,7 @@ from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagTable, ascending, matched, read_bag_table, rows_of_bags
-from llpbench.owndata.bag_codes import BagCodes, CountedLabels
+from llpbench.owndata.bag_codes import CountedLabels, rows_by_label
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
@@ -46,14 +47,14 @@ from llpbench.owndata.bag_effects import (
     level,
     of_all_bags,
 )
-from llpbench.owndata.bag_store import BagStore
+from llpbench.owndata.bag_store import LocalPasses, Passes, Store
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
 from llpbench.owndata.count_ranges import ranged_counts
-from llpbench.owndata.counted import noise_deviation, require_no_shares
+from llpbench.owndata.counted import MissingCounts, missing_counts_warning, noise_deviation, require_no_shares
 from llpbench.owndata.doubts import DoubtfulFit, Union, doubts_of
-from llpbench.owndata.extremes import ExtremeValues
+from llpbench.owndata.extremes import ExtremeValues, NumberRange
 from llpbench.owndata.fitting import AUTO, YARDSTICK, NetworkTraining, fit_members, is_network
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import (
@@ -64,8 +65,15 @@ from llpbench.owndata.process_passes import (
     shares_of_all_bags,
 )
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
-from llpbench.owndata.row_batches import RowBatch, RowBatches
+from llpbench.owndata.rare import (
+    BagCalibration,
+    FewPositives,
+    calibration,
+    few_positives_warning,
+    has_rare_class,
+    is_rare,
+)
+from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
@@ -80,31 +88,10 @@ Effects = Callable[[slice, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class LargeRows:
-    """Rows in batches, with the roles of their columns."""
-
-    batches: RowBatches
-    keys: Sequence[str]
-    """columns that name a bag"""
-    left_out: Sequence[str]
-    """columns that are not features, apart from `keys`"""
-    keep_key: bool = False
-    """whether `keys` are features, too"""
-
-    def features(self, batch: RowBatch) -> pd.DataFrame:
-        """Return the features of some rows. Columns that the user declared as text are categories."""
-        out = {*self.left_out, *(() if self.keep_key else self.keys)}
-        return batch.frame.drop(columns=[name for name in out if name in batch.frame.columns])
-
-
-@dataclass(frozen=True, eq=False)
 class _Counted:
     """Results of the first pass."""
 
     columns: FeatureColumns
-    codes: BagCodes
-    bag_of_code: IntArray
-    """position in `names` of each number of `codes`, then of missing labels; -1 if left out"""
     table: BagTable
     names: list[Hashable]
     named: list[Hashable]
@@ -131,10 +118,12 @@ def fit_large(
     noise_kind: str = "gaussian",
     unmatched: str = "raise",
     impossible: str = "raise",
+    ray_address: str | None = None,
 ) -> LLPClassifier:
     """Return a fitted copy of `model`, as its `fit` with these arguments.
 
-    Facts about the fit go to `say`, its stage to `show`.
+    Facts about the fit go to `say`, its stage to `show`. `ray_address` is a Ray cluster that makes the passes: auto or
+    HOST:PORT. None: this machine makes them.
 
     Raises `LLPBenchError` as `fit` does, and for other methods than `bag-gp`. Warns as `fit` does.
     """
@@ -159,15 +148,29 @@ def fit_large(
 
     def counts_of(table: BagTable, labels: CountedLabels) -> FloatArray:
         suppress = impossible == "suppress"
-        return table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+        found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+        exact = table.is_counts and not (sampled or as_shares or deviation)
+        if told := missing_counts_warning(table, labels, table.classes(classes), (), of_rows=exact):
+            warnings.warn(told, MissingCounts, stacklevel=4)
+        return found
 
-    reader = _Reader(rows, say, show)
-    counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
-    with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
-        content = _Fit(model, reader, counted).content()
+    with passes_on(ray_address) as passes:
+        reader = _Reader(rows, passes, say, show)
+        counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
+        with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
+            content = _Fit(model, reader, counted).content()
     if (peak := memory.peak_mb()) is not None:
         say(f"peak memory: {peak / 1000:.1f} GB")
     return LLPClassifier._of(content)
+
+
+def passes_on(ray_address: str | None) -> AbstractContextManager[Passes]:
+    """Return passes on this machine (None) or on a Ray cluster."""
+    if ray_address is None:
+        return nullcontext(LocalPasses())
+    from llpbench.owndata.cluster_passes import cluster_passes
+
+    return cluster_passes(ray_address)
 
 
 def require_streamable(method: str) -> None:
@@ -185,24 +188,18 @@ def _require_settings(model: LLPClassifier) -> None:
 
 
 class _Reader:
-    """Passes over the files."""
+    """Passes over the files, on this machine or on a cluster."""
 
-    def __init__(self, rows: LargeRows, say: Say, show: Say) -> None:
-        self._rows, self.say, self.show = rows, say, show
+    def __init__(self, rows: LargeRows, passes: Passes, say: Say, show: Say) -> None:
+        self._rows, self._passes, self.say, self.show = rows, passes, say, show
         self._total = rows.batches.total
-        self._codes = BagCodes(rows.keys)
 
-    def _batches(self, what: str) -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray]]:
-        """Yield batches, their features and the numbers of their bags, and show progress."""
+    def _pass(self, what: str, compute: Compute[Found]) -> Iterator[Found]:
+        """Yield `compute` of each batch, in the order of batches, and show progress."""
         done = RowsDone(self.show, what, self._total)
-        for batch in self._rows.batches:
-            with batch.blamed():
-                codes = self._codes(batch)
-                frame = self._rows.features(batch)
-                if self._rows.keep_key:
-                    frame = frame.assign(**self._codes.texts(batch))
-            yield batch, frame, codes
-            done.add(len(codes))
+        for rows, found in self._passes.read(self._rows, compute):
+            yield found
+            done.add(rows)
 
     def count(
         self,
@@ -214,47 +211,25 @@ class _Reader:
         seed: int,
     ) -> _Counted:
         """Return bags and columns, after one or two passes."""
-        head = next(iter(self._batches_of_head()))
-        table = read_table([*self._codes.labels])
-        named, listed = table.classes(classes), set(table.names)
+        first = self._head()
+        head = first.frame
+        table = read_table([label for label in first.labels if label is not None])
+        named, listed = table.classes(classes), {*table.names} if unmatched == "drop" else None
         statistics = ColumnStatistics([str(name) for name in head.columns], seed)
-        rows_of_code: IntArray = np.zeros(0, dtype=np.int64)
-        alone = 0
-        known: list[bool] = []
-
-        def inside(codes: IntArray) -> BoolArray:
-            names = list(self._codes.labels)
-            known.extend(unmatched == "raise" or name in listed for name in names[len(known) :])
-            return np.array([*known, False], dtype=bool)[codes]
-
-        def prepared() -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray, FloatArray]]:
-            for batch, frame, codes in self._batches("bags and columns"):
-                kept = inside(codes)
-                some = frame if kept.all() else frame[kept]
-                yield batch, some, codes, statistics.draw(len(some))
-
-        def found_in(
-            item: tuple[RowBatch, pd.DataFrame, IntArray, FloatArray],
-        ) -> tuple[RowBatch, BatchStatistics, IntArray]:
-            batch, frame, codes, drawn = item
-            with batch.blamed():
-                return batch, statistics.of_batch(frame, drawn), codes
-
-        for batch, seen, codes in side_by_side(prepared(), found_in):
-            with batch.blamed():
-                statistics.merge(seen)
-            alone += int((codes < 0).sum())
-            more = np.bincount(codes[codes >= 0], minlength=len(self._codes.labels))
-            more[: len(rows_of_code)] += rows_of_code
-            rows_of_code = more
-        self._demand_bags(alone, int(rows_of_code.sum()) + alone, unmatched)
-        labels, bag_of_code = self._labels(table, rows_of_code, unmatched)
-        require_classes(len(named), int(rows_of_code.sum()))
+        rows_of_bag: Counter[Hashable] = Counter()
+        for numbers, seen in self._pass("bags and columns", partial(_counted, statistics, listed)):
+            statistics.merge(seen)
+            rows_of_bag.update(numbers)
+        alone = rows_of_bag.pop(None, 0)
+        number = rows_of_bag.total()
+        self._demand_bags(alone, number + alone, unmatched)
+        labels = self._labels(table, rows_of_bag, unmatched)
+        require_classes(len(named), number)
         order = ascending(named)
         found = counts_of(table, labels)[:, order]
         suppressed = table.suppressed(labels)
         left_out = {
-            "rows": int(rows_of_code.sum()) + alone - int(labels.sizes.sum()),
+            "rows": number + alone - int(labels.sizes.sum()),
             "bags": len(table.names) - len(labels.names),
             "suppressed": suppressed,
             "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
@@ -262,12 +237,9 @@ class _Reader:
         ranges, moments = statistics.ranges(), statistics.moments
         if changed := [name for name, each in ranges.items() if each.far or each.unit != 1]:
             moments = Moments(len(statistics.names))
-            for _, frame, codes in self._batches(f"extreme values of {', '.join(changed[:3])}"):
-                kept = inside(codes)
-                for place, name in enumerate(statistics.names):
-                    if name in ranges:
-                        values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)[kept]
-                        moments.add(place, ranges[name](values))
+            compute = partial(_moments_in_ranges, statistics.names, ranges, listed)
+            for seen_inside in self._pass(f"extreme values of {', '.join(changed[:3])}", compute):
+                moments.merge(seen_inside)
             for place, name in enumerate(statistics.names):
                 if name in changed and ranges[name].far:
                     far = int(moments.missing[place] - statistics.moments.missing[place])
@@ -283,16 +255,16 @@ class _Reader:
                 warnings.warn(told, category, stacklevel=3)
         train = without_rows(found, labels.sizes, deviation)
         _demand_two(train, named, order)
-        return _Counted(columns, self._codes, bag_of_code, table, labels.names, named, order, train, left_out)
+        return _Counted(columns, table, labels.names, named, order, train, left_out)
 
-    def _batches_of_head(self) -> Iterator[pd.DataFrame]:
-        for batch in self._rows.batches:
-            if len(batch.frame):
-                self._codes(batch)
-                frame = self._rows.features(batch)
-                if not frame.shape[1]:
+    def _head(self) -> FeatureBatch:
+        """Return the first batch with rows."""
+        for item in self._rows.features_of(self._rows.batches):
+            if len(item.codes):
+                if not item.frame.shape[1]:
                     raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-                yield frame.assign(**self._codes.texts(batch)) if self._rows.keep_key else frame
+                categories = {name: "category" for name in self._rows.texts if name in item.frame}
+                return replace(item, frame=item.frame.astype(categories))
         raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
 
     @staticmethod
@@ -303,38 +275,83 @@ class _Reader:
                 "bag, use unmatched='drop'."
             )
 
-    def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
-        """Return the labels of the bags in ascending order, and the position of each bag number among them."""
-        number = self._codes.labels
-        names: list[Hashable] = sorted(number, key=lambda label: label)  # type: ignore[arg-type,return-value]
+    def _labels(self, table: BagTable, rows: Mapping[Hashable, int], unmatched: str) -> CountedLabels:
+        """Return the labels of the bags in ascending order. `rows` are numbers of rows by label."""
+        names: list[Hashable] = sorted(rows, key=lambda label: label)  # type: ignore[arg-type,return-value]
         columns: list[Hashable] = [*self._rows.keys]
-        once = CountedLabels(np.arange(len(names)), names, columns, rows=rows[[number[name] for name in names]])
-        kept = matched(once, table, unmatched).names
-        bag_of_code = np.full(len(number) + 1, -1, dtype=np.int64)
-        bag_of_code[[number[name] for name in kept]] = np.arange(len(kept))
-        sizes = rows[[number[name] for name in kept]].astype(np.int64)
-        return CountedLabels(np.arange(len(kept)), kept, columns, rows=sizes), bag_of_code
+
+        def labelled(some: list[Hashable]) -> CountedLabels:
+            sizes = np.array([rows[name] for name in some], dtype=np.int64)
+            return CountedLabels(np.arange(len(some)), some, columns, rows=sizes)
+
+        return labelled(matched(labelled(names), table, unmatched).names)
 
     def read(
         self, counted: _Counted, bags: BoolArray, what: str, use: Callable[[Rows, IntArray], Found]
     ) -> Iterator[Found]:
         """Yield `use` of the rows of some bags [bags], and of the positions of their bags among these [rows]."""
-        place = np.append(np.where(bags, np.cumsum(bags) - 1, -1), -1)
-        columns = ColumnsOfManyRows(counted.columns)
+        return (each for each in self._pass(what, _of_bags(counted, bags, use)) if each is not None)
 
-        def found(item: tuple[RowBatch, pd.DataFrame, IntArray]) -> Found | None:
-            batch, frame, codes = item
-            bag = place[counted.bag_of_code[codes]]
-            kept = np.flatnonzero(bag >= 0)
-            if not len(kept):
-                return None
-            with batch.blamed():
-                rows = columns(frame if len(kept) == len(bag) else frame.take(kept))
-            return use(rows, bag[kept])
+    @contextmanager
+    def stored(self, counted: _Counted, bags: BoolArray, components: Components) -> Iterator[Store]:
+        """Store the bins of the rows of some bags [bags]."""
+        with self._passes.store(components, counted.train.sizes[bags]) as store:
+            self.say(store.description)
+            self._fill(counted, bags, store)
+            yield store
 
-        for each in side_by_side(self._batches(what), found):
-            if each is not None:
-                yield each
+    def _fill(self, counted: _Counted, bags: BoolArray, store: Store) -> None:
+        done = RowsDone(self.show, "bins of all rows", self._total)
+        store.fill(self._rows, _of_bags(counted, bags, store.layout.records), done.add)
+        self.show("ordering rows by bag")
+        store.finish()
+
+
+def _inside(item: FeatureBatch, listed: Collection[Hashable] | None) -> BoolArray:
+    """Return whether the bag of each row [rows] is known, and is `listed` (None: all are)."""
+    known = [label is not None and (listed is None or label in listed) for label in item.labels]
+    return np.array(known, dtype=bool)[item.codes]
+
+
+def _counted(
+    statistics: ColumnStatistics, listed: Collection[Hashable] | None, item: FeatureBatch
+) -> tuple[Counter[Hashable], BatchStatistics]:
+    """Return the number of rows by bag, and the statistics of rows in `listed` bags."""
+    inside = _inside(item, listed)
+    drawn = statistics.draw(item.batch.number, item.batch.first, len(inside))
+    frame = item.frame if inside.all() else item.frame[inside]
+    return rows_by_label(item.codes, item.labels), statistics.of_batch(frame, drawn[inside])
+
+
+def _moments_in_ranges(
+    names: Sequence[str], ranges: Mapping[str, NumberRange], listed: Collection[Hashable] | None, item: FeatureBatch
+) -> Moments:
+    """Return the moments of numbers, without extreme values."""
+    moments, inside = Moments(len(names)), _inside(item, listed)
+    for place, name in enumerate(names):
+        if name in ranges:
+            values = item.frame[name].to_numpy(dtype=np.float64, na_value=np.nan)[inside]
+            moments.add(place, ranges[name](values))
+    return moments
+
+
+def _of_bags(counted: _Counted, bags: BoolArray, use: Callable[[Rows, IntArray], Found]) -> Compute[Found | None]:
+    """Return a function of a batch: `use` of the rows of some bags [bags], and of the positions of their bags."""
+    places = {name: place for place, name in enumerate(compress(counted.names, bags))}
+    return partial(_used, places, ColumnsOfManyRows(counted.columns), use)
+
+
+def _used(
+    places: Mapping[Hashable, int],
+    columns: ColumnsOfManyRows,
+    use: Callable[[Rows, IntArray], Found],
+    item: FeatureBatch,
+) -> Found | None:
+    bag = np.array([places.get(label, -1) for label in item.labels], dtype=np.int64)[item.codes]
+    kept = np.flatnonzero(bag >= 0)
+    if not len(kept):
+        return None
+    return use(columns(item.frame if len(kept) == len(bag) else item.frame.take(kept)), bag[kept])
 
 
 class _Fit:
@@ -398,12 +415,7 @@ class _Fit:
         found = fit_to_sample(self._train, settings, rng, self._sample, self._say, self._reader.show)
         assert found.sample is not None
         sample = found.sample[1]
-        with BagStore(found.components, self._train.sizes) as store:
-            self._say(f"temporary files: {store.bytes / 1e9:.2f} GB")
-            for records in self._reader.read(self._counted, self._known_bags, "bins of all rows", store.records):
-                store.add(records)
-            self._reader.show("ordering rows by bag")
-            store.finish()
+        with self._reader.stored(self._counted, self._known_bags, found.components) as store:
             process: FittedProcess | LogitProcess
             if self._method == METHOD and own.link == "identity":
                 process = shares_of_all_bags(found, store, self._train)
@@ -500,15 +512,25 @@ class _Fit:
             return calibrated, learned
         offset = level(learned.spread * log_of(proba), sample)
 
-        def effects(bags: slice, found: FloatArray) -> FloatArray:
-            logits = learned.spread * log_of(found if calibrated is None else calibrated(found)) + offset
-            return BagCounts(piece_of(self._train, bags)).effects_of_spread(logits, learned.deviation)[0]
-
+        effects = partial(_effects, self._train, calibrated, learned, offset)
         return calibrated, replace(learned, effects=offset + np.concatenate([*groups(effects)]))
 
 
 def _told(sample: BaggedRows) -> str:
     return f"{len(sample.sizes)} randomly drawn bags ({plural(len(sample.bag_of_row), 'row')})"
+
+
+def _effects(
+    train: BaggedRows,
+    calibrated: BagCalibration | None,
+    learned: KnownBags,
+    offset: FloatArray,
+    bags: slice,
+    proba: FloatArray,
+) -> FloatArray:
+    """Return the effects of some bags, apart from `offset`; `proba` are predictions of their rows [rows, classes]."""
+    logits = learned.spread * log_of(proba if calibrated is None else calibrated(proba)) + offset
+    return BagCounts(piece_of(train, bags)).effects_of_spread(logits, learned.deviation)[0]
 
 
 def _probabilities(process: FittedProcess | LogitProcess, group: BagGroup) -> FloatArray:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import pickle
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, IntArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural, verb
-from llpbench.owndata.bag_codes import BagCodes, CountedLabels
+from llpbench.owndata.bag_codes import BagCodes, CountedLabels, rows_by_label
 from llpbench.owndata.bag_effects import added_up, assigned_labels
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows
@@ -53,8 +54,8 @@ class WholeBags:
 
     batches: RowBatches
     codes: BagCodes
-    place: IntArray
-    """position of the bag of each number of `codes`"""
+    place: Mapping[Hashable, int]
+    """position of each bag"""
     labels: CountedLabels
     bags: BaggedRows
     """counts and sizes, without rows"""
@@ -64,7 +65,8 @@ class WholeBags:
 
     def of_rows(self, batch: RowBatch) -> IntArray:
         """Return the position of the bag of each row [rows]."""
-        return self.place[self.codes(batch)]
+        codes, labels = self.codes(batch)
+        return np.array([self.place.get(label, -1) for label in labels], dtype=np.int64)[codes]
 
     def done(self, what: str) -> RowsDone:
         """Return the progress of a pass."""
@@ -85,31 +87,26 @@ def read_whole_bags(
     Raises `LLPBenchError` as `disaggregate` and `estimate` do, and for networks.
     """
     require_direct(model)
-    codes, sizes, alone = BagCodes(keys), np.zeros(0, np.int64), 0
+    codes, rows = BagCodes(keys), Counter[Hashable]()
     groups: list[pd.DataFrame] = []
     done = RowsDone(show, "bags", batches.total)
     for batch in batches:
         with batch.blamed():
-            of_row = codes(batch)
+            rows.update(rows_by_label(*codes(batch)))
             if by:
                 groups = [pd.concat([*groups, _columns(batch, by)], ignore_index=True).drop_duplicates()]
                 read_groups(groups[0], groups[0])  # raises an error for too many groups
-        alone += int((of_row < 0).sum())
-        more = np.bincount(of_row[of_row >= 0], minlength=len(codes.labels))
-        more[: len(sizes)] += sizes
-        sizes = more
-        done.add(len(of_row))
-    if not alone + sizes.sum():
+        done.add(len(batch.frame))
+    alone = rows.pop(None, 0)
+    if not alone + rows.total():
         raise DataError(f"file {str(batches.path)!r} has no rows.")
-    names = sorted(codes.labels)  # type: ignore[type-var]
-    order = np.array([codes.labels[name] for name in names], dtype=np.int64)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    labels = CountedLabels(np.arange(len(order)), [*names], [*keys], rows=sizes[order])
+    names = sorted(rows)  # type: ignore[type-var]
+    sizes = np.array([rows[name] for name in names], dtype=np.int64)
+    labels = CountedLabels(np.arange(len(names)), [*names], [*keys], rows=sizes)
     _, found = model._counts_of(labels, counts.get("proportions"), counts.get("counts"))
     if alone:
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-    bags = without_rows(found, sizes[order])
+    bags, place = without_rows(found, sizes), {name: number for number, name in enumerate(names)}
     return WholeBags(batches, codes, place, labels, bags, groups[0] if groups else pd.DataFrame(), show)
 
 

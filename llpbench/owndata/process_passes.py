@@ -1,4 +1,4 @@
-"""`bag-gp` on more rows than fit into memory: the fit of `bag_process` and `bag_logits`, with passes over a `BagStore`.
+"""`bag-gp` on more rows than fit into memory: the fit of `bag_process` and `bag_logits`, with passes over a `Store`.
 
 Bins, kernel scales, pairs and hyperparameters come from a sample of bags in memory, as in `fit_process` with more than
 600,000 rows. Each Gauss-Newton step of the logits is one pass. There are at most four passes for each class; with two
@@ -22,7 +22,7 @@ from llpbench.blocks.many_rows import BagGroup, NormalEquations, Seen
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray
 from llpbench.core.errors import DataError
 from llpbench.core.text import plural
-from llpbench.owndata.bag_store import BagStore
+from llpbench.owndata.bag_store import Store
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.quick_rows import QuickGroup
 
@@ -88,7 +88,7 @@ def _bags_in_sample(sizes: IntArray) -> int:
     return int(np.clip(bags, bag_process._FEWEST_BAGS, bag_process._MANY_BAGS))
 
 
-def shares_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows) -> FittedProcess:
+def shares_of_all_bags(found: FittedProcess, store: Store, train: BaggedRows) -> FittedProcess:
     """Return the process with coefficients from all bags, in one pass."""
     evidence, t = found.evidence, found.hyperparameters
     prior = train.prior.clip(1e-9, 1 - 1e-9)
@@ -105,7 +105,7 @@ def shares_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows)
     return replace(found, coefficients=coefficients, precision=Precision(scales, inner), sample=None)
 
 
-def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows, show: Say) -> LogitProcess:
+def logits_of_all_bags(found: FittedProcess, store: Store, train: BaggedRows, show: Say) -> LogitProcess:
     """Return logits that are fitted to the sample, then refined in a few passes over all bags."""
     assert found.sample is not None
     show("logits of the sample")
@@ -145,13 +145,13 @@ class _QuickLogits(bag_logits._LogitFit):
 class _ShownPasses:
     """A store that shows the progress of each pass."""
 
-    def __init__(self, store: BagStore, name: str, show: Say) -> None:
+    def __init__(self, store: Store, name: str, show: Say) -> None:
         self._store, self._name, self._show, self._passes = store, name, show, 0
 
     def __call__(self, look: Callable[[QuickGroup], Found]) -> Iterator[Found]:
         self._passes += 1
         name = f"{self._name}, step {self._passes} of at most 4"
-        done = RowsDone(self._show, name, self._store.rows)
+        done = RowsDone(self._show, name, self._store.layout.rows)
 
         def counted(group: QuickGroup) -> tuple[int, Found]:
             return len(group.bag_of_row), look(group)

@@ -7,6 +7,7 @@ first megabyte.
 from __future__ import annotations
 
 import io
+import shlex
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import one_line
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, FileFormat, read_dialect
+from llpbench.owndata.marks import csv_line
 from llpbench.owndata.row_files import FileNote, convert, encoding_of, read_piece
 from llpbench.owndata.table_sources import HEAD, TableSource, sources
 
@@ -40,6 +42,8 @@ class RowBatch:
     part: Path
     first: int
     """number of the first row in its part, counted from 0"""
+    number: int = 0
+    """position of its part"""
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -84,7 +88,8 @@ class RowBatches:
                     "one of these formats."
                 )
         self._columns: list[str] = []
-        self._kinds: dict[str, tuple[str, Path]] = {}
+        self.kinds: dict[str, tuple[str, Path]] = {}
+        """whether a column has numbers or texts, and the first part that shows it"""
         self._noted = False
 
     @property
@@ -108,16 +113,41 @@ class RowBatches:
                 return batch.frame
         raise DataError(f"file {str(self.path)!r} has no rows.")
 
+    @property
+    def parts(self) -> list[Path]:
+        """Files, in the order in which they are read."""
+        return [source.path for source in self._sources]
+
+    @property
+    def reading(self) -> dict[str, str] | None:
+        """How columns that are declared as numbers are read; None if no batch has shown it yet."""
+        return None if self._earlier is None else {name: self._earlier.get(name, ".") for name in self._types}
+
+    def agrees(self, kinds: Mapping[str, tuple[str, Path]]) -> bool:
+        """Return whether the `kinds` of a copy of this object, which has read another part, are those of this one."""
+        return all(self.kinds.get(name, (kind,))[0] == kind for name, (kind, _) in kinds.items())
+
+    def learn(self, kinds: Mapping[str, tuple[str, Path]], decimals: Mapping[str, str]) -> None:
+        """Take over what a copy of this object has learned from a part."""
+        self.kinds = {**kinds, **self.kinds}
+        self.decimals |= decimals
+        if self._earlier is None and decimals:
+            self._earlier = self.decimals
+
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
-        for source in self._sources:
-            first = 0
-            for frame in self._pieces(source):
-                self._require_alike(frame, source.path)
-                for start in range(0, len(frame), self.rows):
-                    yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
-                first += len(frame)
-                self._noted = True
+        for number in range(len(self._sources)):
+            yield from self.of_part(number)
+
+    def of_part(self, number: int) -> Iterator[RowBatch]:
+        """Yield the rows of one part. Raises as an iteration."""
+        source, first = self._sources[number], 0
+        for frame in self._pieces(source):
+            self._require_alike(frame, source.path)
+            self._noted = True
+            for start in range(0, len(frame), self.rows):
+                yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start, number)
+            first += len(frame)
 
     def _pieces(self, source: TableSource) -> Iterator[pd.DataFrame]:
         """Yield the rows of a part, with their types, in frames of about the size of a batch."""
@@ -189,11 +219,16 @@ class RowBatches:
                 continue
             numeric = is_numeric_dtype(column) and not is_bool_dtype(column)
             kind = "numbers" if numeric else "texts"
-            earlier, where = self._kinds.setdefault(name, (kind, part))
+            earlier, where = self.kinds.setdefault(name, (kind, part))
             if kind != earlier:
+                known = column.dropna()
+                strange = known if numeric else known[pd.to_numeric(known, errors="coerce").isna()]
+                example = str((strange if len(strange) else known).iloc[0])
+                before = "in earlier rows" if part == where else f"in {str(where)!r}"
+                missing = "" if numeric else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, or "
                 raise DataError(
-                    f"file {str(part)!r}: column {name!r} must contain {earlier}, as in {str(where)!r}, got {kind} "
-                    f"such as {str(column.dropna().iloc[0])!r}. Correct the files, or use --types '{name}=text'."
+                    f"file {str(part)!r}: column {name!r} must contain {earlier}, as {before}, got {kind} such as "
+                    f"{example!r}. Correct the files, {missing or 'or '}use --types {shlex.quote(f'{name}=text')}."
                 )
 
 

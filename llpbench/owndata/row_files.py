@@ -385,7 +385,9 @@ def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
             f"{times.sum():,.0f}."
         )
     places = np.repeat(np.arange(len(frame)), times.astype(np.int64))
-    return frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
+    found = frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
+    found.attrs.clear()  # its rows are not lines of the file
+    return found
 
 
 def demand_room(path: Path) -> None:

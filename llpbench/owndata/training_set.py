@@ -29,6 +29,7 @@ from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
+from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
 from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people
 
 
@@ -172,6 +173,7 @@ def read_training_set(
         raise LLPBenchError(
             f"X must have features, got only {keys}, which name the bags. Add features, or set keep_key=True."
         )
+    require_no_texts_among_numbers(frame)
     columns = FeatureColumns(frame, numbers)
     for told, category in (
         (identifier_warning(frame), LikelyIdentifier),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from pandas import DataFrame, MultiIndex, Series
+from pandas import DataFrame, Index, MultiIndex, RangeIndex, Series
 
 from llpbench.core.criteria import METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
@@ -283,7 +283,7 @@ class Board:
     def values(self, metric: str | None = None) -> DataFrame:
         """Return a test metric as it is shown: runs (column, seed) x rows."""
         name = metric or self.metric.name
-        return self._cached(
+        return self.cached(
             f"values {name}",
             lambda: wide(self.runs[[*RUN, "row"]].assign(value=shown(self.runs, name)), len(self.rows)),
         )
@@ -291,13 +291,13 @@ class Board:
     def counted(self, metric: str | None = None) -> DataFrame:
         """Return a test metric of the runs that count: (column, seed) x rows."""
         name = metric or self.metric.name
-        return self._cached(f"counted {name}", lambda: self.values(name).reindex(self.counting))
+        return self.cached(f"counted {name}", lambda: self.values(name).reindex(self.counting))
 
     def summary(self, row: int, column: int, metric: str) -> Summary | None:
         """Return the summary of a test metric over all seeds; None without a value."""
-        return self._cached(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
+        return self.cached(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
 
-    def _cached(self, key: str, compute: Callable[[], T]) -> T:
+    def cached(self, key: str, compute: Callable[[], T]) -> T:
         """Return a value that is computed once: pages, plots and terminal need the same."""
         cache: dict[str, T] = self.__dict__.setdefault("_cache", {})
         if key not in cache:
@@ -313,13 +313,12 @@ class Board:
     @cached_property
     def column_means(self) -> DataFrame:
         """Means over the runs that count: columns x rows. NaN for a row that lacks one of them."""
-        groups = self.counted().groupby(level=0)
-        return groups.mean().where(groups.count().eq(groups.size(), axis="index"))
+        return grouped_means(self.counted(), skip_unknown=False)
 
     def by_dataset(self, by_column: DataFrame) -> DataFrame:
         """Return means over the columns of each dataset."""
         names = [self.columns[column].dataset for column in by_column.index]
-        return by_column.groupby(names).mean() if names else by_column
+        return grouped_means(by_column, names) if names else by_column
 
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:
@@ -384,7 +383,30 @@ class Leaderboards:
 
 def wide(runs: DataFrame, rows: int) -> DataFrame:
     """Return the values of runs: (column, seed) x rows."""
-    return runs.pivot(index=RUN, columns="row", values="value").reindex(columns=range(rows))
+    keys = [*zip(runs["column"].tolist(), runs["seed"].tolist(), strict=True)]
+    places = {key: place for place, key in enumerate(sorted({*keys}))}
+    values = np.full((len(places), rows), np.nan)
+    values[[places[key] for key in keys], runs["row"].tolist()] = runs["value"]
+    index = MultiIndex.from_arrays(np.array([*places], dtype=int).reshape(-1, 2).T, names=RUN)
+    return DataFrame(values, index, RangeIndex(rows, name="row"))
+
+
+def grouped_means(
+    values: DataFrame, groups: Iterable[Hashable] | None = None, *, skip_unknown: bool = True
+) -> DataFrame:
+    """Return means of groups of rows, sorted by group; by default by the first level of the index, the column.
+
+    Unknown values are skipped, or make the mean unknown. `DataFrame.groupby` does the same, ten times as slowly.
+    """
+    names = [*(values.index.get_level_values(0) if groups is None else groups)]
+    places: dict[Any, int] = {name: place for place, name in enumerate(sorted({*names}))}  # type: ignore[type-var]
+    numbers, inverse = values.to_numpy(dtype=float), [places[name] for name in names]
+    is_known = ~np.isnan(numbers) | (not skip_unknown)
+    sums, counts = np.zeros((2, len(places), numbers.shape[1]))
+    np.add.at(sums, inverse, np.where(is_known, numbers, 0.0))
+    np.add.at(counts, inverse, is_known)
+    with np.errstate(invalid="ignore"):
+        return DataFrame(sums / counts, Index([*places]), values.columns)
 
 
 def _summaries(values: DataFrame) -> dict[tuple[int, int], Summary | None]:
@@ -401,8 +423,8 @@ def means_over_datasets(values: DataFrame, datasets: Sequence[str]) -> Series:
 
     `values`: (column, seed) x rows. `datasets`: dataset of each column.
     """
-    by_column = values.groupby(level=0).mean()
-    return by_column.groupby([datasets[column] for column in by_column.index]).mean().mean().round(_DIGITS)
+    by_column = grouped_means(values)
+    return grouped_means(by_column, (datasets[column] for column in by_column.index)).mean().round(_DIGITS)
 
 
 def summarise(values: Sequence[float]) -> Summary | None:

@@ -15,13 +15,24 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import fault
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import FEWEST_DATASETS, FEWEST_SEEDS, REFERENCE, Board, Role, Summary, means_over_datasets
+from llpbench.report.boards import (
+    FEWEST_DATASETS,
+    FEWEST_SEEDS,
+    REFERENCE,
+    RUN,
+    Board,
+    Role,
+    Summary,
+    grouped_means,
+    means_over_datasets,
+    wide,
+)
 from llpbench.report.report_table import Field, Heading
 from llpbench.results.frame import MACHINE
 
@@ -135,6 +146,10 @@ def mean(board: Board, metric: str | None = None) -> DataFrame:
     Seeds of a dataset share its split at every bag size, so they are paired. Seeds of different datasets are
     independent, so their variances add.
     """
+    return board.cached(f"mean {metric or board.metric.name}", lambda: _mean(board, metric))
+
+
+def _mean(board: Board, metric: str | None) -> DataFrame:
     counted = board.counted(metric).dropna(axis="columns")
     if counted.empty or not len(counted):
         return DataFrame({"mean": [], "std": [], "n": []})
@@ -149,11 +164,10 @@ def mean(board: Board, metric: str | None = None) -> DataFrame:
 
 def _paired(board: Board, counted: DataFrame) -> DataFrame:
     """Return means over the columns of a dataset, by (dataset, seed), for seeds that all of its columns have."""
-    columns, seeds = (counted.index.get_level_values(level) for level in (0, 1))
-    groups = counted.groupby([[board.columns[column].dataset for column in columns], seeds])
-    columns_of = Counter(board.columns[column].dataset for column in columns.unique())
-    whole = [number == columns_of[dataset] for (dataset, _), number in groups.size().items()]
-    return groups.mean()[whole]
+    pairs = [(board.columns[column].dataset, seed) for column, seed in counted.index]
+    columns_of = Counter(board.columns[column].dataset for column in counted.index.unique(0))
+    numbers, means = Counter(pairs), grouped_means(counted, pairs)
+    return means[[numbers[pair] == columns_of[pair[0]] for pair in means.index]]
 
 
 def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
@@ -162,7 +176,7 @@ def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
     Blocks are means of datasets. A single dataset has its seeds as blocks, if all of its columns have them.
     """
     values = board.sign * (board.complete if rows is None else board.complete[rows])
-    means = board.by_dataset(values.groupby(level=0).mean()) if len(values) else values
+    means = board.by_dataset(grouped_means(values)) if len(values) else values
     if len(means) == 1:
         seeds = _paired(board, values).droplevel(0)
         means = seeds if len(seeds) else means
@@ -244,23 +258,24 @@ def _against_floor(board: Board) -> DataFrame:
 
 def _seconds(board: Board) -> DataFrame:
     """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
-    seconds = board.by_dataset(costs(board).groupby(level=0).mean()).mean()
-    runs = board.runs.set_index(["column", "seed"])
-    runs = runs[runs.index.isin(board.counting) & runs["row"].isin(seconds.index)]
-    on_gpu = runs["machine"].map(lambda facts: json.loads(facts)[MACHINE.index("device")] == "cuda").astype(float)
-    share = on_gpu.groupby(runs["row"].to_numpy()).mean()
-    return DataFrame({"": seconds, "gpu": share if on_gpu.nunique() > 1 else 0.0})
+    seconds = board.by_dataset(grouped_means(costs(board))).mean()
+    counting, devices = {*board.counting}, {}
+    for row, machine, *run in zip(*(board.runs[name].tolist() for name in ("row", "machine", *RUN)), strict=True):
+        if row in seconds.index and tuple(run) in counting:
+            devices.setdefault(row, []).append(json.loads(machine)[MACHINE.index("device")] == "cuda")
+    share = {row: sum(used) / len(used) for row, used in devices.items()}
+    return DataFrame({"": seconds, "gpu": Series(share) if 0 < sum(share.values()) < len(share) else 0.0})
 
 
 def costs(board: Board) -> DataFrame:
     """Return seconds of training of the runs that count, (column, seed) x rows, for rows that recorded all of them."""
-    seconds = board.runs.pivot(index=["column", "seed"], columns="row", values="seconds_training")
+    seconds = wide(board.runs.assign(value=board.runs["seconds_training"]), len(board.rows))
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
 
 def _mean_ranks(board: Board) -> DataFrame:
     values = board.complete[board.ranked]
-    datasets = board.by_dataset(values.groupby(level=0).mean()) if len(values) else values
+    datasets = board.by_dataset(grouped_means(values)) if len(values) else values
     ranks = (board.sign * datasets).round(_DIGITS).rank(axis="columns", ascending=False)
     return DataFrame({"": ranks.mean()})
 
@@ -321,7 +336,7 @@ def _wins(board: Board) -> DataFrame:
     if number < 2:
         return DataFrame(columns=[""])
     shares = (number - values.rank(axis="columns", ascending=False)) / (number - 1)
-    return DataFrame({"": 100 * shares.groupby(level=0).mean().mean()})
+    return DataFrame({"": 100 * grouped_means(shares).mean()})
 
 
 def _coverage(board: Board) -> DataFrame:

@@ -85,7 +85,7 @@ def paired_p(blocks: DataFrame) -> NDArray[np.float64]:
 def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:
     """Return Student's t of the row's method minus the column's, [methods, methods]; 0 if they never differ."""
     values = blocks.to_numpy()
-    values = (values - values.min()) / ((values.max() - values.min()) or 1.0)
+    values = (values - values.min()) / (np.ptp(values) or 1.0) if values.size else values
     means = values.mean(axis=0)
     # rounded because the last digits depend on the order of additions
     difference = np.round(means[:, None] - means[None, :], 12)

@@ -11,10 +11,13 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from math import isnan
+from operator import itemgetter
+from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
-from pandas import DataFrame, MultiIndex, Series, concat, isna
+from pandas import DataFrame, MultiIndex, concat, isna
 
 from llpbench.core.cell import bagging_text, is_without_labels, without_key
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
@@ -23,13 +26,17 @@ from llpbench.core.text import one_line
 from llpbench.report.boards import (
     FEWEST_BAGS,
     HEADLINE,
+    REFERENCE,
+    RUN,
     Board,
     Column,
+    ColumnKey,
     Contender,
     Leaderboards,
     Mark,
     Row,
     Score,
+    grouped_means,
     means_over_datasets,
     wide,
 )
@@ -40,7 +47,6 @@ from llpbench.results.frame import (
     MEASURES,
     NO_PROTOCOL,
     NO_STALE_RUNS,
-    VARIABLES,
     configuration,
     items,
     settings,
@@ -51,24 +57,45 @@ from llpbench.results.frame import (
 LABELS = CRITERIA["auc"]
 """Criterion of methods trained on labels, on every board."""
 
-_NAME = ["method", "encoder", "pretraining"]
-_COLUMN = ["dataset", "bag_size", "by"]
-_BAGS = ["bagging", "max_bags"]
-_CONTENDER = [*Contender._fields]
-_CELL = [*_NAME, *_COLUMN, *_BAGS, "protocol", "settings"]
-_DECLARED = ["kind", "role", "reference", "configuration", "chosen"]
-_FACTS = ["ensemble", "precision", "changed", "status", "reason", "stale", "classes", "bags", "validation_bags"]
-_SIZES = ["least_rows", "median_rows", "most_rows"]
-_COSTS = [
-    *(name for name in VARIABLES if name.startswith("seconds")),
-    "memory_mb",
-    "parameters",
-    "machine",
-    "version",
-    "finished",
-]
-_OF_RUNS = ["run", "cell", "seed", *_CELL, *_DECLARED, *_FACTS, *_SIZES, *_COSTS]
-"""Columns of the tidy table that boards use."""
+_OF_RUN = ("run", "cell", "seed", "status", "reason", "stale")
+_OF_CELL = ("method", "encoder", "pretraining", "dataset", "bag_size", "bagging", "max_bags", "protocol", "settings")
+_DECLARED = ("configuration", "kind", "role", "reference", "chosen")
+
+
+class _Run(NamedTuple):
+    """A run as a row of a board has it."""
+
+    place: int
+    """position in the table of runs"""
+    run: str
+    cell: str
+    seed: int
+    contender: Contender
+    column: ColumnKey
+    bags: tuple[str, int]
+    """bagging and number of training bags (0 without a limit)"""
+    protocol: str
+    settings: str
+    chosen: bool
+    """whether the configuration comes only from searches"""
+    status: str
+    reason: str
+    stale: str
+    search: str | None = None
+    """id of the search that chose the configuration"""
+
+    @property
+    def name(self) -> tuple[str, str | None, str]:
+        """Method, encoder and pretraining."""
+        return self.contender[:3]
+
+
+class _Group(NamedTuple):
+    """Runs of a bagging and protocol."""
+
+    bags: tuple[str, int]
+    protocol: str
+    runs: list[_Run]
 
 
 def tabulate(
@@ -89,7 +116,7 @@ def tabulate(
     successful = [tuning for tuning in tunings if tuning["status"] == "ok"]
     frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
     maker = _BoardMaker(frame, runs, successful, stale, METRICS[metric])
-    groups = _groups(_runs_of(frame))
+    groups = _groups(maker.runs)
     boards = [
         board
         for name in BOARD_CRITERIA
@@ -116,41 +143,45 @@ class _BoardMaker:
         metric: Metric,
     ) -> None:
         self._records, self._tunings, self._stale, self._metric = records, tunings, stale, metric
-        self._measures = frame.set_index(["run", "criterion"])[[*MEASURES]]
-        self._runs_with = {name: {*frame["run"][frame["criterion"] == name]} for name in BOARD_CRITERIA}
+        self._lines = {key: line for line, key in enumerate(zip(frame["run"], frame["criterion"], strict=True))}
+        unmeasured = np.full(len(MEASURES), np.nan)  # the last line, of runs without the criterion
+        self._measures = np.vstack([frame[[*MEASURES]].to_numpy(), unmeasured])
+        self._table = frame.drop(columns=["criterion", "regime", *MEASURES]).drop_duplicates("run", ignore_index=True)
+        self.runs = _runs_of(self._table)
 
-    def _has_criterion(self, group: DataFrame, criterion: Criterion) -> bool:
+    def _has_criterion(self, runs: Iterable[_Run], criterion: Criterion) -> bool:
         """Return whether a run has the criterion; a fine-grained one needs labels of validation rows."""
-        done = group["run"][group["status"] == "ok"]
-        return done.empty or bool(done.isin(self._runs_with[criterion.name]).any())
+        done = [run.run for run in runs if run.status == "ok"]
+        return not done or any((run, criterion.name) in self._lines for run in done)
 
-    def board(self, criterion: Criterion, group: DataFrame) -> Board | None:
+    def board(self, criterion: Criterion, group: _Group) -> Board | None:
         """Return the board of a group of runs; None if it has no row."""
-        if not self._has_criterion(group, criterion):
+        if not self._has_criterion(group.runs, criterion):
             return None
-        runs = concat([_untuned(group), *_tuned(criterion, group, self._tunings, self._stale)], ignore_index=True)
-        if runs.empty:
+        candidates = [*_untuned(group.runs), *_tuned(criterion, group.runs, self._tunings, self._stale)]
+        last = {(run.contender, run.column): (run.cell, run.search) for run in candidates}
+        runs = [run for run in candidates if (run.cell, run.search) == last[run.contender, run.column]]
+        if not runs:
             return None
-        last = runs.groupby([*_CONTENDER, *_COLUMN], sort=False)["source"].transform("last")
-        runs = self._measured(runs[runs["source"] == last].reset_index(drop=True), group, criterion)
-        columns, records = _columns(runs, criterion), [self._records[run] for run in runs["run"]]
-        contenders = [
-            Contender(method, encoder or None, *others)
-            for method, encoder, *others in runs[_CONTENDER].drop_duplicates().itertuples(index=False, name=None)
-        ]
-        runs = runs.assign(row=runs.groupby(_CONTENDER, sort=False).ngroup(), column=runs.groupby(_COLUMN).ngroup())
-        runs = runs.sort_values(["row", "column", "seed"], ignore_index=True)
-        max_bags = int(group["max_bags"].iat[0]) or None
+        records = [self._records[run.run] for run in runs]
+        columns = _columns(runs, records, criterion)
+        rows = {contender: row for row, contender in enumerate(dict.fromkeys(run.contender for run in runs))}
+        places = {column.key: place for place, column in enumerate(columns)}
+        runs.sort(key=lambda run: (rows[run.contender], places[run.column], run.seed))
+        table = self._measured(runs, criterion, has_labels=self._has_criterion(group.runs, LABELS))
+        table["row"] = [rows[run.contender] for run in runs]
+        table["column"] = [places[run.column] for run in runs]
+        bagging, max_bags = group.bags
         unordered = Board(
             criterion,
-            bagging_text(group["bagging"].iat[0], max_bags),
-            json.loads(group["joined"].iat[0]),
+            bagging_text(bagging, max_bags or None),
+            json.loads(group.protocol),
             tuple(columns),
-            tuple(_rows(runs, contenders, columns, self._records, self._metric)),
-            runs,
+            tuple(_rows(runs, table["value"].tolist(), [*rows], columns, self._records, self._metric)),
+            table,
             MultiIndex.from_arrays([[], []]),
             self._metric,
-            max_bags=max_bags,
+            max_bags=max_bags or None,
             differences=difference_notes(columns, records),
         )
         board = _ordered(unordered)
@@ -162,13 +193,16 @@ class _BoardMaker:
             stale=stale_notes(board.columns, board.rows),
         )
 
-    def _measured(self, runs: DataFrame, group: DataFrame, criterion: Criterion) -> DataFrame:
-        """Return the runs with their measures at the epoch that the criterion chose; labels choose that of ceilings."""
-        by_labels = (runs["role"] == "ceiling") & self._has_criterion(group, LABELS)
-        chosen_by = np.where(by_labels, LABELS.name, criterion.name)
-        runs[[*MEASURES]] = self._measures.reindex(MultiIndex.from_arrays([runs["run"], chosen_by])).to_numpy()
-        runs["value"] = shown(runs, self._metric.name)
-        return runs
+    def _measured(self, runs: Sequence[_Run], criterion: Criterion, *, has_labels: bool) -> DataFrame:
+        """Return the table of some runs, measured at the epoch that the criterion chose.
+
+        Labels choose the epoch of ceilings, if any run has them.
+        """
+        chosen_by = [LABELS if has_labels and run.contender.role == "ceiling" else criterion for run in runs]
+        lines = [self._lines.get((run.run, by.name), -1) for run, by in zip(runs, chosen_by, strict=True)]
+        facts = self._table.take([run.place for run in runs]).reset_index(drop=True)
+        table = concat([facts, DataFrame(self._measures[lines], columns=[*MEASURES])], axis="columns")
+        return table.assign(value=shown(table, self._metric.name))
 
 
 def part_of(board: Board, rows: Sequence[int], columns: Sequence[int]) -> Board:
@@ -197,7 +231,7 @@ def _ordered(board: Board) -> Board:
         rows=tuple(
             replace(board.rows[n], rank=ranks.get(n), mark=_mark(board.rows[n], has_encoder=has_encoder)) for n in order
         ),
-        runs=board.runs.assign(row=board.runs["row"].map(places).astype(int)),
+        runs=board.runs.assign(row=[places[row] for row in board.runs["row"]]),
         counting=counting,
     )
 
@@ -207,7 +241,7 @@ def _order(board: Board, contenders: Sequence[Contender], counting: MultiIndex) 
     values = board.sign * wide(board.runs, len(contenders))
     counted = values.reindex(counting)
     lacking = counted.isna().sum()
-    means = values.groupby(level=0).mean().mean()
+    means = grouped_means(values).mean()
     learners = [number for number, contender in enumerate(contenders) if contender.role != "ceiling"]
     complete = [number for number in learners if len(counted) and not lacking[number]]
     ranks: dict[int, int] = {}
@@ -231,13 +265,16 @@ def _counting(runs: DataFrame, contenders: Sequence[Contender], columns: Sequenc
     """
     learners = {number for number, contender in enumerate(contenders) if contender.role != "ceiling"}
     voters = {number for number in learners if not contenders[number].tuned} or learners
-    methods = {contenders[number].method for number in voters}
-    runs = runs[runs["row"].isin(voters)]
-    votes = runs.groupby(["column", "seed"]).agg(methods=("method", "nunique"), done=("value", "count"))
-    counts = np.array([columns[column].counts for column in votes.index.get_level_values(0)], dtype=bool)
-    counting = votes.index[(2 * votes["methods"] > len(methods)) & (votes["done"] > 0) & counts]
-    assert isinstance(counting, MultiIndex)
-    return counting
+    methods: dict[tuple[int, int], set[str]] = defaultdict(set)
+    done = set()
+    for row, value, *run in zip(*(runs[name].tolist() for name in ("row", "value", *RUN)), strict=True):
+        if row in voters:
+            methods[run[0], run[1]].add(contenders[row].method)
+            if not isnan(value):
+                done.add((run[0], run[1]))
+    number = len({contenders[row].method for row in voters})
+    counting = sorted(run for run in done if 2 * len(methods[run]) > number and columns[run[0]].counts)
+    return MultiIndex.from_arrays(np.array(counting, dtype=int).reshape(-1, 2).T, names=RUN)
 
 
 def _mark(row: Row, *, has_encoder: bool) -> Mark:
@@ -249,58 +286,48 @@ def _mark(row: Row, *, has_encoder: bool) -> Mark:
 
 
 def _rows(
-    runs: DataFrame,
+    runs: Sequence[_Run],
+    values: Sequence[float],
     contenders: Sequence[Contender],
     columns: Sequence[Column],
     records: Mapping[str, Record],
     metric: Metric,
 ) -> Iterator[Row]:
-    """Yield the rows of a board without ranks."""
-    scores = _scores(runs, columns, records, metric)
-    facts = runs.groupby("row").agg(
-        changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
-    )
-    for number, (contender, fact) in enumerate(zip(contenders, facts.itertuples(index=False), strict=True)):
+    """Yield the rows of a board without ranks, of runs sorted by row, column and seed. `values`: their metric."""
+    cells: dict[tuple[Contender, ColumnKey], list[tuple[_Run, float]]] = defaultdict(list)
+    of_row: dict[Contender, list[Record]] = defaultdict(list)
+    for run, value in zip(runs, values, strict=True):
+        cells[run.contender, run.column].append((run, value))
+        of_row[run.contender].append(records[run.run])
+    for contender in contenders:
+        specs = [record["spec"] for record in of_row[contender]]
         yield Row(
             contender,
-            tuple(
-                scores.get((number, place), Score(missing=_missing(column, set())))
-                for place, column in enumerate(columns)
-            ),
-            is_default=not contender.tuned and not fact.changed,
-            ensemble=int(fact.ensemble),
-            precision=fact.precision,
+            tuple(_score(column, cells[contender, column.key], records, metric) for column in columns),
+            is_default=not contender.tuned and not any(record["method"]["changed"] for record in of_row[contender]),
+            ensemble=max(spec.get("ensemble", 1) for spec in specs),
+            precision=specs[0].get("precision", REFERENCE),
         )
 
 
-def _scores(
-    runs: DataFrame, columns: Sequence[Column], records: Mapping[str, Record], metric: Metric
-) -> dict[tuple[int, int], Score]:
-    """Return the scores by row and column."""
-    parts = ("row", "column", "seed", "run", "cell", "search", "status", "reason", "value", "stale")
-    cells: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
-    for row, column, *run in zip(*(runs[part].tolist() for part in parts), strict=True):
-        cells[row, column].append(tuple(run))
-    return {key: _score(columns[key[1]], cell, records, metric) for key, cell in cells.items()}
-
-
-def _score(column: Column, cell: Sequence[tuple[Any, ...]], records: Mapping[str, Record], metric: Metric) -> Score:
-    """Return the score of the runs of a cell: (seed, run, cell, search, status, reason, value, stale)."""
-    done = {seed: records[run]["results"].values() for seed, run, _, _, status, *_ in cell if status == "ok"}
+def _score(column: Column, cell: Sequence[tuple[_Run, float]], records: Mapping[str, Record], metric: Metric) -> Score:
+    """Return the score of the runs of a cell and their values."""
+    runs = {run.seed: run for run, _ in cell}
+    missing = tuple(seed for seed in column.seeds if seed not in runs and seed not in column.extra)
+    if not runs:
+        return Score(missing=missing)
+    first = cell[0][0]
+    done = {seed: records[run.run]["results"].values() for seed, run in runs.items() if run.status == "ok"}
     return Score(
-        cell=cell[0][2],
-        values={seed: value for seed, *_, value, _ in cell if not isna(value)},
-        failures={seed: _reason(status, reason) for seed, _, _, _, status, reason, *_ in cell if status != "ok"},
-        missing=_missing(column, {seed for seed, *_ in cell}),
-        stale={seed: change for seed, *_, change in cell if change},
-        runs={seed: records[run] for seed, run, *_ in cell},
-        tuning=cell[0][3],
+        cell=first.cell,
+        values={run.seed: value for run, value in cell if not isnan(value)},
+        failures={seed: _reason(run.status, run.reason) for seed, run in runs.items() if run.status != "ok"},
+        missing=missing,
+        stale={seed: run.stale for seed, run in runs.items() if run.stale},
+        runs={seed: records[run.run] for seed, run in runs.items()},
+        tuning=first.search,
         uncomputed=tuple(s for s, results in done.items() if not any(metric.name in r["test"] for r in results)),
     )
-
-
-def _missing(column: Column, seeds: set[int]) -> tuple[int, ...]:
-    return tuple(seed for seed in column.seeds if seed not in seeds | column.extra)
 
 
 def _reason(status: str, reason: str) -> str:
@@ -308,132 +335,154 @@ def _reason(status: str, reason: str) -> str:
     return line if status == "failed" else f"{status}: {line}"
 
 
-def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
+def _columns(runs: Sequence[_Run], records: Sequence[Record], criterion: Criterion) -> list[Column]:
     """Return the columns of some runs. Runs that failed early do not know their bags."""
-    facts = runs.groupby(_COLUMN).agg(
-        least=("least_rows", "min"),
-        median=("median_rows", "median"),
-        most=("most_rows", "max"),
-        fewest_bags=("validation_bags", "min"),
-        most_bags=("validation_bags", "max"),
-        classes=("classes", "first"),
-        methods=("method", "nunique"),
+    methods: dict[ColumnKey, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    of_column: dict[ColumnKey, list[Record]] = defaultdict(list)
+    for run, record in zip(runs, records, strict=True):
+        methods[run.column][run.seed].add(run.contender.method)
+        of_column[run.column].append(record)
+    return [_column(key, of_column[key], methods[key], criterion) for key in sorted(of_column)]
+
+
+def _column(key: ColumnKey, records: Sequence[Record], methods: Mapping[int, set[str]], criterion: Criterion) -> Column:
+    """Return the column of some runs. `methods`: those that have run, by seed."""
+    dataset, size, by = key
+    sizes = [record["bags"]["sizes"] for record in records if "sizes" in record["bags"]]
+    validation = [record["bags"]["validation"] for record in records if "validation" in record["bags"]]
+    classes = (record["dataset"].get("classes") for record in records)
+    number = len(set().union(*methods.values()))
+    return Column(
+        dataset,
+        size,
+        tuple(sorted(methods)),
+        (int(min(s[0] for s in sizes)), float(median(s[1] for s in sizes)), int(max(s[2] for s in sizes)))
+        if sizes
+        else None,
+        (int(min(validation)), int(max(validation))) if validation else None,
+        next((known for known in classes if known is not None), None),
+        criterion.regime == "fine" or min(validation, default=FEWEST_BAGS) >= FEWEST_BAGS,
+        frozenset(seed for seed, names in methods.items() if 2 * len(names) < number),
+        by,
     )
-    methods: dict[tuple[Any, ...], dict[int, int]] = defaultdict(dict)
-    for (*key, seed), number in runs.groupby([*_COLUMN, "seed"])["method"].nunique().items():
-        methods[tuple(key)][int(seed)] = number
-    return [
-        Column(
-            dataset,
-            int(size),
-            tuple(methods[dataset, size, key]),
-            None if isna(fact.most) else (int(fact.least), float(fact.median), int(fact.most)),
-            None if isna(fact.fewest_bags) else (int(fact.fewest_bags), int(fact.most_bags)),
-            None if isna(fact.classes) else int(fact.classes),
-            criterion.regime == "fine" or not fact.fewest_bags < FEWEST_BAGS,
-            frozenset(seed for seed, number in methods[dataset, size, key].items() if 2 * number < fact.methods),
-            key,
-        )
-        for (dataset, size, key), fact in zip(facts.index, facts.itertuples(), strict=True)
-    ]
 
 
-def _texts(values: Iterable[str], like: DataFrame) -> Series:
-    """Return a column of texts that may have any character, unlike pandas' own strings."""
-    return Series([*values], index=like.index, dtype=object)
-
-
-def _runs_of(frame: DataFrame) -> DataFrame:
-    """Return one line per run of the tidy table.
+def _runs_of(table: DataFrame) -> list[_Run]:
+    """Return the runs of a table with one line per run.
 
     All runs of a cell have the declaration of its last seed. Bags by natural keys are one bagging: each key of a
     dataset is a column.
     """
-    kinds = [*map(without_key, frame["bagging"])]
-    frame = frame.assign(bagging=[kind for kind, _ in kinds], by=_texts((key for _, key in kinds), frame))
-    runs = frame[_OF_RUNS].drop_duplicates("run")
-    runs = runs.assign(
-        encoder=_texts((encoder or "" for encoder in runs["encoder"]), runs),
-        max_bags=runs["max_bags"].fillna(0).astype(int),
-    )
-    last = runs.sort_values("seed").drop_duplicates("cell", keep="last").set_index("cell")[_DECLARED]
-    first = runs.drop_duplicates("cell").set_index("cell")[_CELL]
-    for facts in (last, first):
-        runs[[*facts]] = facts.loc[runs["cell"]].set_index(runs.index)
-    return runs.assign(tuned=False, search=None, source=runs["cell"], joined=runs["protocol"])
+    lines = table[[*_OF_CELL, *_DECLARED, *_OF_RUN]].to_dict("records")
+    first = {line["cell"]: line for line in reversed(lines)}
+    last = {line["cell"]: line for line in sorted(lines, key=itemgetter("seed"))}
+    runs = []
+    for place, line in enumerate(lines):
+        spec, declared = first[line["cell"]], last[line["cell"]]
+        kind, key = without_key(spec["bagging"])
+        contender = Contender(
+            spec["method"],
+            spec["encoder"] or None,
+            spec["pretraining"],
+            *(declared[name] for name in ("configuration", "kind", "role", "reference")),
+        )
+        runs.append(
+            _Run(
+                place,
+                line["run"],
+                line["cell"],
+                line["seed"],
+                contender,
+                (spec["dataset"], spec["bag_size"], key),
+                (kind, 0 if isnan(spec["max_bags"]) else int(spec["max_bags"])),
+                spec["protocol"],
+                spec["settings"],
+                declared["chosen"],
+                line["status"],
+                line["reason"],
+                line["stale"],
+            )
+        )
+    return runs
 
 
-def _groups(runs: DataFrame) -> list[DataFrame]:
+def _groups(runs: Iterable[_Run]) -> list[_Group]:
     """Return the runs of each bagging and protocol, the bagging with most runs first.
 
     Methods without epochs join every protocol, in the columns that it has. In columns where nothing else has run they
     are a group of their own. If protocols share a column, direct runs join with the seeds of each protocol.
     """
-    place = [*_BAGS, *_COLUMN]
-    trained, direct = (runs[(runs["protocol"] == NO_PROTOCOL) == without] for without in (False, True))
-    protocols = trained[[*place, "joined"]].drop_duplicates()
-    seeds = trained[[*place, "joined", "seed"]].drop_duplicates()
-    joined = direct.drop(columns="joined").merge(protocols, how="left", on=place)
-    has_several = joined.groupby("run")["joined"].transform("nunique") > 1
-    has_seed = MultiIndex.from_frame(joined[[*seeds]]).isin(MultiIndex.from_frame(seeds))
-    joined = joined[~has_several | has_seed].fillna({"joined": NO_PROTOCOL})
-    together = concat([trained, joined], ignore_index=True)
-    number = together["bagging"].value_counts()
+    seeds: dict[tuple[Any, ...], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    groups: dict[tuple[tuple[str, int], str], list[_Run]] = defaultdict(list)
+    direct = []
+    for run in runs:
+        if run.protocol == NO_PROTOCOL:
+            direct.append(run)
+        else:
+            seeds[run.bags, run.column][run.protocol].add(run.seed)
+            groups[run.bags, run.protocol].append(run)
+    for run in direct:
+        protocols = seeds.get((run.bags, run.column), {NO_PROTOCOL: {run.seed}})
+        for protocol, shared in protocols.items():
+            if len(protocols) == 1 or run.seed in shared:
+                groups[run.bags, protocol].append(run)
+    number = Counter[str]()
+    for ((bagging, _), _), members in groups.items():
+        number[bagging] += len(members)
 
-    def order(key: tuple[Any, ...]) -> tuple[Any, ...]:
-        bagging, max_bags, protocol = key
+    def order(group: _Group) -> tuple[Any, ...]:
+        (bagging, max_bags), protocol, _ = group
         return -number[bagging], bagging, max_bags, protocol == NO_PROTOCOL, protocol
 
-    groups = dict([*together.groupby([*_BAGS, "joined"], sort=False)])
-    return [groups[key] for key in sorted(groups, key=order)]
+    return sorted((_Group(*key, members) for key, members in groups.items()), key=order)
 
 
-def _untuned(group: DataFrame) -> DataFrame:
+def _untuned(runs: Iterable[_Run]) -> list[_Run]:
     """Return the runs of configurations that no search chose, with texts that distinguish them."""
-    runs = group[~group["chosen"].astype(bool)]
-    cells = runs.drop_duplicates("cell")
-    names = [*zip(*(cells[part] for part in _NAME), strict=True)]
-    columns = [*zip(*(cells[part] for part in _COLUMN), strict=True)]
-    texts = _distinct(names, columns, [*cells["configuration"]], [*cells["settings"]])
-    by_cell = dict(zip(cells["cell"], texts, strict=True))
-    return runs.assign(configuration=_texts((by_cell[cell] for cell in runs["cell"]), runs))
+    runs = [run for run in runs if not run.chosen]
+    cells = {run.cell: run for run in reversed(runs)}.values()
+    texts = _distinct(
+        [run.name for run in cells],
+        [run.column for run in cells],
+        [run.contender.configuration for run in cells],
+        [run.settings for run in cells],
+    )
+    by_cell = {run.cell: run.contender._replace(configuration=text) for run, text in zip(cells, texts, strict=True)}
+    return [run._replace(contender=by_cell[run.cell]) for run in runs]
 
 
 def _tuned(
-    criterion: Criterion, group: DataFrame, tunings: Iterable[TuningRecord], stale: Mapping[str, str]
-) -> Iterator[DataFrame]:
+    criterion: Criterion, group: Iterable[_Run], tunings: Iterable[TuningRecord], stale: Mapping[str, str]
+) -> Iterator[_Run]:
     """Yield the runs of each configuration that a search chose by a criterion, on other seeds than the search's.
 
     Searches that differ in settings have different rows.
     """
+    by_cell: dict[str, list[_Run]] = defaultdict(list)
+    for run in group:
+        by_cell[run.cell].append(run)
     choices = []
     for tuning in sorted(tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
         if choice := tuning["best"].get(criterion.name):
-            runs = group[(group["cell"] == choice["cell"]) & (group["seed"] != tuning["spec"]["seed"])]
-            if len(runs):
+            runs = [run for run in by_cell.get(choice["cell"], ()) if run.seed != tuning["spec"]["seed"]]
+            if runs:
                 choices.append((tuning, runs))
     specs = [tuning["spec"] for tuning, _ in choices]
-    names = [(tuple(runs[_NAME].iloc[0]), trials_text(spec)) for spec, (_, runs) in zip(specs, choices, strict=True)]
+    names = [(runs[0].name, trials_text(spec)) for spec, (_, runs) in zip(specs, choices, strict=True)]
     facts = _differing(names, [_search_facts(spec) for spec in specs])
     texts = _distinct(
         [(name, frozenset(fact)) for name, fact in zip(names, facts, strict=True)],
-        [tuple(runs[_COLUMN].iloc[0]) for _, runs in choices],
+        [runs[0].column for _, runs in choices],
         [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in choices],
         [settings(spec["cell"]) for spec in specs],
     )
-    for (tuning, runs), (_, trials), text, fact in zip(choices, names, texts, facts, strict=True):
-        parts = [text, f"tuned, {trials}", *sorted(fact)]
+    for (tuning, runs), (name, trials), text, fact in zip(choices, names, texts, facts, strict=True):
+        whole = ", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact))))
         declared, change = tuning["method"], stale.get(tuning["tuning"], "")
-        yield runs.assign(
-            configuration=_texts([", ".join(filter(None, parts))] * len(runs), runs),
-            kind=declared["kind"],
-            role=declared["role"],
-            reference=_texts([declared["reference"] or ""] * len(runs), runs),
-            tuned=True,
-            search=tuning["tuning"],
-            source=runs["cell"] + tuning["tuning"],
-            stale=runs["stale"].where(runs["stale"] != "", f"its search: {change}" if change else ""),
-        )
+        contender = Contender(*name, whole, declared["kind"], declared["role"], declared["reference"] or "", tuned=True)
+        for run in runs:
+            reason = run.stale or (f"its search: {change}" if change else "")
+            yield run._replace(contender=contender, search=tuning["tuning"], stale=reason)
 
 
 def _distinct(

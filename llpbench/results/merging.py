@@ -11,7 +11,7 @@ one. Newer code wins over older code, and a success over a failure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -90,9 +90,9 @@ def shipped(name: str) -> Path:
     raise LLPBenchError("this installation has no published results. Reinstall llpbench.")
 
 
-def read_shipped(name: str = PUBLISHED, *, judged: bool = True) -> Contents:
+def read_shipped(name: str = PUBLISHED, *, fields: Collection[str] | None = None) -> Contents:
     """Return shipped results by name as `published.read_table` does. Raises `LLPBenchError`."""
-    return read_table(shipped(name), judged=judged)
+    return read_table(shipped(name), fields=fields)
 
 
 Preference = Literal["newest", "first"]

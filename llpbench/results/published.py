@@ -11,7 +11,7 @@ import json
 import lzma
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -66,33 +66,43 @@ def write_published(folder: Path, records: Sequence[Record], tunings: Sequence[T
     _write_table([found[-1] for found in runs.values() if agree(found)], tunings, folder / TABLE)
 
 
-def read_table(path: Path, *, judged: bool = True) -> Contents:
-    """Return the runs and searches of a published table, without what is `OMITTED`; `judged=False`: without results.
+def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents:
+    """Return the runs and searches of a published table, without what is `OMITTED`.
 
-    Raises `LLPBenchError` if the file cannot be read.
+    With `fields`, runs have only these fields and their names, no results, and searches are left out: twice as
+    fast. Raises `LLPBenchError` if the file cannot be read.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         names = parquet.read_schema(path).names
-        table = parquet.read_table(path, columns=[name for name in names if judged or name not in METRICS])
+        if fields is not None:
+            names = [name for name in names if name.split()[0].replace("seconds", "times") in ("cell", "seed", *fields)]
+        table = parquet.read_table(path, columns=names)
     except (OSError, pa.ArrowException) as error:
         raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
+    if fields is not None:  # a row per run instead of one per criterion
+        rows = enumerate(zip(table.column("cell").to_pylist(), table.column("seed").to_pylist(), strict=True))
+        first = {run: place for place, run in reversed([*rows]) if run[0] is not None}
+        table = table.take(sorted(first.values()))
     columns = _columns(table)
+    nothing = [None] * len(table)
     metrics = [(name, columns[name]) for name in METRICS if name in columns]
     times = [(name.removeprefix("seconds "), columns[name]) for name in columns if name.startswith("seconds ")]
     records: dict[str, Record] = {}
     tunings: dict[str, TuningRecord] = {}
-    rows = zip(columns["cell"], columns["seed"], columns["criterion"], columns["tuning"], strict=True)
-    for place, (cell, seed, criterion, tuning) in enumerate(rows):
+    others = (columns.get(name, nothing) for name in ("criterion", "tuning"))
+    for place, (cell, seed, criterion, tuning) in enumerate(
+        zip(columns["cell"], columns["seed"], *others, strict=True)
+    ):
         if tuning is not None:
             tunings[tuning["tuning"]] = tuning
             continue
         run = f"{cell}-{seed}"
         if run not in records:
             records[run] = _record(columns, times, place, run)
-        if judged and criterion is not None:
+        if criterion is not None:
             records[run]["results"][criterion] = {
                 "epoch": columns["epoch"][place],
                 "validation": _known(columns["validation"][place]),
@@ -111,17 +121,20 @@ def _record(
     columns: Mapping[str, Sequence[Any]], times: Sequence[tuple[str, Sequence[Any]]], place: int, run: str
 ) -> Record:
     """Return a run without results, in the order in which runs write their fields (`run_lines.py`)."""
+
+    def known(*names: str) -> dict[str, Any]:
+        return {name: columns[name][place] for name in names if name in columns}
+
     record = {
         "schema": SCHEMA,
         "run": run,
-        **{name: columns[name][place] for name in ("cell", "seed", "spec", "status", "reason")},
+        **known("cell", "seed", "spec", "status", "reason"),
         "results": {},
         "curves": {},
-        **{name: columns[name][place] for name in ("epochs", "parameters")},
+        **known("epochs", "parameters"),
         "times": {name: value for name, values in times if (value := values[place]) is not None},
-        **{name: columns[name][place] for name in ("memory_mb", "members", "data", "bags", "finished")},
-        **{name: columns[name][place] for name in ("method", "dataset", "sources", "numerics")},
-        **{name: columns[name][place] for name in ("code", "libraries", "hardware", "restamped")},
+        **known("memory_mb", "members", "data", "bags", "finished", "method", "dataset", "sources", "numerics"),
+        **known("code", "libraries", "hardware", "restamped"),
     }
     return cast(Record, {name: value for name, value in record.items() if name not in _SHARED or value is not None})
 

@@ -7,14 +7,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.provenance import content_hash, software_facts
-from llpbench.core.version import __version__
+from llpbench.core.provenance import require_software
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job
@@ -152,7 +150,7 @@ class NodeFiles:
 
         `fetch` returns the content of a reference. Raises `LLPBenchError` if this machine has other software.
         """
-        _require_software(self.software)
+        require_software(self.software)
         environment = replace(
             environment,
             plugins=tuple(map(self._plugin, environment.plugins)),
@@ -186,24 +184,6 @@ class NodeFiles:
     def _path(self, folder: str, path: str) -> Path:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         return self.folder / folder / Path(path).name
-
-
-def _require_software(required: Mapping[str, Any]) -> None:
-    """Raise `LLPBenchError` if this machine has other software."""
-    installed = software()
-    for name in installed.keys() | required.keys():
-        if installed.get(name) != required.get(name):
-            raise LLPBenchError(
-                f"machine {os.uname().nodename!r} must have {name} {required.get(name)} like the machine that "
-                f"started this run, got {installed.get(name)}. Install the same version on every machine."
-            )
-
-
-@cache
-def software() -> Mapping[str, Any]:
-    """Return the versions of libraries that affect results, and a hash of llpbench's files."""
-    libraries = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
-    return {**libraries, "llpbench": f"{__version__} ({content_hash()})"}
 
 
 def _write_once(path: Path, content: Callable[[], bytes]) -> None:

@@ -33,6 +33,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import software
 from llpbench.core.text import LOG
 from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
@@ -48,7 +49,6 @@ from llpbench.running.cluster import (
     Started,
     TrialJob,
     TrialRequest,
-    software,
 )
 from llpbench.running.executors import Outcome, RunCell, Warned
 from llpbench.running.schedule import Ended, Limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,15 @@ def test_what_needs_all_rows_is_refused_in_one_line(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("more", [["--ray-address", "auto"], ["--ray-address", "localhost:1", "--out-of-core"]])
+def test_a_cluster_needs_batches_and_an_address_that_answers(llpbench: LLPBench, more: list[str]) -> None:
+    result = fit(llpbench, "parts", *more)
+    assert result.code == 2
+    assert more[1] in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -193,3 +203,37 @@ def test_a_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBe
         assert "2.parquet" in result.err
         assert "age" in result.err
         assert not [*folder.glob("*new.parquet*"), *folder.glob(".*")]
+
+
+def test_a_few_texts_among_numbers_are_an_error(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 300)
+    rows = pd.read_csv(folder / "rows.csv", dtype=str)
+    rows["age"] = [f"{20 + place / 10}" for place in range(600)]
+    clean = rows.copy()
+    for place, told in ((7, "'n/a?' in data row 8 "), (500, "such as 'n/a?'")):  # in the first batch, in another one
+        rows = clean.copy()
+        rows.loc[place, "age"] = "n/a?"
+        rows.to_csv("text.csv", index=False)
+        result = fit(llpbench, "text.csv", "--out-of-core")
+        assert (result.code, told in result.err) == (2, True)
+        advice = [part for part in ("--missing 'n/a?'", "--types age=text") if part in result.err]
+        assert len(advice) == 2
+        for flags in advice:
+            result = fit(llpbench, "text.csv", "--out-of-core", *shlex.split(flags))
+            assert (result.code, "used as categories" in result.err) == (0, False)
+
+
+def test_bags_with_missing_counts_are_named_as_in_memory(folder: Path, llpbench: LLPBench) -> None:
+    bags = pd.read_csv(folder / "bags.csv").astype({"no": object, "yes": object})
+    bags.loc[[3, 5], "yes"] = ""
+    bags.to_csv(folder / "bags.csv", index=False)
+    lines = []
+    for way in ("--out-of-core", "--in-memory"):
+        result = fit(llpbench, "rows.csv", way)
+        assert result.code == 0, result.err
+        lines.append([line for line in result.err.splitlines() if "missing counts" in line])
+    assert lines[0] == lines[1]
+    assert len(lines[0]) == 1
+    assert all(repr(bag) in lines[0][0] for bag in bags["district"][[3, 5]])

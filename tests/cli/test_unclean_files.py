@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,35 @@ def test_numbers_written_as_text_are_named_and_the_advice_works(
     assert (result.code, result.err.count("used as categories")) == (0, 0)
     assert np.allclose(probabilities(llpbench, "text.csv"), plain)
     assert "used as categories" not in fit(llpbench, "--types", "income=text", rows="text.csv").err
+
+
+@pytest.mark.parametrize("command", ["fit", "choose"])
+def test_a_few_texts_among_numbers_are_an_error_whose_advice_works(
+    command: str, rows: pd.DataFrame, llpbench: LLPBench
+) -> None:
+    text = rows.assign(income=rows["income"].map("{:,}".format))
+    text.loc[7, "income"] = "n/a?"
+    text.to_csv("text.csv", index=False)
+    given = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes"]
+    result = llpbench(command, "text.csv", *given, *(LINEAR if command == "fit" else []))
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert all(part in result.err for part in ("'income'", "'n/a?' in line 9 ", "1 of 240"))
+    advice = re.findall(r"use (--.+?)\.(?: |$)", result.err.strip())
+    assert len(advice) == 2
+    assert "X[" not in result.err
+    for flags in advice:
+        result = fit(llpbench, *shlex.split(flags), rows="text.csv")
+        assert (result.code, "used as categories" in result.err) == (0, False)
+
+
+def test_a_text_of_repeated_rows_has_no_line(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    text = rows.assign(income=rows["income"].astype(str), people=1)
+    text.loc[7, "income"] = "n/a?"
+    text.to_csv("text.csv", index=False)
+    assert "in line 9" in fit(llpbench, rows="text.csv").err
+    told = fit(llpbench, "--repeat-column", "people", rows="text.csv").err
+    assert "'n/a?'" in told
+    assert "in line" not in told
 
 
 def test_marks_of_gaps_in_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:

@@ -23,8 +23,9 @@ from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.data.bag_tables import rows_of_bags
 from llpbench.owndata import bag_store, rows_by_bag
-from llpbench.owndata.large_fit import LargeRows, fit_large
+from llpbench.owndata.large_fit import fit_large
 from llpbench.owndata.row_batches import RowBatches
+from llpbench.owndata.row_passes import LargeRows
 from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
 
 FEW_DRAWS = {"draws": 0}
@@ -38,7 +39,7 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SAMPLED.items():
         monkeypatch.setattr(bag_process, name, value)
     monkeypatch.setattr(many_rows, "_ROWS", 128)
-    monkeypatch.setattr(bag_store, "_FILE_BYTES", 2000)
+    monkeypatch.setattr(bag_store, "FILE_BYTES", 2000)
     monkeypatch.setattr(rows_by_bag, "PIECE_ROWS", 128)
     monkeypatch.setattr(rows_by_bag, "_FILE_BYTES", 2000)
 

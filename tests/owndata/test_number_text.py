@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from llpbench import LLPClassifier, as_numbers
+import llpbench
+from llpbench import LLPClassifier, as_numbers, choose
 from llpbench.core.errors import DataError
 from llpbench.owndata.marks import csv_parts
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
+from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
 
 NAN = float("nan")
 
@@ -102,18 +107,78 @@ def test_columns_that_are_mostly_numbers_are_named_and_codes_are_not(texts: list
     assert (told in alone) if told else alone == ""
 
 
-def test_the_message_counts_the_numbers_of_a_column() -> None:
-    texts = pd.Series([str(place) for place in range(6_000)])
-    texts[[3, 7]] = ["n/a?", "12 EUR"]
-    told = numbers_as_text_warning(pd.DataFrame({"balance": texts}))
-    assert told.startswith("column 'balance': 5,998 of 6,000 ")
-    assert all(text in told for text in ("'n/a?'", "'12 EUR'", "--types balance=number", "--missing"))
-
-
 def test_a_fit_warns_of_them() -> None:
     frame = pd.DataFrame({"a": [f"{1000 + 7 * place:,}" for place in range(40)]})
     with pytest.warns(NumbersAsText, match="column 'a'"):
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) // 4, counts=[*range(5)] * 2)
+
+
+def written(numbers: int, *texts: str) -> pd.DataFrame:
+    """A column of different numbers, with texts from the eighth row on."""
+    column = [str(1000 + 7 * place) for place in range(numbers)]
+    return pd.DataFrame({"balance": [*column[:7], *texts, *column[7:]]}, index=range(100, 100 + numbers + len(texts)))
+
+
+def fitted(frame: pd.DataFrame) -> LLPClassifier:
+    bag = np.arange(len(frame)) * 10 // len(frame)
+    proportions = {number: 0.2 + 0.1 * (number % 5) for number in range(10)}
+    return LLPClassifier("bag-mean-linear").fit(frame, bag, proportions=proportions)
+
+
+def test_a_few_texts_among_numbers_are_an_error_whose_advice_works() -> None:
+    frame = written(298, "n/a?", "abc")
+    with pytest.raises(DataError, match=r"'balance' .* got 'n/a\?' \(2 of 300 values") as caught:
+        fitted(frame)
+    columns = []
+    for code in re.findall(r"use (X\[.+?\))\.", str(caught.value)):
+        scope = {"X": frame.copy(), "llpbench": llpbench}
+        exec(code, scope)
+        model = fitted(scope["X"])
+        columns.append((model.numeric_features_, model.text_features_))
+    assert columns == [(["balance"], []), ([], ["balance"])]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts", "error"),
+    [
+        (199, ["abc"], True),
+        (198, ["abc", "abc"], False),  # 99 %
+        (198, ["abc"], False),  # 199 values
+        (299, ["-"], True),
+        (300, [], False),
+        (990, list("abefghij"), True),
+    ],
+)
+def test_few_texts_are_less_than_one_in_a_hundred_of_many_values(numbers: int, texts: list[str], error: bool) -> None:
+    with pytest.raises(DataError) if error else contextlib.nullcontext():
+        require_no_texts_among_numbers(written(numbers, *texts))
+
+
+def test_a_few_different_numbers_may_be_codes() -> None:
+    require_no_texts_among_numbers(pd.DataFrame({"code": [*map(str, range(20))] * 20 + ["K"]}))
+    with pytest.raises(DataError, match="'K'"):
+        require_no_texts_among_numbers(pd.DataFrame({"code": [*map(str, range(21))] * 20 + ["K"]}))
+
+
+def test_many_different_texts_are_no_marks_of_missing_values() -> None:
+    with pytest.raises(DataError) as caught:
+        require_no_texts_among_numbers(written(990, *"abefghij"))
+    assert "missing" not in str(caught.value)
+    assert "category" in str(caught.value)
+
+
+def test_folds_of_a_comparison_do_not_check_again() -> None:
+    """98.5 % of all values are numbers, but more than 99 % in folds without the first bag."""
+    frame = written(400)
+    frame.iloc[[0, 1, 2, 3, 20, 100], 0] = "abc"
+    bag = np.arange(400) // 20
+    counts = {number: 5 + number % 7 for number in range(20)}
+    methods = ["bag-mean-linear", "bag-soft-label-linear"]
+    with pytest.warns(NumbersAsText):
+        choice = choose(frame, bag, counts=counts, methods=methods, folds=4, repeats=1, progress=False)
+    assert not choice.board["failure"].any()
+    with pytest.raises(DataError, match="'abc'"):
+        choose(written(399, "abc"), bag, counts=counts, methods=methods, progress=False)
 
 
 def test_marks_are_parted_as_csv() -> None:

@@ -113,9 +113,8 @@ def test_bags_are_called_as_in_memory(tmp_path: Path, frame: pd.DataFrame, names
     frame["zip"] = [None, 7.0, 12.0] * 1000
     frame.to_parquet(tmp_path / "rows.parquet", index=False)
     codes, batches = BagCodes(names), RowBatches(tmp_path / "rows.parquet", {}, keys=names, rows=700)
-    found = np.concatenate([codes(batch) for batch in batches])
-    labels = [*codes.labels, None]
+    found = [labels[code] for codes_of_rows, labels in map(codes, batches) for code in codes_of_rows]
     keys = bag_keys(read_rows(tmp_path / "rows.parquet", keys=names), names, tmp_path)
-    for number, expected in zip(found, keys.itertuples(index=False, name=None), strict=True):
+    for label, expected in zip(found, keys.itertuples(index=False, name=None), strict=True):
         whole = not any(pd.isna(each) for each in expected)
-        assert labels[number] == ((expected if len(names) > 1 else expected[0]) if whole else None)
+        assert label == ((expected if len(names) > 1 else expected[0]) if whole else None)

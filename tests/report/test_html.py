@@ -387,6 +387,22 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
     assert wide <= seen
 
 
+def test_the_first_board_fits_a_phone(show: Show, records: list[Record]) -> None:
+    """A method has a long name, and the rank of the ceiling is a word."""
+    name = "method-with-a-" + "long_setting_" * 3
+    sizes = [("adult", 64), ("adult", 256), ("credit", 64)]
+    long = [each for dataset, size in sizes for each in runs(name, 0.9, 0.95, dataset=dataset, bag_size=size)]
+    resize(show([]), 390, 844)
+    browser = show([*records, *long])
+    wide, seen, text = browser.execute_script(
+        "const box = document.querySelector('#summary .scroll');"
+        "return [box.scrollWidth, box.clientWidth, box.textContent]"
+    )
+    assert name in text
+    assert "supervised" in text
+    assert wide <= seen
+
+
 def test_no_tab_of_the_published_page_is_long_on_a_phone(show: Show) -> None:
     page = (ROOT / "leaderboards" / "index.html").read_text(encoding="utf-8")
     resize(show([]), 390, 844)

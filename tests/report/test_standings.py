@@ -385,3 +385,18 @@ def test_a_broken_column_of_a_plugin_is_one_line_with_its_file(part: str, monkey
         assert named in str(error.value)
     assert "\n" not in str(error.value)
     assert column.explained(board(*FOUR)) == "", "no caption was given"
+
+
+def test_a_journal_in_which_no_method_has_every_run_that_counts_has_a_board_without_ranks() -> None:
+    datasets = [f"d{number}" for number in range(6)]
+    records = [
+        record(f"m{lacking}", seed=seed, dataset=dataset)
+        for lacking in range(3)
+        for number, dataset in enumerate(datasets)
+        for seed in range(3)
+        if (number, seed) != (lacking, 0)
+    ]
+    found = board(records)
+    assert len(found.counting) == 18
+    assert [row.rank for row in found.rows] == [None] * 3
+    assert standings(found)[["interval", "tie", "wins"]].isna().all(axis=None)

@@ -97,9 +97,15 @@ def test_the_table_says_what_boards_are_made_of(tmp_path: Path) -> None:
         assert found[name] == run[name]  # type: ignore[literal-required]
     assert found["times"] == pytest.approx(run["times"])
     assert found["curves"] == {}
-    unjudged = read_table(tmp_path / TABLE, judged=False)
-    assert unjudged.records == {name: {**each, "results": {}} for name, each in table.records.items()}
-    assert unjudged.tunings == table.tunings
+    parts = read_table(tmp_path / TABLE, fields=("spec", "times"))
+    assert parts.tunings == {}
+    assert parts.records.keys() == table.records.keys()
+    for name, each in parts.records.items():
+        assert each == {
+            **each,
+            **{part: table.records[name][part] for part in ("run", "cell", "seed", "spec", "times")},
+        }
+        assert not {"status", "bags", "hardware"} & each.keys()
 
 
 def test_runs_with_different_results_are_not_in_the_table(tmp_path: Path) -> None:

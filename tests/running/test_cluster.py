@@ -11,8 +11,9 @@ from filelock import FileLock
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import software
 from llpbench.running import ray_host
-from llpbench.running.cluster import NodeFiles, Room, software
+from llpbench.running.cluster import NodeFiles, Room
 
 
 @pytest.fixture
