@@ -63,7 +63,7 @@ def predict_large(
 def require_direct(model: LLPClassifier) -> None:
     """Raise `LLPBenchError` for a model that needs all rows in memory: a network."""
     if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
-        raise LLPBenchError(f"--out-of-core needs a direct method such as bag-gp, got a model of {model.method!r}.")
+        raise LLPBenchError(f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory.")
 
 
 def prepare(model: LLPClassifier) -> None:
@@ -106,20 +106,17 @@ def predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str],
 def _predicted_together(model: LLPClassifier, batch: RowBatch, keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
     features, others = split(model, batch)
     proba = model.predict_proba(features, pd.DataFrame(codes.texts(batch)) if keys else None)
-    return with_predictions(model, others, proba.argmax(axis=1), proba)
+    return with_predictions(model, batch, others, proba.argmax(axis=1), proba)
 
 
 def split(model: LLPClassifier, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return features and all other columns. Raises `DataError` if predictions would replace one of these."""
+    """Return features and all other columns."""
     frame, part = batch.frame, batch.part
     wanted = [str(name) for name in model.feature_names_in_]
     as_texts = BagCodes(model.reading_.get("keys", [])).texts(batch)
     columns = {name: column_of(frame, name, part) for name in wanted}
     features = pd.DataFrame({name: as_texts.get(name, column) for name, column in columns.items()})
-    others = frame.drop(columns=[str(column.name) for column in columns.values()])
-    if taken := [name for name in ("prediction", *probabilities(model)) if name in others.columns]:
-        raise DataError(f"file {str(part)!r} already has a column {taken[0]!r}, which predictions replace. Rename it.")
-    return features, others
+    return features, frame.drop(columns=[str(column.name) for column in columns.values()])
 
 
 def probabilities(model: LLPClassifier) -> list[str]:
@@ -127,10 +124,19 @@ def probabilities(model: LLPClassifier) -> list[str]:
     return [f"probability_{label}" for label in model.classes_]
 
 
-def with_predictions(model: LLPClassifier, others: pd.DataFrame, labels: IntArray, proba: FloatArray) -> pd.DataFrame:
-    """Return a table with predictions: positions of classes [rows], and probabilities [rows, classes]."""
-    added = zip(("prediction", *probabilities(model)), (model.classes_[labels], *proba.T), strict=True)
-    return others.assign(**dict(added))
+def with_predictions(
+    model: LLPClassifier, batch: RowBatch, others: pd.DataFrame, labels: IntArray, proba: FloatArray
+) -> pd.DataFrame:
+    """Return other columns with predictions: positions of classes [rows], and probabilities [rows, classes].
+
+    Raises `DataError` if predictions would replace a column.
+    """
+    added = ["prediction", *probabilities(model)]
+    if taken := [name for name in added if name in others.columns]:
+        raise DataError(
+            f"file {str(batch.part)!r} already has a column {taken[0]!r}, which predictions replace. Rename it."
+        )
+    return others.assign(**dict(zip(added, [model.classes_[labels], *proba.T], strict=True)))
 
 
 def warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:

@@ -117,10 +117,8 @@ def _columns(batch: RowBatch, by: Sequence[str]) -> pd.DataFrame:
 def predict_whole_bags(model: LLPClassifier, whole: WholeBags, out: Path) -> int:
     """Write the predictions of `disaggregate_and_assign` in the order of the files, and return their number."""
     known, total, classes = whole.bags.known, int(whole.bags.sizes.sum()), len(model.classes_)
-    given, place = (
-        without_rows(whole.bags.counts[known], whole.bags.sizes[known]),
-        np.where(known, np.cumsum(known) - 1, -1),
-    )
+    given = without_rows(whole.bags.counts[known], whole.bags.sizes[known])
+    place = np.where(known, np.cumsum(known) - 1, -1)
     full, rest = divmod(total, whole.batches.rows)
     blocks = np.array([whole.batches.rows] * full + [rest] * bool(rest))
     row, label, proba = ("row", np.int64, ()), ("label", np.int32, ()), ("proba", np.float64, (classes,))
@@ -151,7 +149,7 @@ def predict_whole_bags(model: LLPClassifier, whole: WholeBags, out: Path) -> int
         with written(out, probabilities(model)) as write:
             for parts, records in zip(aligned(whole.batches), _blocks(by_row), strict=True):
                 for part, some in zip(parts, np.split(records, _ends(parts)), strict=True):
-                    write(with_predictions(model, split(model, part)[1], some["label"], some["proba"]))
+                    write(with_predictions(model, part, split(model, part)[1], some["label"], some["proba"]))
                 done.add(len(records))
     return total
 

@@ -77,9 +77,10 @@ class RowsByBag:
                 f"temporary files of {self.bytes / 1e9:.1f} GB do not fit into {str(place.parent)!r}, which has "
                 f"{free / 1e9:.1f} GB. Set TMPDIR to another folder."
             )
-        before = self._record.itemsize * self._starts[[bags.start for bags in self._pieces]]
+        ends = np.array([(bags.start, bags.stop) for bags in self._pieces], dtype=np.int64).reshape(-1, 2)
+        before = self._record.itemsize * self._starts[ends[:, 0]]
         self._file_of_piece = before // max(_FILE_BYTES, self.bytes // _MOST_FILES)
-        self._file_of_bag = np.repeat(self._file_of_piece, [bags.stop - bags.start for bags in self._pieces])
+        self._file_of_bag = np.repeat(self._file_of_piece, ends[:, 1] - ends[:, 0])
         self._files: dict[int, Any] = {
             number: open(place / f"{number}.rows", "w+b", 1 << 18)  # noqa: SIM115
             for number in np.unique(self._file_of_piece).tolist()

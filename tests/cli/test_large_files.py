@@ -172,6 +172,20 @@ def test_mistakes_are_one_line(llpbench: LLPBench, monkeypatch: pytest.MonkeyPat
     assert len(messages[0].splitlines()) == 1
 
 
+def test_categories_as_groups_and_a_column_called_prediction(folder: Path, llpbench: LLPBench) -> None:
+    assert fit(llpbench, "parts").code == 0
+    for part in range(3):
+        file = folder / "parts" / f"{part}.parquet"
+        table = pd.read_parquet(file).assign(prediction=part)
+        sizes = pd.Categorical(np.where(table["id"] % (part + 2), "small", "large"), ["small", "large"], ordered=True)
+        table.assign(size=sizes).to_parquet(file, index=False)
+    for way in WAYS:
+        asked = ["parts", f"--{way}", "--out", f"{way}.csv"]
+        assert llpbench(*GROUPS[:4], "--by", "size", *asked).code == 0
+        assert llpbench(*WHOLE, *asked).code == 2
+    assert (folder / "out-of-core.csv").read_text() == (folder / "in-memory.csv").read_text()
+
+
 def test_rows_of_other_bags_or_of_no_bag_are_refused(folder: Path, llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     table = pd.read_parquet(folder / "parts" / "2.parquet")
