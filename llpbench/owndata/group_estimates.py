@@ -221,7 +221,8 @@ def group_estimates(
     of_bag = pd.DataFrame(
         {name: pd.Series([key[place] for key in keys], dtype=object) for place, name in enumerate(bag_names)}
     )
-    sizes, totals = np.zeros(len(groups)), [[0.0, 0.0, 0.0, 0.0] for _ in labels]
+    sizes = np.zeros(len(groups))
+    totals: list[list[Any]] = [[0.0, 0.0, 0.0, 0.0] for _ in labels]
     for piece in pieces():
         grouped, inside = piece.grouped(len(groups)), []
         sizes += grouped.by_group(grouped.cell_sizes)

@@ -148,8 +148,8 @@ def predict_whole_bags(model: LLPClassifier, whole: WholeBags, out: Path) -> int
         done = whole.done("writing")
         with written(out, probabilities(model)) as write:
             for parts, records in zip(aligned(whole.batches), _blocks(by_row), strict=True):
-                for part, some in zip(parts, np.split(records, _ends(parts)), strict=True):
-                    write(with_predictions(model, part, split(model, part)[1], some["label"], some["proba"]))
+                for part, each in zip(parts, np.split(records, _ends(parts)), strict=True):
+                    write(with_predictions(model, part, split(model, part)[1], each["label"], each["proba"]))
                 done.add(len(records))
     return total
 
