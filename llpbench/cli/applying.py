@@ -268,8 +268,8 @@ def predict(
     in_memory = [*people, *(["--interval"] if interval else [])]
     if is_large(out_of_core, rows, not in_memory):
         _require_none(in_memory)
-        with in_batches() as found:
-            return predict_in_batches(*found, out, whole_bags=whole_bags)
+        with in_batches() as (loaded, batches, keys, counts):
+            return predict_in_batches(loaded, batches, keys, counts, out, whole_bags=whole_bags)
     given = read()
     model = given.model
     weights = given.counts.get("sample_weight")
