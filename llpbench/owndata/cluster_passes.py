@@ -51,6 +51,7 @@ def cluster_passes(address: str) -> Iterator[ClusterPasses]:
 
     Raises `LLPBenchError` if there is no cluster at `address`, and for errors of Ray.
     """
+    os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")
     joins = not ray.is_initialized()
     logger = logging.getLogger("ray.data")
     level = logger.level
@@ -72,7 +73,6 @@ def cluster_passes(address: str) -> Iterator[ClusterPasses]:
 
 def _join(address: str) -> None:
     handler = signal.getsignal(signal.SIGTERM)
-    os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")
     try:
         if ":" in address:  # Ray would try for minutes, and print what it does
             host, _, port = address.rpartition(":")

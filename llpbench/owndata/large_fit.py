@@ -434,7 +434,7 @@ class _Fit:
     def _union(self, process: LogitProcess, sample: BaggedRows, params: Any, rng: np.random.Generator) -> Any:
         """Return `auto` with trees from all rows."""
         with TreeParts(self._train, sample) as parts:
-            stored = partial(parts.records, process)
+            stored = parts.records_by(process)
             for records in self._reader.read(self._counted, self._known_bags, "parts for trees", stored):
                 parts.add(*records)
             number = plural(len(parts.bags_of_part), "part")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -52,9 +53,12 @@ class TreeParts(RowsByBag):
         self.bags_of_part = [slice(first, last) for first, last in zip([0, *ends], ends, strict=False)]
         super().__init__(fields, self._bags.sizes, self.bags_of_part)
 
-    def records(self, process: LogitProcess, rows: Rows, bags: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return what is stored of rows and their `bags` [rows]. Threads may call it."""
-        return self._place[bags], self.input.values(rows), process(rows)[:, -self.outputs :]
+    def records_by(self, process: LogitProcess) -> Callable[[Rows, IntArray], tuple[IntArray, FloatArray, FloatArray]]:
+        """Return the function of rows and their bags [rows] that returns what is stored of them.
+
+        Threads and other machines may call it.
+        """
+        return partial(_records, self._place, self.input, self.outputs, process)
 
     def grow(self, look: Look, settings: TreeSettings, seed: int) -> tuple[Any, list[ScoreTree]]:
         """Return a booster for scores that start from zero, as `TreeRows.grow`, and its trees."""
@@ -90,6 +94,12 @@ class TreeParts(RowsByBag):
 
         deque(map(add, pairs) if threads == 1 else side_by_side(pairs, add), maxlen=0)
         return scores.astype(np.float64)
+
+
+def _records(
+    place: IntArray, source: Any, outputs: int, process: LogitProcess, rows: Rows, bags: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    return place[bags], source.values(rows), process(rows)[:, -outputs:]
 
 
 def union_of_all_rows(

@@ -191,7 +191,7 @@ class TestOtherMethods:
         with TreeParts(whole, whole) as parts:
             place = np.random.default_rng(1).permutation(900)
             some = Rows(*(part[place] for part in every))
-            parts.add(*parts.records(process.process, some, whole.bag_of_row[place]))
+            parts.add(*parts.records_by(process.process)(some, whole.bag_of_row[place]))
             params = METHODS.get("bag-gp-gbdt").Params(**FEW_TREES)
             same = union_of_all_rows(process.process, parts, whole.prior, params, generator(0, "trees"))
         for one, other in zip((same.refitted, same.counted), expected, strict=True):
