@@ -84,7 +84,7 @@ def main(datasets: str, samples: str, seed: int, out: Path) -> None:
                     done.append(measure(dataset, bagging, bags, seed))
                     with out.open("a") as file:
                         file.write(json.dumps(done[-1]) + "\n")
-    table = pd.DataFrame([{**cell, **cell.pop("auc")} for cell in done]).drop(columns=["seed", "seconds"])
+    table = pd.DataFrame([{**cell, **cell.pop("auc")} for cell in done]).drop(columns=["seed", "seconds", "auc"])
     click.echo(table.round(2).to_string(index=False))
 
 
