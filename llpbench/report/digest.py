@@ -23,8 +23,6 @@ NO_LINKS: Mapping[str, str] = MappingProxyType({})
 MOST_ROWS = 8
 """Ranked rows of a board in the README."""
 
-MOST_BOARDS = 3
-
 MOST_LINES = 40
 """Rows of any other table."""
 
@@ -60,15 +58,17 @@ def markdown_files(
 
 
 def _readme(report: Report, links: Sequence[str]) -> str:
-    boards = report.leaderboards.main_boards()[:MOST_BOARDS]
+    boards = report.leaderboards.main_boards()
     page = "- [The page](index.html), to sort, filter and trace to runs"
     head = ["\n".join([page, *links, f"- [All boards as CSV]({STANDINGS})"])]
     if boards:
         head += [
             words.caption("briefly", boards[0], starred=any(board.uses_both for board in boards)),
             words.caption("both_criteria"),
+            words.caption("left_out", most=MOST_ROWS, page="index.html", standings=STANDINGS),
+            *(to_markdown(brief(board)) for board in boards),  # each with its protocol, even if all are the same
         ]
-        return _file(report, report.title, head, [*map(brief, boards)])
+        return _file(report, report.title, head, [])
     head += [] if report.unlabelled else [words.NO_RUNS]
     return _file(report, report.title, head, report.unlabelled)
 
@@ -95,7 +95,7 @@ def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[Repo
         parts.append(to_markdown(_shortened(replace(table, title=heading, caption=caption))))
         captions.add(table.caption)
     if report.leaderboards.origin.runs:
-        parts.append(f"*{escape(str(report.leaderboards.origin))}*")
+        parts.append("\n".join(f"- {escape(line)}" for line in report.leaderboards.origin.lines()))
     return "\n\n".join(parts) + "\n"
 
 

@@ -238,7 +238,7 @@ def _ties(board: Board) -> DataFrame:
 
 
 def _against_floor(board: Board) -> DataFrame:
-    """Return the difference of each row to the floor of its encoder. The floor itself has none."""
+    """Return the difference of each row from the floor of its encoder. The floor itself has none."""
     gains, means = {}, board.column_means
     independent, overall, even = blocks(board), mean(board)["mean"], is_even(board)
     for row in board.complete:

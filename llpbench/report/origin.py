@@ -11,7 +11,7 @@ from llpbench.core.record import Record
 from llpbench.core.text import plural
 
 MOST_COMMITS = 3
-"""Largest number of commits of a version that `origin_text` lists."""
+"""Largest number of commits of a version that `Origin.lines` lists."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,17 @@ class Origin:
             texts.append(f"{version} ({details})" if details else version)
         return ", ".join(texts)
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """Return the number of runs with their code, the libraries and the hardware, each as a sentence."""
         runs = plural(self.runs, "run") + (f" ({self.failed:,} failed)" if self.failed else "")
-        code, libraries = self.code_text(MOST_COMMITS), ", ".join(self.libraries)
-        return f"{runs} by llpbench {code} with {libraries}. Hardware: {'; '.join(self.hardware)}."
+        return [
+            f"{runs} by llpbench {self.code_text(MOST_COMMITS)}.",
+            f"Libraries: {', '.join(self.libraries)}.",
+            f"Hardware: {'; '.join(self.hardware)}.",
+        ]
+
+    def __str__(self) -> str:
+        return " ".join(self.lines())
 
 
 def origin_of(runs: Sequence[Record]) -> Origin:
