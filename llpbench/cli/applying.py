@@ -109,7 +109,7 @@ _APPLYING_OPTIONS = (
         "--bags",
         type=_PATH,
         metavar="FILE",
-        help="Table with counts of bags that were not in llpbench fit (for whole bags).",
+        help="Table with counts of bags that were not in llpbench fit.",
     ),
     click.option(
         "--repeat-column",

@@ -30,13 +30,16 @@ OWN_DATA = {
         *("bags", "bag_column", "counts", "proportions", "class_column", "suppressed", "size_column", "classes"),
         *("sampled", "as_shares", "noise", "noise_kind", "drop_unmatched", "suppress_impossible", "whole_bags"),
     ),
-    "Rows": ("repeat_column", "weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core"),
+    "Rows": (
+        *("repeat_column", "weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core"),
+        "ray_address",
+    ),
     "Method": (
         *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
         *("time_column", "seed", "plugin", "refits"),
     ),
     "Output": ("interval", "out", "plot", "label"),
-    "Format of the files (detected; to set it for one file only, write rows:VALUE or bags:VALUE)": (
+    "Format of the files (detected; to set it for one file, write rows:VALUE or bags:VALUE, as in --decimal rows:,)": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),
 }

@@ -69,7 +69,8 @@ def _code() -> int:
         return _fail(error.format_message())
     except (KeyboardInterrupt, click.Abort):
         kept = "Finished work is saved. Run the same command again to continue."
-        advice = kept if _RESUMABLE.intersection(sys.argv[1:2]) else "Run the same command again to start over."
+        resumable = sys.argv[1:2] and sys.argv[1] in _RESUMABLE and "--dry-run" not in sys.argv
+        advice = kept if resumable else "Run the same command again to start over."
         echo(f"llpbench: interrupted. {advice}", err=True)
         return INTERRUPTED
     except OutputError as error:
@@ -120,7 +121,7 @@ cli.add_command(restamp)
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 @all_boards_option
 def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
-    """Run missing cells and write the leaderboards.
+    """Run what is missing and write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
     interrupted, run it again to continue.

@@ -51,13 +51,14 @@ _LEARNING_OPTIONS = (
         "--classes",
         multiple=True,
         metavar="NAMES",
-        help="Names of the classes, in the order of the columns of counts.",
+        help="With one column of counts: names of both classes, that of the column last. With several: the classes to "
+        "use, in any order (see --drop-unmatched).",
     ),
     click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
         "--as-shares",
         is_flag=True,
-        help="Use counts only as shares: for counts that describe other people than ROWS, or are in other units.",
+        help="Use only the shares of counts, because they describe other people than ROWS or are in other units.",
     ),
     click.option(
         "--repeat-column",
@@ -77,7 +78,8 @@ _LEARNING_OPTIONS = (
     click.option(
         "--time-column",
         metavar="NAME",
-        help="Column of BAGS or ROWS with the time of a bag (number or date). The latest bags are then held out.",
+        help="Column of BAGS or ROWS with the time of a bag (number or date). Networks and llpbench choose then hold "
+        "out the latest bags.",
     ),
     click.option(
         "--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count. [default: 0]"

@@ -22,6 +22,8 @@ _FLOAT_DIGITS = 6
 """number of digits that are compared if weights have more digits than printed ones"""
 _NOISE_TAIL = 10.0
 """largest deviation of counts that noise may explain, in standard deviations"""
+_FEWEST_BAGS = 2
+"""smallest number of bags with known counts that methods can learn from"""
 _EXACT = 2.0**53
 """smallest number beyond which floats cannot represent all whole numbers"""
 
@@ -231,9 +233,10 @@ class BagTable:
         faults = [] if as_shares else [self._other_sizes(labels, values, whole, sampled, hint)]
         if not (noise and sampled):
             faults.insert(0, self._other_sums(labels, given, values, unit, noise, hint))
-        for off, told in faults:
+        ignore = self._advice_to_ignore(values, np.any([off for off, _ in faults], axis=0))
+        for off, message in faults:
             if off.any() and not suppress:
-                raise LLPBenchError(told(int(np.flatnonzero(off)[0]), _how_many(int(off.sum()), len(off))))
+                raise LLPBenchError(message(int(np.flatnonzero(off)[0]), _how_many(int(off.sum()), len(off)), ignore))
             values[off] = np.nan
         if self.is_counts and not sampled:
             return values
@@ -276,39 +279,43 @@ class BagTable:
         )
         slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
 
-        def told(first: int, so: str) -> str:
+        def message(first: int, so: str, ignore: str) -> str:
             listed = ", ".join(f"{value:g}" for value in given[first])
             bag, sums = f"bag {labels.names[first]!r}", given.shape[1] > 1
-            says = f"{bag} has the {self.what} {listed}, which add up to {total[first]:g}"
-            says = says if sums else f"{bag} has the {self.what[:-1]} {listed} of one class"
+            has = f"{bag} has the {self.what} {listed}" if sums else f"{bag} has the {self.what[:-1]} {listed}"
+            says = f"{has}, which add up to {total[first]:g}" if sums else f"{has} of one class"
             meant = f"must {'add up to 1' if sums else 'lie between 0 and 1'}"
             advice = "Give shares between 0 and 1, and divide percentages by 100."
             if self.is_counts and not noise and sums and (values[first] < 0).any():
-                meant, advice = "must not be negative", "Correct them."
+                says, meant, advice = has, "must not be negative", "Correct them."
             elif self.is_counts and self.at_fit and not hint and (known := self._advice_if_misread(values, unit)):
                 return f"{says}. {so} {known}."
             elif self.is_counts:
-                has = f"has {plural(round(unit[first]), 'row')}"
+                rows = f"has {plural(round(unit[first]), 'row')}"
                 if labels.weights is not None:
-                    has = f"has rows with a total weight of {unit[first]:,.10g}"
+                    rows = f"has rows with a total weight of {unit[first]:,.10g}"
                 sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
                 advice = self._counts_advice(values, unit, hint) + "." if self.at_fit else "Give whole bags."
-                return f"{bag} {has}, but {sum_}. {so} {advice} {self._other_ways(noise)}"
+                return f"{bag} {rows}, but {sum_}. {so} {advice} {self._other_ways(noise)}{ignore}"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and sums and self.at_fit:
                 advice = "Divide percentages by 100, or give percentages as counts= with as_shares=True."
                 return f"{says}, but proportions {meant}. {so} {advice}"
             elif sums and total[first] < unit[first] and (values[first] >= 0).all():
                 advice = "Add a class for the rest."
-            return f"{says}, but {self.what} {meant}. {so} {advice} {self._other_ways(noise)}"
+            return f"{says}, but {self.what} {meant}. {so} {advice} {self._other_ways(noise)}{ignore}"
 
-        return beyond | (np.abs(total - unit) > slack), told
+        return beyond | (np.abs(total - unit) > slack), message
 
     def _other_ways(self, noise: float) -> str:
         """Return advice that holds for any impossible value."""
         if not self.at_fit:
             return "Give NaN for unknown values."
-        more = "If more noise was added, use a larger noise=." if noise else "If noise was added, use noise=."
-        return f"{more} To ignore these bags, use impossible='suppress'."
+        return "If more noise was added, use a larger noise=." if noise else "If noise was added, use noise=."
+
+    def _advice_to_ignore(self, values: FloatArray, impossible: BoolArray) -> str:
+        """Return advice to ignore `impossible` bags; "" if too few bags with known counts would remain."""
+        remaining = (np.isfinite(values).all(axis=1) & ~impossible).sum()
+        return " To ignore these bags, use impossible='suppress'." if self.at_fit and remaining >= _FEWEST_BAGS else ""
 
     def _counts_advice(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
         """Return advice for counts that do not add up to the rows of their bags."""
@@ -356,7 +363,7 @@ class BagTable:
         rows = labels.sizes
         known = ~np.isnan(values).any(axis=1)
 
-        def told(first: int, so: str) -> str:
+        def message(first: int, so: str, ignore: str) -> str:
             said = "its size is" if self.sizes is not None else "its counts add up to"
             has = f"X has {plural(int(rows[first]), 'row')} of it"
             if labels.weights is not None:
@@ -365,12 +372,11 @@ class BagTable:
             if sampled or rows[first] > whole[first]:
                 advice = "If the counts are about other people than the rows of X, use as_shares=True"
             return (
-                f"bag {labels.names[first]!r}: {said} {whole[first]:,.10g}, but {has}. {so} {hint or advice}. To "
-                "ignore these bags, use impossible='suppress'."
+                f"bag {labels.names[first]!r}: {said} {whole[first]:,.10g}, but {has}. {so} {hint or advice}.{ignore}"
             )
 
         slack = 1e-6 * whole + labels.rounding(whole[:, None])
-        return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), told
+        return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
 
 
 def _how_many(number: int, bags: int) -> str:
@@ -400,7 +406,7 @@ def _has_digits(numbers: FloatArray, digits: int) -> bool:
     return np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6)
 
 
-_Fault = tuple[BoolArray, Callable[[int, str], str]]
+_Fault = tuple[BoolArray, Callable[[int, str, str], str]]
 """for each bag whether it is faulty, and a function that returns the message for the first one"""
 
 

@@ -76,7 +76,7 @@ class BagFile:
             row = int(again.argmax())
             raise DataError(
                 f"file {str(self.path)!r} must have one line for each bag, got bag {bags[row]!r} again in "
-                f"{place_of(frame, row)}. Remove one of the lines. If each line is of one class, use --class-column."
+                f"{place_of(frame, row)}. Remove one of the lines. If each line is for one class, use --class-column."
             )
         table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]
@@ -141,7 +141,7 @@ class BagFile:
         return self._with_ranges(numbers, {name: each.broken for name, each in found.items()})
 
     def _ranges(self, column: NumberText, *, whole: bool) -> pd.Series:
-        """Return the ranges among the texts of a column of counts that are no numbers, by line; None for others."""
+        """Return the ranges among the texts of a column of counts that are not numbers, by line; None for others."""
         if whole or not self.counts or column.percent:
             return pd.Series(None, index=column.broken.index, dtype=object)
         return column.broken.map(read_range).astype(object)

@@ -45,8 +45,8 @@ def nearest_columns(name: str, known: Sequence[str]) -> str:
 def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:
     """Return the columns that an option names. The option may be repeated, or have several names.
 
-    A text that is the name of a column is that column. Other texts are split so that the parts are columns, or as CSV.
-    Unknown names are returned unchanged. Raises `LLPBenchError` if a text can be split in two ways.
+    A text that is the name of a column means that column. Other texts are split so that the parts are columns, or as
+    CSV. Unknown names are returned unchanged. Raises `LLPBenchError` if a text can be split in two ways.
     """
     return [name for text in given for name in _split(text, known, between)]
 

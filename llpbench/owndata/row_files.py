@@ -1,4 +1,4 @@
-"""Rows and bags as files: CSV, whose types are inferred, or parquet. An index that pandas wrote is a column."""
+"""Rows and bags as files: CSV, whose types are inferred, Excel or parquet. An index that pandas wrote is a column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from llpbench.owndata.number_text import read_number_text, reading_of
 from llpbench.owndata.table_sources import HEAD, TableSource, sources
 
 _FEWEST_BYTES = 16
-"""Number of bytes in which zeros indicate UTF-16."""
+"""Length of the shortest file that is checked for UTF-16."""
 _MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
     b"\xff\xfe\x00\x00": "utf-32",
@@ -84,10 +84,10 @@ def read_rows(
     """
     types = types or {}
     wanted = _wanted(types, keys, features)
-    found = sources(path)
-    frame, form = _read(found[0], wanted, form)
-    if len(found) > 1:
-        frame = _joined(found, frame, wanted, form)
+    tables = sources(path)
+    frame, form = _read(tables[0], wanted, form)
+    if len(tables) > 1:
+        frame = _joined(tables, frame, wanted, form)
         frame.attrs.clear()
     frame.attrs["decimals"] = convert(frame, types, form, path, decimals)
     return frame
@@ -295,8 +295,8 @@ def encoding_of(head: bytes, source: TableSource) -> str:
         if head.startswith(mark):
             return name
     if len(head) >= _FEWEST_BYTES and head[:2_000].count(0) > len(head[:2_000]) / 4:
-        told = "utf-16-le" if head[1:2_000:2].count(0) > head[:2_000:2].count(0) else "utf-16-be"
-        raise DataError(f"file {str(source.path)!r} must be UTF-8, but looks like UTF-16. Use --encoding {told}.")
+        variant = "utf-16-le" if head[1:2_000:2].count(0) > head[:2_000:2].count(0) else "utf-16-be"
+        raise DataError(f"file {str(source.path)!r} must be UTF-8, but looks like UTF-16. Use --encoding {variant}.")
     return "utf-8"
 
 
@@ -332,17 +332,17 @@ def _as_numbers(
     broken = found.broken
     if len(broken):
         marks = list(dict.fromkeys(broken))
-        some = (
+        advice = (
             "" if len(marks) > 5 else f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
         )
         raise DataError(
             f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in "
-            f"{place_of(frame, broken.index[0])} ({plural(len(broken), 'such value')}).{some}"
+            f"{place_of(frame, broken.index[0])} ({plural(len(broken), 'such value')}).{advice}"
         )
     if earlier is not None and found.values.notna().any() and found.percent != earlier.endswith("%"):
-        ways = ("with and without" if earlier.endswith("%") else "without and with").split(" and ")
+        expected, got = ("with", "without") if earlier.endswith("%") else ("without", "with")
         raise DataError(
-            f"file {str(path)!r}: column {name!r} must contain numbers {ways[0]} %, as in fit, got numbers {ways[1]} %."
+            f"file {str(path)!r}: column {name!r} must contain numbers {expected} %, as in fit, got numbers {got} %."
         )
     if len(frame):
         warnings.warn(f"file {str(path)!r}: {reading_of(name, found)}.", FileNote, stacklevel=3)
@@ -385,25 +385,25 @@ def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
             f"{times.sum():,.0f}."
         )
     places = np.repeat(np.arange(len(frame)), times.astype(np.int64))
-    found = frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
-    found.attrs.clear()  # its rows are not lines of the file
-    return found
+    copies = frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
+    copies.attrs.clear()  # its rows are not lines of the file
+    return copies
 
 
 def demand_room(path: Path) -> None:
     """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder."""
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
-    told = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
-    if told:
-        raise DataError(f"file {str(path)!r} cannot be written: {told}. Choose another name.")
+    reason = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
+    if reason:
+        raise DataError(f"file {str(path)!r} cannot be written: {reason}. Choose another name.")
     if not path.parent.is_dir():
         absent = str(path.parent)
         raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
 
 
 def in_six_digits(values: pd.Series) -> pd.Series:
-    """Return numbers rounded to 6 significant digits; whole numbers and larger ones keep all digits before the point.
+    """Return numbers rounded to 6 significant digits, but with all digits before the point.
 
     Numbers below 1e-15 become 0 or have fewer digits.
     """
@@ -436,9 +436,9 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
     known = [str(column) for column in frame.columns]
     column = matching_column(name, known)
     if column is None:
-        some = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
         raise DataError(
-            f"file {str(path)!r} has no column {name!r}. {nearest_columns(name, known)}Its columns are: {some}."
+            f"file {str(path)!r} has no column {name!r}. {nearest_columns(name, known)}Its columns are: {listed}."
         )
     return frame.iloc[:, known.index(column)]
 
@@ -451,7 +451,8 @@ def has_column(frame: pd.DataFrame, name: str) -> bool:
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
     """Return the columns that name the bag of a row, as texts, because two files may have different types.
 
-    7.0 is read as 7, since pandas writes whole numbers so in columns with gaps. Raises `DataError` if a file has both.
+    7.0 is read as 7, because pandas writes whole numbers as 7.0 in columns with gaps. Raises `DataError` if a file has
+    both.
     """
     keys = {}
     for name in names:
@@ -459,8 +460,8 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
         _require_exact(column, path)
         written = as_text(column).str.strip()
         keys[name] = _key_texts(written)
-        ways = written.map(plain, na_action="ignore").groupby(keys[name]).unique()
-        several = ways[[len({*map(_without_midnight, each)}) > 1 for each in ways]]
+        spellings = written.map(plain, na_action="ignore").groupby(keys[name]).unique()
+        several = spellings[[len({*map(_without_midnight, each)}) > 1 for each in spellings]]
         if several.size:
             both = " and ".join(map(repr, several.iloc[0]))
             raise DataError(
@@ -472,16 +473,16 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
 
 def _require_exact(column: pd.Series, path: Path) -> None:
     """Raise `DataError` for identifiers that a program has rounded, so that several bags may have the same name."""
-    found: Any = None
+    example: Any = None
     if column.dtype.kind == "f":
         large = column[column.abs() >= _EXACT]
-        found = f"{large.iloc[0]:.0f}" if len(large) else None
+        example = f"{large.iloc[0]:.0f}" if len(large) else None
     elif column.dtype == object or pd.api.types.is_string_dtype(column):
         rounded = column.dropna().astype(str).str.fullmatch(r"\s*\d[.,]\d+[eE]\+\d\d\s*")
-        found = column.dropna()[rounded.to_numpy(dtype=bool)].iloc[0] if rounded.any() else None
-    if found is not None:
+        example = column.dropna()[rounded.to_numpy(dtype=bool)].iloc[0] if rounded.any() else None
+    if example is not None:
         raise DataError(
-            f"column {str(column.name)!r} of file {str(path)!r} must contain exact identifiers, got {found!r}, which "
+            f"column {str(column.name)!r} of file {str(path)!r} must contain exact identifiers, got {example!r}, which "
             "another program has rounded, so different bags may have the same name. Write identifiers as text or as "
             "whole numbers."
         )
@@ -490,8 +491,8 @@ def _require_exact(column: pd.Series, path: Path) -> None:
 def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
     """Return the labels of bags [bags] as texts, like `bag_keys`.
 
-    Raises `LLPBenchError` unless some labels have as many parts as there are `names`. Bags of another grouping may have
-    another number of parts.
+    Bags of another grouping may have another number of parts. Raises `LLPBenchError` if no bag has as many parts as
+    there are `names`.
     """
     keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
     parts = np.array([len(key) for key in keys])
@@ -520,10 +521,10 @@ def _key_text(text: str) -> str:
 
 def _without_midnight(text: str) -> str:
     """Return a date for midnight, other times in one form, and other texts unchanged."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return text
-    day, time, seconds, zone = found.groups()
+    day, time, seconds, zone = match.groups()
     seconds = re.sub(r"\.?0+$", "", seconds or "") if "." in (seconds or "") else seconds
     clock = f"{time}{seconds or ':00'}"
     return day if clock == "00:00:00" else f"{day} {clock}{zone or ''}"

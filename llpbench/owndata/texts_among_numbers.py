@@ -46,8 +46,8 @@ def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
         texts = known[~number]
         where = f" in {place_of(frame, texts.index[0])}" if "decimals" in frame.attrs else ""
         raise TextsAmongNumbersError(
-            f"column {name!r} must contain only numbers, got {texts.iloc[0]!r}{where} ({len(texts):,} of "
-            f"{len(known):,} values {verb(len(texts), 'is no number', 'are no numbers')}).",
+            f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of "
+            f"{len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}).",
             *_advice(name, found),
         )
 
@@ -55,13 +55,15 @@ def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
 def _advice(name: str, found: NumberText) -> tuple[str, str]:
     """Return what to do in Python, and on the command line."""
     column, marks = f"X[{name!r}]", list(dict.fromkeys(found.broken))
+    texts = [repr(text) for text in (*marks, *found.gaps)]
+    meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"
     flags = [f"--types {shlex.quote(f'{name}=number')}"] if found.gaps or found.example else []
     flags += [f"--missing {shlex.quote(csv_line(marks))}"] if marks else []
     given = f", missing={marks}" if marks else ""
     as_missing = f"{column} = llpbench.as_numbers({column}{given})", " ".join(flags)
     as_text = f'{column} = {column}.astype("category")', f"--types {shlex.quote(f'{name}=text')}"
     python, shell = (
-        (f"If such values are missing, use {number}." if len(marks) <= _MOST_MARKS else "Correct them.")
+        (f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them.")
         + f" To keep the column as text, use {text}."
         for number, text in zip(as_missing, as_text, strict=True)
     )

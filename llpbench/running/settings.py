@@ -165,15 +165,15 @@ class Settings:
     ensemble: int = _option(reading.count, "Number of networks that are averaged for each seed.", "N", default=1)
     executor: str = _option(
         reading.one_of("auto", *EXECUTORS),
-        "How cells run: inline (one at a time), ray (several), debug (in this process) or auto.",
+        "How cells run: inline (one after the other), ray (several at a time), debug (like inline, but without worker "
+        "processes) or auto.",
         "NAME",
         default="auto",
     )
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
-        "Also repeat these runs: failed, done, stale or all. "
-        "Stale runs are repeated anyway, unless you set --keep-stale.",
+        "Runs to repeat: failed, done or all. Stale runs are repeated anyway, unless you set --keep-stale.",
         "WHAT",
         default=(),
     )
@@ -192,7 +192,10 @@ class Settings:
     )
     """Seconds for a cell with all its seeds; None: several times the estimate"""
     shard: tuple[int, int] | None = _option(
-        reading.shard, "Run only part K of N. Join the parts with llpbench merge.", "K/N", default=None
+        reading.shard,
+        "Run only part K of N. Join the results of all parts with llpbench merge.",
+        "K/N",
+        default=None,
     )
     save_predictions: bool = _option(
         reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", form="switch", default=False

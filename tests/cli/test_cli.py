@@ -308,6 +308,20 @@ def main_with(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
     main()
 
 
+@pytest.mark.parametrize(("words", "saved"), [((), True), (("--dry-run",), False)])
+def test_only_a_run_that_was_interrupted_has_saved_work(
+    words: tuple[str, ...], saved: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("llpbench.cli.main.resolve", interrupt)
+    with pytest.raises(SystemExit) as end:
+        main_with(monkeypatch, "run", *words)
+    assert end.value.code == 130
+    assert ("saved" in capsys.readouterr().err) == saved
+
+
 # Processes
 
 

@@ -93,6 +93,39 @@ def test_what_cannot_be_is_suppressed_where_wanted() -> None:
     assert np.array_equal(model.predict_proba(FRAME), fitted(counts=table).predict_proba(FRAME))
 
 
+SHARES = TABLE.div(SIZES, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "impossible", "offered"),
+    [
+        ({"counts": TABLE}, 1, True),
+        ({"counts": TABLE}, 8, True),
+        ({"counts": TABLE}, 9, False),
+        ({"counts": TABLE}, 10, False),
+        ({"proportions": SHARES["yes"]}, 8, True),
+        ({"proportions": SHARES["yes"]}, 10, False),
+        ({"proportions": SHARES, "sizes": SIZES}, 8, True),
+        ({"proportions": SHARES, "sizes": SIZES}, 9, False),
+    ],
+)
+def test_ignoring_bags_is_offered_only_if_at_least_two_remain(
+    given: dict[str, Any], impossible: int, offered: bool
+) -> None:
+    name = "sizes" if "sizes" in given else next(iter(given))
+    table = given[name].astype(float)
+    table.iloc[:impossible] += 17
+    given = given | {name: table}
+    with pytest.raises(LLPBenchError, match=f"{impossible} of 10 bags") as error:
+        fitted(**given)
+    assert ("impossible='suppress'" in str(error.value)) == offered
+    if offered:
+        assert fitted(**given, impossible="suppress").left_out_["impossible"] == impossible
+    else:
+        with pytest.raises(LLPBenchError, match="at least 2 bags must have known counts"):
+            fitted(**given, impossible="suppress")
+
+
 def test_what_is_dropped_is_counted() -> None:
     more = pd.concat([LONG, pd.Series({("d03", "void"): 4, ("d99", "yes"): 7})])
     lost = BAGS[0] == BAGS

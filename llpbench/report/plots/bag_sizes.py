@@ -18,7 +18,7 @@ MOST_PANELS = 9
 
 
 def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw the datasets with several bag sizes, and rows with at least half of these columns."""
+    """Draw the datasets with several bag sizes, and rows with more than half of these columns."""
     sizes: dict[str, list[int]] = {}
     for place, column in enumerate(board.columns):
         if column.bag_size:
