@@ -233,7 +233,8 @@ class BagTable:
         faults = [] if as_shares else [self._other_sizes(labels, values, whole, sampled, hint)]
         if not (noise and sampled):
             faults.insert(0, self._other_sums(labels, given, values, unit, noise, hint))
-        ignore = self._advice_to_ignore(values, np.any([off for off, _ in faults], axis=0))
+        possible = np.isfinite(values).all(axis=1) & ~np.any([off for off, _ in faults], axis=0)
+        ignore = advice_to_ignore(possible) if self.at_fit else ""
         for off, message in faults:
             if off.any() and not suppress:
                 raise LLPBenchError(message(int(np.flatnonzero(off)[0]), _how_many(int(off.sum()), len(off)), ignore))
@@ -312,11 +313,6 @@ class BagTable:
             return "Give NaN for unknown values."
         return "If more noise was added, use a larger noise=." if noise else "If noise was added, use noise=."
 
-    def _advice_to_ignore(self, values: FloatArray, impossible: BoolArray) -> str:
-        """Return advice to ignore `impossible` bags; "" if too few bags with known counts would remain."""
-        remaining = (np.isfinite(values).all(axis=1) & ~impossible).sum()
-        return " To ignore these bags, use impossible='suppress'." if self.at_fit and remaining >= _FEWEST_BAGS else ""
-
     def _counts_advice(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
         """Return advice for counts that do not add up to the rows of their bags."""
         if hint:
@@ -377,6 +373,11 @@ class BagTable:
 
         slack = 1e-6 * whole + labels.rounding(whole[:, None])
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
+
+
+def advice_to_ignore(possible: BoolArray) -> str:
+    """Return advice to ignore bags with impossible counts; "" if too few bags with `possible` counts would remain."""
+    return " To ignore these bags, use impossible='suppress'." if possible.sum() >= _FEWEST_BAGS else ""
 
 
 def _how_many(number: int, bags: int) -> str:

@@ -28,7 +28,7 @@ from scipy.special import betaln, expit, gammaln, logit, logsumexp
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, BagTable, read_bag_table
+from llpbench.data.bag_tables import BagLabels, BagTable, advice_to_ignore, read_bag_table
 
 _NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
 _BETWEEN = re.compile(rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}")
@@ -152,7 +152,8 @@ def read_ranges(
     least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
     most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
     known = {name for name, values in zip(table.names, table.values, strict=True) if not np.isnan(values).any()}
-    ranged = np.array([name not in known for name in labels.names]) & ~np.isnan(least) & ~np.isnan(most)
+    exact = np.array([name in known for name in labels.names])
+    ranged = ~exact & ~np.isnan(least) & ~np.isnan(most)
     off = ranged & (least > most)
     if off.any() and not suppress:
         bag = int(off.argmax())
@@ -160,8 +161,7 @@ def read_ranges(
         first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in ends)
         raise LLPBenchError(
             f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
-            f"({plural(int(off.sum()), 'such bag')} in all). Correct them. To ignore these bags, use "
-            "impossible='suppress'."
+            f"({plural(int(off.sum()), 'such bag')} in all). Correct them.{advice_to_ignore(exact | (ranged & ~off))}"
         )
     bags = np.flatnonzero(ranged & ~off)
     return CountRanges(bags, least[bags], most[bags]), int(off.sum())
