@@ -126,12 +126,8 @@ def test_scores_and_bounds_know_that_expected_counts_are_none() -> None:
 @pytest.mark.parametrize(
     ("counts", "given", "told"),
     [
-<<<<<<< HEAD
-        (YES.astype(object).mask(SMALL, "100-200"), {}, "100 to 200"),
-=======
         (YES.astype(object).mask(SMALL, "100-200"), {}, "100 to 200.*impossible='suppress'"),
         (pd.Series("100-200", YES.index), {}, r"100 to 200 .* Correct them\.$"),
->>>>>>> s9-edit2
         (TEXTS, {"labels": [None] * 600}, "labels="),
         (TEXTS, {"noise": 1.0}, "noise="),
         (TEXTS, {"as_shares": True}, "as_shares=True"),
