@@ -23,7 +23,9 @@ from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.owndata.grid_bins import GridBins
 
 _ROWS = 512
-"""rows whose joint features are computed at once"""
+"""rows whose joint features are computed at once in a fit"""
+_PREDICTED_ROWS = 1024
+"""the same in predictions, where several threads share the work"""
 _EFFECT_ROWS = 8192
 """rows whose effects are looked up at once"""
 
@@ -183,8 +185,8 @@ class QuickPredictor:
                 codes = self._components.codes(effect, chunk)
                 for output, of_bin in zip(here, table, strict=True):
                     output += np.take(of_bin, codes, mode="clip")
-            for first in range(0, len(chunk), _ROWS):
-                few = slice(first, first + _ROWS)
+            for first in range(0, len(chunk), _PREDICTED_ROWS):
+                few = slice(first, first + _PREDICTED_ROWS)
                 for features, w in zip(self._features(chunk[few]), self._last, strict=True):
                     here[:, few] += (features @ w).T
         return value.T
