@@ -59,7 +59,7 @@ def write_published(folder: Path, records: Sequence[Record], tunings: Sequence[T
         path = folder / SHARDS / f"{dataset}{SHARD_SUFFIX}"
         new = b"".join(content)
         if not path.exists() or lzma.decompress(path.read_bytes()) != new:
-            replace_file(path, lzma.compress(new, preset=9))
+            replace_file(path, lzma.compress(new, preset=9 | lzma.PRESET_EXTREME))
     runs: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         runs[record["run"]].append(record)

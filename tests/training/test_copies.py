@@ -147,7 +147,8 @@ def test_every_method_trains_copies(name: str) -> None:
     assert not torch.equal(learned, start)
     assert not torch.allclose(learned[0], learned[1])
     (alone,) = trained(method, [0], encoder=tabm, epochs=1, rows=160)
-    assert torch.allclose(alone.selected["l1"].weights, outcomes[0].selected["l1"].weights, atol=1e-4)
+    # AdamW turns rounding of tiny gradients into steps of 1e-4 on some processors; a step of another member is 1e-2
+    assert torch.allclose(alone.selected["l1"].weights, outcomes[0].selected["l1"].weights, atol=1e-3)
 
 
 def test_each_copy_has_its_teacher() -> None:
