@@ -6,8 +6,6 @@ Groups of bags are those of `BagGroups`, so sums are added in the same order as 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -23,11 +21,10 @@ from llpbench.blocks import many_rows
 from llpbench.blocks.components import Binned, Components
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import IntArray, Rows
-from llpbench.core.errors import DataError
-from llpbench.core.text import one_line
 from llpbench.owndata.grid_bins import GridBins
 from llpbench.owndata.quick_rows import JointFeatures, QuickGroup
 from llpbench.owndata.row_passes import Compute, LargeRows, in_threads
+from llpbench.owndata.temporary import temporary_folder, writing
 
 FILE_BYTES = 1 << 26
 _MOST_FILES = 200
@@ -174,14 +171,8 @@ class BagStore:
         """Create files for bags of `sizes` rows [bags]. Raises `DataError` if the disk has no room for them."""
         self._bytes = 2 * len(components.fine_bins) * int(sizes.sum())
         self.layout = BinLayout(components, sizes, max(FILE_BYTES, self._bytes // _MOST_FILES))
-        self._folder = tempfile.TemporaryDirectory(prefix="llpbench-")
-        needed, place = self.layout.record.itemsize * self.layout.rows * 1.1, Path(self._folder.name)
-        if (free := shutil.disk_usage(place).free) < needed:
-            self._folder.cleanup()
-            raise DataError(
-                f"temporary files of {needed / 1e9:.1f} GB do not fit into {str(place.parent)!r}, which has "
-                f"{free / 1e9:.1f} GB. Set TMPDIR to another folder."
-            )
+        self._folder = temporary_folder(self.layout.record.itemsize * self.layout.rows)
+        place = Path(self._folder.name)
         self._paths = [place / f"{file.first}.bins" for file in self.layout.files]
         self._open: list[Any] = [open(path, "wb", 1 << 18) for path in self._paths]  # noqa: SIM115
 
@@ -208,14 +199,10 @@ class BagStore:
             done(number)
 
     def _add(self, records: Records) -> None:
-        try:
+        with writing():
             for file, part in zip(self._open, records, strict=True):
                 if len(part):
                     file.write(part.tobytes())
-        except OSError as error:
-            raise DataError(
-                f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
-            ) from error
 
     def finish(self) -> None:
         """Order the rows of each file by bag, after the last one was added."""

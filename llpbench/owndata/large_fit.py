@@ -433,13 +433,12 @@ class _Fit:
 
     def _union(self, process: LogitProcess, sample: BaggedRows, params: Any, rng: np.random.Generator) -> Any:
         """Return `auto` with trees from all rows."""
-        with TreeParts(self._train, sample) as parts:
+        with TreeParts(self._train, sample, self._reader.show) as parts:
             stored = parts.records_by(process)
             for records in self._reader.read(self._counted, self._known_bags, "parts for trees", stored):
                 parts.add(*records)
             number = plural(len(parts.bags_of_part), "part")
             self._say(f"trees come from all rows in {number}, temporary files: {parts.bytes / 1e9:.2f} GB")
-            self._reader.show("trees")
             return union_of_all_rows(process, parts, self._train.prior, params, rng)
 
     def _predicted(self, predictor: Predictor, look: Effects) -> Iterator[FloatArray]:

@@ -44,6 +44,7 @@ from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.row_files import column_of
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
+from llpbench.owndata.temporary import writing
 
 Show = Callable[[str], None]
 
@@ -203,7 +204,8 @@ def estimate_large(model: LLPClassifier, whole: WholeBags, out: Path) -> tuple[p
         lines = number = 0
         with tempfile.TemporaryFile() as file, written(out, NUMBERS[1:]) as write:
             for table in found:  # the last one is the first in the file
-                pickle.dump(table, file)
+                with writing():
+                    pickle.dump(table, file)
                 lines, number = lines + len(table), number + 1
             write(table)
             file.seek(0)

@@ -6,8 +6,6 @@ pieces are used in memory, so that both give the same results.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,8 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged, Rows
-from llpbench.core.errors import DataError
-from llpbench.core.text import one_line
+from llpbench.owndata.temporary import temporary_folder, writing
 
 PIECE_ROWS = 131_072
 _FILE_BYTES = 1 << 26
@@ -69,14 +66,9 @@ class RowsByBag:
         """
         self._record = np.dtype([("bag", np.int32), *fields])
         self._pieces, self._starts = parts or pieces(sizes), np.append(0, np.cumsum(sizes))
-        self._folder = tempfile.TemporaryDirectory(prefix="llpbench-")
-        place, self.bytes = Path(self._folder.name), self._record.itemsize * int(sizes.sum())
-        if (free := shutil.disk_usage(place).free) < 1.1 * self.bytes:
-            self._folder.cleanup()
-            raise DataError(
-                f"temporary files of {self.bytes / 1e9:.1f} GB do not fit into {str(place.parent)!r}, which has "
-                f"{free / 1e9:.1f} GB. Set TMPDIR to another folder."
-            )
+        self.bytes = self._record.itemsize * int(sizes.sum())
+        self._folder = temporary_folder(self.bytes)
+        place = Path(self._folder.name)
         ends = np.array([(bags.start, bags.stop) for bags in self._pieces], dtype=np.int64).reshape(-1, 2)
         before = self._record.itemsize * self._starts[ends[:, 0]]
         self._file_of_piece = before // max(_FILE_BYTES, self.bytes // _MOST_FILES)
@@ -102,13 +94,9 @@ class RowsByBag:
         for name, values in zip(self._record.names or (), (bags, *fields), strict=True):
             records[name] = values
         file_of_row = self._file_of_bag[bags]
-        try:
+        with writing():
             for number in np.unique(file_of_row).tolist():
                 self._files[number].write(records[file_of_row == number].tobytes())
-        except OSError as error:
-            raise DataError(
-                f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
-            ) from error
 
     def __iter__(self) -> Iterator[tuple[slice, Any]]:
         """Yield the bags of each piece, and their records, ordered by bag."""
