@@ -51,11 +51,11 @@ def measure(dataset: str, bagging: str, bags: int, seed: int) -> dict[str, Any]:
         process, sample = fit_logits(shares, task.train), shares.sample[1]
         bag_process._MANY_ROWS, bag_process._FEWEST_BAGS, bag_process._MANY_BAGS = 600_000, 300, 1000
         some = union(sample)
-        trees._ONE_PART, trees._PART_ROWS, trees._PART_BAGS = 0, 64 * bags, bags
+        trees.ONE_PART, trees._PART_ROWS, trees._PART_BAGS = 0, 64 * bags, bags
         data, counts, rng = TreeRows(task.train.rows), BagCounts(task.train), generator(seed, "trees")
         refitted = boost_posteriors(data, counts, process(task.train.rows), TreeSettings(100), 4, rng)
         counted = boost_counts(data, counts, task.train.prior, TreeSettings(800), rng)
-        trees._ONE_PART, trees._PART_ROWS, trees._PART_BAGS = 600_000, 200_000, 1000
+        trees.ONE_PART, trees._PART_ROWS, trees._PART_BAGS = 600_000, 200_000, 1000
         ways = {
             "auto, sample": some,
             "auto, process of all rows": replace(some, process=process),

@@ -65,7 +65,7 @@ def boost_counts(
     counts = data.cells(counts)[0]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
     gradients = [
-        _likelihood(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
+        likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
     ]
     return TreeLogits(data.input, data.grow(gradients, len(offset), settings, tree_seed(rng)), offset)
 
@@ -76,7 +76,7 @@ def start_of(prior: FloatArray) -> FloatArray:
     return np.asarray(logit(prior[1:]) if len(prior) == 2 else np.log(prior))
 
 
-def _likelihood(counts: BagCounts, offset: FloatArray) -> Gradients:
+def likelihood_gradients(counts: BagCounts, offset: FloatArray) -> Gradients:
     """Return a function for the gradients of the negative log likelihood of some counts."""
 
     def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -109,14 +109,18 @@ def boost_posteriors(
         now = logits
         for seed in seeds:
             targets = counts.fitted(now)[:, -outputs:]
-            booster = data.grow([_cross_entropy(targets[part.rows]) for part in parts], outputs, settings, seed)
+            booster = data.grow(
+                [cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
+            )
             now = full_logits(data.scores(booster))
         return booster
 
     return TreeLogits(data.input, later(refitted), np.zeros(outputs))
 
 
-def _cross_entropy(targets: FloatArray) -> Gradients:
+def cross_entropy_gradients(targets: FloatArray) -> Gradients:
+    """Return a function for the gradients of the cross-entropy to class probabilities `targets` [rows, outputs]."""
+
     def gradients(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
         return p - targets, p * (1 - p)

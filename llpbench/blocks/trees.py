@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SMALL = 20_000
 """largest number of rows of a small table"""
-_ONE_PART = 600_000
+ONE_PART = 600_000
 """largest number of rows that are one part"""
 _PART_ROWS = 200_000
 _PART_BAGS = 1000
@@ -68,7 +68,7 @@ class TreeInput:
     def __call__(self, rows: Rows | FloatArray, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
         """Return a matrix of the given kind, from rows or from their `values`."""
         values = self.values(rows) if isinstance(rows, Rows) else rows
-        threads = _threads(len(values))
+        threads = threads_for_rows(len(values))
         types = self._types if "c" in self._types else None  # types of numbers only would slow down every tree
         return kind(values, feature_types=types, enable_categorical=True, nthread=threads, **options)
 
@@ -79,7 +79,7 @@ class TreeInput:
         return margins(booster, self(rows, xgboost.DMatrix))
 
 
-def _threads(rows: int) -> int:
+def threads_for_rows(rows: int) -> int:
     """Return the number of threads: one for small tables, because starting threads would take longer than a tree.
 
     Trees that grow beside other trees also have one thread.
@@ -92,9 +92,9 @@ def tree_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def _parts(rows: int, bags: int) -> int:
+def number_of_parts(rows: int, bags: int) -> int:
     """Return the number of parts for a number of rows and bags."""
-    return 1 if rows <= _ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
+    return 1 if rows <= ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
 
 
 def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
@@ -154,7 +154,7 @@ class TreeRows:
         import xgboost
 
         if not self._parts:
-            number = _parts(len(bag_of_row), bags)
+            number = number_of_parts(len(bag_of_row), bags)
             part_of_bag = np.random.default_rng(0).permutation(bags) % number
             split = [np.flatnonzero(part_of_bag[bag_of_row] == part) for part in range(number)]
             bags_of_part = [np.flatnonzero(part_of_bag == part) for part in range(number)]
@@ -170,14 +170,14 @@ class TreeRows:
             elif number == 1:
                 self._parts = [TreePart(split[0], bags_of_part[0], self.input(self._rows, xgboost.QuantileDMatrix))]
             else:
-                reference = self.input(self._some(), xgboost.QuantileDMatrix)
+                reference = self.input(self.rows_for_bins(), xgboost.QuantileDMatrix)
                 for rows, some in zip(split, bags_of_part, strict=True):
                     values = self.input.values(Rows(*(each[rows] for each in self._rows)))
                     data = self.input(values, xgboost.QuantileDMatrix, ref=reference)
                     self._parts.append(TreePart(rows, some, data, TreeColumns(values)))
         return self._parts
 
-    def _some(self) -> Rows:
+    def rows_for_bins(self) -> Rows:
         """Return rows that contain every category; their quantiles are the bins of all parts."""
         count = len(self._rows.numeric)
         chosen = [np.arange(0, count, -(-count // _PART_ROWS))]
@@ -207,7 +207,7 @@ class TreeRows:
             first, second = of_part(scores.reshape(-1, outputs).astype(np.float64))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
 
-        options = tree_options(settings, outputs, seed, _threads(self._parts[0].data.num_row()))
+        options = tree_options(settings, outputs, seed, threads_for_rows(self._parts[0].data.num_row()))
         booster = xgboost.Booster(options, [part.data for part in self._parts])
         columns = [part.columns for part in self._parts if part.columns is not None]
         scores = [np.zeros((len(part), outputs), dtype=np.float32) for part in columns]

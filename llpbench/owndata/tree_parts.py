@@ -19,7 +19,7 @@ import numpy as np
 
 from llpbench.blocks import bag_process, trees
 from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.blocks.count_trees import TreeLogits, _cross_entropy, _likelihood, start_of
+from llpbench.blocks.count_trees import TreeLogits, cross_entropy_gradients, likelihood_gradients, start_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, trees_of
@@ -70,7 +70,7 @@ class TreeSums:
     def __call__(self, part: Part) -> FloatArray:
         """Return the sums of all trees [rows, outputs] of a part."""
         sums, lacking = self._sums[part.rows], self.trees[self._added.get(part.rows.start, 0) :]
-        threads = trees._threads(len(sums))
+        threads = trees.threads_for_rows(len(sums))
         pairs = zip(np.array_split(part.values, threads), np.array_split(sums, threads), strict=True)
 
         def add(pair: tuple[FloatArray, FloatArray]) -> None:
@@ -92,7 +92,9 @@ class TreeParts(RowsByBag):
         """
         self._show, self._grown = show, 0
         rows, bags = int(train.sizes.sum()), len(train.sizes)
-        number = max(trees._parts(rows, bags), min(-(-rows // trees._ONE_PART), bags // bag_process._FEWEST_BAGS))
+        number = max(
+            trees.number_of_parts(rows, bags), min(-(-rows // trees.ONE_PART), bags // bag_process._FEWEST_BAGS)
+        )
         part_of_bag = np.random.default_rng(0).permutation(bags) % number
         order = np.argsort(part_of_bag, kind="stable")
         self._place = np.argsort(order)
@@ -101,7 +103,7 @@ class TreeParts(RowsByBag):
 
         some, outputs = TreeRows(sample.rows), train.counts.shape[1]
         self.input = some.input
-        self._reference = self.input(some._some(), xgboost.QuantileDMatrix)
+        self._reference = self.input(some.rows_for_bins(), xgboost.QuantileDMatrix)
         ends = np.cumsum(np.bincount(part_of_bag, minlength=number)).tolist()
         self.outputs = 1 if outputs == 2 else outputs
         fields = [("values", np.float32, (self._reference.num_col(),)), ("start", np.float64, (self.outputs,))]
@@ -121,7 +123,7 @@ class TreeParts(RowsByBag):
         import xgboost
 
         largest = int(max(self._starts[bags.stop] - self._starts[bags.start] for bags in self._pieces))
-        options = tree_options(settings, self.outputs, seed, trees._threads(largest))
+        options = tree_options(settings, self.outputs, seed, trees.threads_for_rows(largest))
         booster = xgboost.Booster(options, [self._reference])
         sums = TreeSums(int(self._starts[-1]), self.outputs)
         for step, part in enumerate(islice(self._in_turn(), settings.rounds)):
@@ -167,12 +169,14 @@ def union_of_all_rows(
 
     def to_posteriors(part: Part) -> Gradients:
         now = part.start if before is None else full_logits(before(part))
-        return _cross_entropy(part.counts.fitted(now)[:, -parts.outputs :])
+        return cross_entropy_gradients(part.counts.fitted(now)[:, -parts.outputs :])
 
     for seed in [tree_seed(rng) for _ in range(params.rounds)]:
         booster, before = parts.grow(to_posteriors, TreeSettings(100), seed)
     offset = start_of(prior)
-    counted, _ = parts.grow(lambda part: _likelihood(part.counts, offset), TreeSettings(params.trees), tree_seed(rng))
+    counted, _ = parts.grow(
+        lambda part: likelihood_gradients(part.counts, offset), TreeSettings(params.trees), tree_seed(rng)
+    )
     union = vars(importlib.import_module(METHODS.get(AUTO).__module__))["UnionPredictor"]
     refitted = TreeLogits(parts.input, booster, np.zeros(parts.outputs))
     return union(process, refitted, TreeLogits(parts.input, counted, offset))

@@ -37,7 +37,7 @@ def some_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parts of 100 bags."""
-    monkeypatch.setattr(trees, "_ONE_PART", BAGS * SIZE - 1)
+    monkeypatch.setattr(trees, "ONE_PART", BAGS * SIZE - 1)
     monkeypatch.setattr(trees, "_PART_ROWS", 500)
     monkeypatch.setattr(trees, "_PART_BAGS", 100)
 
@@ -57,11 +57,11 @@ def test_parts_are_of_whole_bags_and_always_the_same() -> None:
 
 
 def test_number_of_parts() -> None:
-    assert trees._parts(600_000, 6000) == 1
-    assert trees._parts(600_001, 6000) == 3
-    assert trees._parts(1_000_000, 10_000) == 5
-    assert trees._parts(1_000_000, 2500) == 2
-    assert trees._parts(1_000_000, 300) == 1
+    assert trees.number_of_parts(600_000, 6000) == 1
+    assert trees.number_of_parts(600_001, 6000) == 3
+    assert trees.number_of_parts(1_000_000, 10_000) == 5
+    assert trees.number_of_parts(1_000_000, 2500) == 2
+    assert trees.number_of_parts(1_000_000, 300) == 1
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -138,7 +138,7 @@ def test_trees_of_distinct_rows_are_those_of_all_rows(
     found = []
     for least in (100_000, 1000):
         monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
-        monkeypatch.setattr(trees, "_parts", lambda *_: parts)
+        monkeypatch.setattr(trees, "number_of_parts", lambda *_: parts)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, start, TreeSettings(12), 2, np.random.default_rng(0))
         counted = boost_counts(data, counts, train.prior, TreeSettings(12), np.random.default_rng(0))

@@ -172,7 +172,7 @@ class TestOtherMethods:
     """Trees of `auto` come from parts of all rows; all others are fitted to a sample of bags."""
 
     def test_auto_has_the_trees_of_parts_in_memory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for limit, value in {"_ONE_PART": 300, "_PART_ROWS": 300, "_PART_BAGS": 10}.items():
+        for limit, value in {"ONE_PART": 300, "_PART_ROWS": 300, "_PART_BAGS": 10}.items():
             monkeypatch.setattr(trees, limit, value)
         rows, counts = made_up(tmp_path)
         found: Any = in_passes(tmp_path / "parts", counts, params=FEW_TREES, method="auto")
