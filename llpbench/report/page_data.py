@@ -20,11 +20,11 @@ from llpbench.core.record import Record
 from llpbench.report.boards import Board
 from llpbench.results.frame import metric_column, shown
 
-DIGITS = 3
+DIGITS = 2
 """Decimals of percentages."""
 
-FINE_DIGITS = 4
-"""Decimals of other metrics and of seconds."""
+FINE_DIGITS = 3
+"""Decimals of other metrics and of seconds. Megabytes have none."""
 
 FACTS = (
     *("cell", "seed", "status", "reason", "seconds_train", "seconds_warm_up", "seconds_pretraining", "memory_mb"),
@@ -48,7 +48,7 @@ def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, An
         "links": dict(links),
         "metrics": [f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics],
         "commands": {cell: command(record) for cell, record in records.items()},
-        "runs": {name: _interned(_rounded(runs[name], FINE_DIGITS)) for name in FACTS} if len(runs) else {},
+        "runs": {name: _interned(_rounded(runs[name], _digits(name))) for name in FACTS} if len(runs) else {},
         "boards": [
             {"columns": [column.title for column in board.columns], **_board_data(frame, places, metrics, tests)}
             for board, frame in zip(boards, by_board, strict=True)
@@ -103,6 +103,10 @@ def compressed(value: Any) -> str:
     """Return a value as JSON, compressed and in base64, which has no meaning in HTML."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
+
+
+def _digits(name: str) -> int:
+    return 0 if name == "memory_mb" else FINE_DIGITS
 
 
 def _rounded(values: Series, digits: int) -> list[Any]:
