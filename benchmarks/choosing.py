@@ -61,7 +61,7 @@ def bags_of(table: Table, bagging: str, size: int, most: int, seed: int) -> tupl
     own = bagging.startswith("column")
     if bagging == "kmeans":
         bagging, own = f"kmeans:clusters={len(table) * 8 // 10 // size}", True
-    found = assign_bags(table, bagging, 0 if own else size, seed)
+    found = assign_bags(table, bagging, None if own else size, seed)
     few = np.random.default_rng(seed).permutation(len(found.train))[: 2 * most if "+" in bagging else most]
     return found.train[few], found.split.test[:4000]
 
@@ -156,7 +156,7 @@ def of_published(journal: Path) -> None:
     found = found[(found["status"] == "ok") & (found["pretraining"] == "none") & found["max_bags"].isna()]
     found = found[found["test_auc"].notna() & (found["method"] != YARDSTICK)]
     lost = []
-    for cell, runs in found.groupby(["dataset", "bagging", "bag_size", "seed"]):
+    for cell, runs in found.groupby(["dataset", "bagging", "bag_size", "seed"], dropna=False):
         auc, distance = (runs.groupby("method")[name].mean() for name in ("test_auc", "test_l1"))
         if AUTO in auc and len(auc) >= FEWEST:
             named = str(distance.idxmin())

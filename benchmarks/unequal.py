@@ -75,7 +75,7 @@ def main(methods: str, encoder: str, repeats: int) -> None:
     ):
         grid.add_column(heading, justify="left" if heading == "method" else "right")
     for method in METHODS.select(methods):
-        usual = make_cell(method, "adult", bag_size=0, bagging=KEY, encoder=encoder)
+        usual = make_cell(method, "adult", bag_size=None, bagging=KEY, encoder=encoder)
         natural = make_task(usual, 0, "bags", None)
         size = round(natural.train.sizes.mean())
         cells = [usual] + [replace(usual, bagging="ordered", bag_size=each) for each in (size, 256)]

@@ -19,7 +19,6 @@ from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.core.text import fault
 from llpbench.data.baggings import (
     OWN_SIZES,
-    UNSIZED,
     format_bagging,
     grouped,
     is_sized,
@@ -118,10 +117,10 @@ class BaggingSubject:
             raise InapplicableError(f"{error} Name a dataset that has it: --dataset NAME.") from error
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        return SIZES if is_sized(self.name) else (UNSIZED,)
+    def sizes(self) -> tuple[int | None, ...]:
+        return SIZES if is_sized(self.name) else (None,)
 
-    def bags(self, table: Table, size: int, seed: int = 0) -> Assignment:
+    def bags(self, table: Table, size: int | None, seed: int = 0) -> Assignment:
         """Return split and bags, checked by the engine: rows from the input, each once, in bags of the given size."""
         found: Assignment = self._tried(lambda: assign_bags(table, self.text, size, seed))
         return found
@@ -197,10 +196,10 @@ def keyed(subject: BaggingSubject) -> str:
     """If it is declared keyed, the bag of a row depends on that row alone."""
     if not subject.entry.facts["keyed"]:
         raise InapplicableError("not declared: new rows have no bag")
-    found = subject.bags(subject.table, UNSIZED)
+    found = subject.bags(subject.table, None)
     assert found.test_bags is not None
     pairs = [_of_row(found.train), dict(zip(found.split.test.tolist(), found.test_bags.tolist(), strict=True))]
-    bags = _of_row(subject.bags(subject.table, UNSIZED, 1).train)
+    bags = _of_row(subject.bags(subject.table, None, 1).train)
     for part in pairs:
         both: dict[int, set[int]] = {}
         for row, bag in part.items():
@@ -234,7 +233,7 @@ def cost(subject: BaggingSubject) -> str:
     """It is fast."""
     table = subject.fresh(MANY_ROWS)
     start = time.perf_counter()
-    subject.bags(table, 256 if is_sized(subject.name) else UNSIZED)
+    subject.bags(table, 256 if is_sized(subject.name) else None)
     seconds = time.perf_counter() - start
     demand(seconds <= SLOW, f"{seconds:.0f} s for {MANY_ROWS:,} rows, more than {SLOW:.0f}")
     return f"{seconds:.2g} s for {MANY_ROWS:,} rows"

@@ -121,11 +121,11 @@ def bags(subject: DatasetSubject) -> str:
     """Its rows fill bags, also by its natural keys."""
     table = subject.table
     if table.labels is None:
-        return f"{len(assign_bags(table, 'given', 0, 0).train):,} published bags"
+        return f"{len(assign_bags(table, 'given', None, 0).train):,} published bags"
     size = min(SIZE, largest_bag_size(len(table)))
     found = [f"{len(assign_bags(table, 'ordered', size, 0).train):,} of {size}"]
     for key in subject.spec.natural_keys:
-        made = assign_bags(table, f"column:by={key}", 0, 0)
+        made = assign_bags(table, f"column:by={key}", None, 0)
         sizes = (made.train >= 0).sum(axis=1)
         demand(len(sizes) > 1, f"natural key {key!r} makes one bag of all rows")
         found.append(f"{len(sizes):,} by {key}")

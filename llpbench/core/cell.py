@@ -39,8 +39,8 @@ class Cell:
     method: str
     dataset: str
     bagging: str
-    bag_size: int
-    """rows per bag; 0 if the bagging decides the sizes of its bags"""
+    bag_size: int | None
+    """rows per bag; None if the bagging decides the sizes of its bags"""
     encoder: str | None
     """name of the encoder; None for methods with their own network, and for direct methods"""
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -63,10 +63,11 @@ class Cell:
     def spec(self) -> dict[str, Any]:
         """The canonical specification, of JSON types only.
 
-        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: these fields were added later,
-        and existing ids must stay the same.
+        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults, and no bag size is 0: existing
+        ids must stay the same.
         """
         spec = {each.name: getattr(self, each.name) for each in fields(self)}
+        spec["bag_size"] = self.bag_size or 0
         spec["protocol"] = self.protocol and asdict(self.protocol)
         if self.precision == "float32":
             del spec["precision"]
@@ -82,7 +83,13 @@ class Cell:
     def of(spec: Mapping[str, Any]) -> Cell:
         """Return the cell with this `spec`. Raises `TypeError` if the fields are not those of this version."""
         protocol = spec["protocol"]
-        return Cell(**{**spec, "protocol": None if protocol is None else Protocol(**protocol)})
+        return Cell(
+            **{
+                **spec,
+                "bag_size": spec["bag_size"] or None,
+                "protocol": None if protocol is None else Protocol(**protocol),
+            }
+        )
 
     @cached_property
     def id(self) -> str:

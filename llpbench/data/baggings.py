@@ -26,9 +26,6 @@ from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
 
-UNSIZED = 0
-"""bag size of a cell whose bagging decides the sizes of its bags"""
-
 OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": "rows"}
 """options of every bagging without a size (`own_sizes.py`), with their defaults; `most` 0: no limit"""
 

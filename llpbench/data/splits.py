@@ -21,7 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split, Table
-from llpbench.data.baggings import OWN_SIZES, UNSIZED, format_bagging, is_sized, parse_bagging, shuffled
+from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, parse_bagging, shuffled
 from llpbench.data.own_sizes import limited, split_bags
 
 PARTS = ("train", "validation", "test")
@@ -52,13 +52,13 @@ def split_rows(labels: IntArray, seed: int, name: str) -> Split:
     return Split(*(shuffled(np.concatenate(part), rng) for part in (train, validation, test)))
 
 
-def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: int | None = None) -> Assignment:
+def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max_bags: int | None = None) -> Assignment:
     """Split `table` and put the rows of each part into bags of `bag_size`, separately for each part.
 
     `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. The rows left over in a part
     (rows mod size) are dropped. They are chosen at random before sorting; otherwise the same extreme of the sort order
     would always be lost. A bagging that decides its own sizes (`baggings.is_sized`) gets all rows, and `bag_size` must
-    be 0. Options limit the sizes of its bags, or keep each bag in one part (`own_sizes.py`).
+    be None. Options limit the sizes of its bags, or keep each bag in one part (`own_sizes.py`).
 
     If `max_bags` is given, that many training bags are drawn at random. With the same seed, the bags for a smaller
     number are a subset of those for a larger one. Validation and test are unchanged.
@@ -68,20 +68,19 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
     """
     name, options = parse_bagging(bagging)
     if is_sized(name):
-        _require_bag_size(bag_size, table)
+        size = _checked_bag_size(bag_size, table)
         split = split_rows(table.row_labels, seed, table.name)
         bags = {}
         for part in PARTS:
             rows = getattr(split, part)
-            rng = _stream(table, name, options, bag_size, seed, part)
-            used = shuffled(rows, rng)[: len(rows) - len(rows) % bag_size]
-            result = BAGGINGS.get(name)(table, used, int(bag_size), rng, **options)
-            bags[part] = _checked(result, used, name, bag_size)
+            rng = _stream(table, name, options, size, seed, part)
+            used = shuffled(rows, rng)[: len(rows) - len(rows) % size]
+            bags[part] = _checked(BAGGINGS.get(name)(table, used, size, rng, **options), used, name, size)
         rest = None
     else:
-        if bag_size != UNSIZED:
+        if bag_size is not None:
             raise LLPBenchError(
-                f"bag size must be 0 for bagging {name!r}, which decides the sizes of its bags, got {bag_size!r}"
+                f"bag size must be None for bagging {name!r}, which decides the sizes of its bags, got {bag_size!r}"
             )
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
@@ -121,11 +120,11 @@ def _own_sizes(
     """
     of_bagging = {option: value for option, value in options.items() if option not in OWN_SIZES}
     least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
-    streams = {part: _stream(table, name, options, UNSIZED, seed, part) for part in PARTS}
+    streams = {part: _stream(table, name, options, None, seed, part) for part in PARTS}
 
     def bagged(rows: IntArray, rng: Generator) -> IntArray:
         order = shuffled(rows, rng)
-        return _checked(BAGGINGS.get(name)(table, order, rng, **of_bagging), order, name, UNSIZED)
+        return _checked(BAGGINGS.get(name)(table, order, rng, **of_bagging), order, name, None)
 
     if table.labels is None:
         by = "bags"  # counts are known only for whole bags
@@ -155,8 +154,10 @@ def _own_sizes(
     return split, {part: of_part.bags for part, of_part in limited_bags.items()}, limited_bags["train"].rest
 
 
-def _stream(table: Table, name: str, options: Mapping[str, Any], bag_size: int, seed: int, what: str) -> Generator:
-    return generator(seed, "bags", table.name, format_bagging(name, options), int(bag_size), what)
+def _stream(
+    table: Table, name: str, options: Mapping[str, Any], bag_size: int | None, seed: int, what: str
+) -> Generator:
+    return generator(seed, "bags", table.name, format_bagging(name, options), bag_size or 0, what)
 
 
 def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
@@ -186,7 +187,7 @@ def largest_bag_size(rows: int) -> int:
     return rows // 10  # validation and test; training has eight times as many rows and always fills two bags
 
 
-def _require_bag_size(bag_size: int, table: Table) -> None:
+def _checked_bag_size(bag_size: int | None, table: Table) -> int:
     if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
         raise LLPBenchError(f"bag size must be a positive integer, got {bag_size!r}. Choose one, such as 256.")
     largest = largest_bag_size(len(table))
@@ -199,6 +200,7 @@ def _require_bag_size(bag_size: int, table: Table) -> None:
             f"bag size {bag_size} is larger than the {largest:,} validation rows of {table.name!r}. "
             f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
         )
+    return int(bag_size)
 
 
 def _apportion(counts: IntArray, total: int) -> IntArray:
@@ -210,7 +212,7 @@ def _apportion(counts: IntArray, total: int) -> IntArray:
     return share
 
 
-def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> IntArray:
+def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int | None) -> IntArray:
     """Return the output of a bagging. It must be distinct row numbers `[bags, size]` from `rows`, padded with -1."""
     place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
     if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
@@ -224,7 +226,7 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> Int
         raise LLPBenchError(f"{place} returned rows that were not passed to it. Fix it.")
     if not (bags >= 0).any(axis=1).all() or len(bags) == 0:
         raise LLPBenchError(f"{place} returned an empty bag, or none at all. Fix it.")
-    if size != UNSIZED and (bags.shape[1] != size or len(inside) < bags.size):
+    if size is not None and (bags.shape[1] != size or len(inside) < bags.size):
         raise LLPBenchError(
             f"{place} must make bags of {size} rows, got {(bags >= 0).sum(axis=1).min()} to "
             f"{(bags >= 0).sum(axis=1).max()}. Remove the parameter `size` to make bags of varying sizes."

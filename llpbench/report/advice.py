@@ -117,7 +117,7 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
 def _cases(board: Board) -> Iterator[_Case]:
     """Yield the bag sizes of a board on which at least two methods are ranked."""
     in_reference = {(row.contender.method, row.contender.encoder) for row in board.rows if row.precision == REFERENCE}
-    for size in sorted({column.bag_size for column in board.columns}):
+    for size in sorted({column.bag_size for column in board.columns}, key=lambda size: size or 0):
         places = places_of(board, size)
         plain = [
             n
@@ -159,7 +159,7 @@ def _datasets(case: _Case) -> str:
 
 def _size_range(case: _Case) -> str:
     """Return the smallest and largest number of rows in a bag."""
-    sizes = [column.sizes or (column.bag_size,) for column in case.columns if column.sizes or column.bag_size]
+    sizes = [ends for column in case.columns if (ends := column.sizes or (column.bag_size and (column.bag_size,)))]
     if not sizes:
         return words.NOTHING
     low, high = min(ends[0] for ends in sizes), max(ends[-1] for ends in sizes)

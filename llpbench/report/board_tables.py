@@ -99,7 +99,7 @@ def excerpt(board: Board, keys: Iterable[str], rows: Sequence[int], title: str, 
     return columns_of("", title, caption, [columns[0], (Heading("method", numeric=False), labels), *chosen])
 
 
-def places_of(board: Board, bag_size: int) -> list[int]:
+def places_of(board: Board, bag_size: int | None) -> list[int]:
     """Return the positions of the columns of a bag size."""
     return [place for place, column in enumerate(board.columns) if column.bag_size == bag_size]
 

@@ -53,8 +53,8 @@ RUN = ["column", "seed"]
 _DIGITS = 9
 """Decimals to which means are compared, because sums depend on the order of additions."""
 
-ColumnKey = tuple[str, int, str]
-"""Dataset, bag size (0 if the bagging has none) and natural key (usually "")."""
+ColumnKey = tuple[str, int | None, str]
+"""Dataset, bag size (None if the bagging decides the sizes) and natural key (usually "")."""
 
 
 class Summary(NamedTuple):
@@ -70,7 +70,8 @@ class Column(NamedTuple):
     """Column of a board: a dataset and a bag size."""
 
     dataset: str
-    bag_size: int
+    bag_size: int | None
+    """None if the bagging decides the sizes of its bags"""
     seeds: tuple[int, ...]
     """all seeds with a run in this column, ascending"""
     sizes: tuple[int, float, int] | None = None
@@ -90,6 +91,11 @@ class Column(NamedTuple):
     def key(self) -> ColumnKey:
         """Identifier of the column within its board."""
         return self.dataset, self.bag_size, self.by
+
+    @property
+    def order(self) -> tuple[str, int, str]:
+        """Key by which columns are sorted; bags of their own sizes come first."""
+        return self.dataset, self.bag_size or 0, self.by
 
     @property
     def unequal(self) -> bool:

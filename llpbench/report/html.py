@@ -101,7 +101,7 @@ def to_html(
     boards = [board.board for board in shown]
     links = {"journal": "", "standings": "", **links}
     absent = {name for name, is_absent in (("which", not report.advice), ("plots", len(plots) < 2)) if is_absent}
-    columns = sorted((column for board in boards for column in board.columns), key=lambda column: column.bag_size)
+    columns = sorted((column for board in boards for column in board.columns), key=lambda column: column.bag_size or 0)
     facts: dict[str, Any] = {}
     if boards:
         facts["finding"] = finding(boards[0])

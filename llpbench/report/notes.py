@@ -162,7 +162,7 @@ def _difference_text(bags: Sequence[Mapping[str, Any]]) -> str:
 
 def _column_of(run: Record) -> ColumnKey:
     spec = run["spec"]
-    return spec["dataset"], spec["bag_size"], without_key(spec["bagging"])[1]
+    return spec["dataset"], spec["bag_size"] or None, without_key(spec["bagging"])[1]
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:

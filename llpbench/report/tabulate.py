@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -342,7 +342,8 @@ def _columns(runs: Sequence[_Run], records: Sequence[Record], criterion: Criteri
     for run, record in zip(runs, records, strict=True):
         methods[run.column][run.seed].add(run.contender.method)
         of_column[run.column].append(record)
-    return [_column(key, of_column[key], methods[key], criterion) for key in sorted(of_column)]
+    columns = (_column(key, found, methods[key], criterion) for key, found in of_column.items())
+    return sorted(columns, key=attrgetter("order"))
 
 
 def _column(key: ColumnKey, records: Sequence[Record], methods: Mapping[int, set[str]], criterion: Criterion) -> Column:
@@ -393,7 +394,7 @@ def _runs_of(table: DataFrame) -> list[_Run]:
                 line["cell"],
                 line["seed"],
                 contender,
-                (spec["dataset"], spec["bag_size"], key),
+                (spec["dataset"], None if isnan(spec["bag_size"]) else int(spec["bag_size"]), key),
                 (kind, 0 if isnan(spec["max_bags"]) else int(spec["max_bags"])),
                 spec["protocol"],
                 spec["settings"],

@@ -112,7 +112,9 @@ VARIABLES: dict[str, Variable] = {
     "reference": Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
     **_spec("bagging", "name of the bagging, with its options"),
-    **_spec("bag_size", "rows per bag; 0 if bag sizes vary", kind="int64"),
+    "bag_size": Variable(
+        "rows per bag; missing if bag sizes vary", lambda run: run["spec"]["bag_size"] or None, "float64"
+    ),
     **_spec("max_bags", "number of training bags drawn at random; missing if all are used", kind="float64"),
     **_spec("encoder", "name of the encoder; missing for methods without one"),
     **_spec("pretraining", "name of the pretraining; `none` without one"),

@@ -89,7 +89,7 @@ def _reasons(cell: Cell, facts: _Facts) -> Iterator[str]:
             )
     yield _too_few_rows(cell, facts.rows)
     largest = largest_bag_size(facts.rows)
-    if cell.bag_size > largest:
+    if cell.bag_size is not None and cell.bag_size > largest:
         yield (
             f"bag size {cell.bag_size} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
             f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."

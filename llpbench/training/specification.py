@@ -12,14 +12,14 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, hyperparameters
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
-from llpbench.data.baggings import UNSIZED, is_sized, parse_bagging
+from llpbench.data.baggings import is_sized, parse_bagging
 
 
 def make_cell(
     method: str,
     dataset: str,
     *,
-    bag_size: int,
+    bag_size: int | None,
     bagging: str = "ordered",
     encoder: str = "saint",
     protocol: Protocol | None = None,
@@ -38,7 +38,7 @@ def make_cell(
     network always uses z-scores.
     """
     if not is_sized(parse_bagging(bagging)[0]):
-        bag_size = UNSIZED
+        bag_size = None
     entry = METHODS.entry(method)
     declared = entry.load()
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))

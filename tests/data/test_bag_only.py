@@ -82,7 +82,7 @@ def small() -> Table:
 def test_tasks_have_the_published_counts_and_no_label() -> None:
     """Against the labels that the generator keeps to itself."""
     table, drawn = small(), synthetic.draw(SMALL)
-    assignment = assign_bags(table, "given", 0, seed=1)
+    assignment = assign_bags(table, "given", None, seed=1)
     task = build_task(table, assignment)
     assert task.train_labels is None
     assert task.test.labels is None
@@ -110,7 +110,7 @@ def test_the_synthetic_tables_have_the_shape_of_the_private_ones() -> None:
 
 @pytest.mark.parametrize("bagging", ["random", "kmeans:clusters=5", "given:most=300", "given:rest=pool"])
 def test_other_bags_of_it_cannot_be_counted(bagging: str) -> None:
-    size = 64 if bagging == "random" else 0
+    size = 64 if bagging == "random" else None
     with pytest.raises(LLPBenchError, match=r"no labels of rows|published counts"):
         assign_bags(small(), bagging, size, seed=0)
 
@@ -118,4 +118,4 @@ def test_other_bags_of_it_cannot_be_counted(bagging: str) -> None:
 def test_labels_are_not_to_be_had() -> None:
     table = small()
     with pytest.raises(LLPBenchError, match="no labels of rows"):
-        build_task(table, assign_bags(table, "given", 0, seed=0), supervision="instances")
+        build_task(table, assign_bags(table, "given", None, seed=0), supervision="instances")

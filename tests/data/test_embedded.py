@@ -119,7 +119,7 @@ def test_natural_bags_of_flights(flights: Table, key: str, number: int, least: i
     sizes = (bags >= 0).sum(axis=1)
     assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (number, least, most, len(flights))
 
-    assignment = assign_bags(flights, f"column:by={key}", 0, seed=0)
+    assignment = assign_bags(flights, f"column:by={key}", None, seed=0)
     for part in PARTS:
         bags, rows = getattr(assignment, part), getattr(assignment.split, part)
         sizes = (bags >= 0).sum(axis=1)

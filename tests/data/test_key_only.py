@@ -41,7 +41,7 @@ def test_a_key_is_no_feature_and_makes_bags() -> None:
     everything = np.arange(ROWS)
     assert column_keys(made, everything, "day").tolist() == [3, *map(DAYS.index, frame["day"][1:])]
     np.testing.assert_array_equal(column_keys(made, everything, "shop"), frame["shop"])
-    assignment = assign_bags(made, "column:by=day+shop", 0, seed=0)
+    assignment = assign_bags(made, "column:by=day+shop", None, seed=0)
     for bag in assignment.train:
         inside = frame.iloc[bag[bag >= 0]]
         assert len(inside[["day", "shop"]].drop_duplicates()) == 1
@@ -86,6 +86,6 @@ def test_no_declared_key_is_a_feature() -> None:
     made = dataset_spec("bike_sharing").table(read_parquet(EMBEDDED / "bike_sharing.parquet"), "here")
     assert list(made.keys) == ["date"]
     assert "date" not in {*made.numeric_names, *made.categorical_names}
-    whole = assign_bags(made, "column:by=date:split=bags", 0, seed=0)
+    whole = assign_bags(made, "column:by=date:split=bags", None, seed=0)
     days = [set(made.keys["date"][getattr(whole.split, part)]) for part in ("train", "validation", "test")]
     assert len(set.union(*days)) == sum(map(len, days)) == 731

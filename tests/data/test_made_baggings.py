@@ -16,7 +16,7 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
 from llpbench.training.bag_facts import separation, spread
 
-MADE = [("kmeans:clusters=10", 0), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
+MADE = [("kmeans:clusters=10", None), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
 
 
 def bag(table: Table, name: str, *size: int, seed: int = 0, **options: Any) -> Any:
@@ -24,7 +24,7 @@ def bag(table: Table, name: str, *size: int, seed: int = 0, **options: Any) -> A
 
 
 @pytest.mark.parametrize(("bagging", "size"), MADE)
-def test_the_same_seed_makes_the_same_bags_that_differ_more_than_random_ones(bagging: str, size: int) -> None:
+def test_the_same_seed_makes_the_same_bags_that_differ_more_than_random_ones(bagging: str, size: int | None) -> None:
     table = toy_table(rows=2000)
     first = assign_bags(table, bagging, size, 0)
     assert first.manifest == assign_bags(table, bagging, size, 0).manifest
@@ -130,12 +130,12 @@ class TestDifferences:
         found = []
         for seed in range(20):
             table.numeric[:, 0] = 4000 ** np.random.default_rng(99 + seed).random(4000) // 40  # of any sizes
-            found.append(spread(build_task(table, assign_bags(table, "column:by=a", 0, seed)).bags))
+            found.append(spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
         assert np.mean([each or 0.0 for each in found]) == pytest.approx(1.0, abs=0.1)
 
     def test_separation_is_the_mean_over_pairs(self) -> None:
         table = toy_table(rows=200)
-        bags = build_task(table, assign_bags(table, "column:by=d", 0, 0)).bags
+        bags = build_task(table, assign_bags(table, "column:by=d", None, 0)).bags
         codes = [np.eye(int(each.max()) + 1)[each] * np.sqrt(0.5) for each in bags.rows.categorical.T]
         rows = np.column_stack([bags.rows.numeric / np.sqrt(2), *codes]) * np.sqrt(2)
         members = [rows[index[index >= 0]] for index in bags.index]
@@ -151,5 +151,5 @@ class TestDifferences:
     def test_a_single_bag_does_not_differ(self) -> None:
         table = toy_table()
         table.categorical[:, 0] = 0
-        bags = build_task(table, assign_bags(table, "column:by=d", 0, 0)).bags
+        bags = build_task(table, assign_bags(table, "column:by=d", None, 0)).bags
         assert (len(bags.sizes), spread(bags), separation(bags)) == (1, None, None)

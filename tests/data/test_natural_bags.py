@@ -26,7 +26,7 @@ def test_rows_with_equal_keys_share_a_bag_in_the_order_of_keys() -> None:
 
 def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
     table = toy_table()
-    assignment = assign_bags(table, "column:by=d+e", 0, seed=0)
+    assignment = assign_bags(table, "column:by=d+e", None, seed=0)
     keys = np.column_stack([column_keys(table, np.arange(len(table)), name) for name in ("d", "e")])
     for part in PARTS:
         bags, rows = getattr(assignment, part), getattr(assignment.split, part)
@@ -41,7 +41,7 @@ def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
 
 def test_missing_values_are_a_key() -> None:
     table = toy_table(missing=0.3)
-    assignment = assign_bags(table, "column:by=d", 0, seed=0)
+    assignment = assign_bags(table, "column:by=d", None, seed=0)
     missing = table.categorical[assignment.split.train, 0] < 0
     assert missing.any()
     assert any(set(bag[bag >= 0]) == set(assignment.split.train[missing]) for bag in assignment.train)
@@ -50,13 +50,13 @@ def test_missing_values_are_a_key() -> None:
 @pytest.mark.parametrize(
     ("bagging", "size", "said"),
     [
-        ("column", 0, "needs .*'by'"),
-        ("column:by=f", 0, r"has no column 'f'.*It has: d, e, a, b, c"),
+        ("column", None, "needs .*'by'"),
+        ("column:by=f", None, r"has no column 'f'.*It has: d, e, a, b, c"),
         ("column:by=d", 16, "decides the sizes of its bags"),
         ("ordered", 0, "positive integer"),
     ],
 )
-def test_what_cannot_be_bagged_is_refused(bagging: str, size: int, said: str) -> None:
+def test_what_cannot_be_bagged_is_refused(bagging: str, size: int | None, said: str) -> None:
     with pytest.raises(LLPBenchError, match=said):
         assign_bags(toy_table(), bagging, size, seed=0)
 
@@ -70,4 +70,4 @@ def test_a_bagging_takes_a_size_if_it_has_the_parameter() -> None:
     assert not is_sized("by-sign")
     assert not is_sized("column")
     assert is_sized("ordered")
-    assert assign_bags(toy_table(missing=0.0), "by-sign", 0, seed=0).train.shape[0] == 2
+    assert assign_bags(toy_table(missing=0.0), "by-sign", None, seed=0).train.shape[0] == 2

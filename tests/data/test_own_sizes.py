@@ -89,20 +89,20 @@ def keys_by_part(table: Table, assignment: Assignment) -> dict[str, set[float]]:
 def test_test_rows_are_of_bags_that_training_has_not_seen() -> None:
     table = toy_table(missing=0.0)
     table.numeric[:, 0] = np.random.default_rng(1).integers(0, 40, len(table))
-    keys = keys_by_part(table, assign_bags(table, "column:by=a:split=bags", 0, seed=0))
+    keys = keys_by_part(table, assign_bags(table, "column:by=a:split=bags", None, seed=0))
     assert not keys["test"] & (keys["train"] | keys["validation"])
     assert not keys["validation"] & keys["train"]
-    seen = keys_by_part(table, assign_bags(table, "column:by=a", 0, seed=0))
+    seen = keys_by_part(table, assign_bags(table, "column:by=a", None, seed=0))
     assert seen["test"] & seen["train"]
 
 
 def test_a_split_by_bags_follows_the_seed_and_not_the_limits() -> None:
     table = toy_table(missing=0.0)
     table.numeric[:, 0] = np.random.default_rng(1).integers(0, 40, len(table))
-    first = assign_bags(table, "column:by=a:split=bags", 0, seed=0)
-    assert first.manifest == assign_bags(table, "column:split=bags:by=a", 0, seed=0).manifest
-    assert first.manifest != assign_bags(table, "column:by=a:split=bags", 0, seed=1).manifest
-    fewer = assign_bags(table, "column:by=a:split=bags:least=9", 0, seed=0)
+    first = assign_bags(table, "column:by=a:split=bags", None, seed=0)
+    assert first.manifest == assign_bags(table, "column:split=bags:by=a", None, seed=0).manifest
+    assert first.manifest != assign_bags(table, "column:by=a:split=bags", None, seed=1).manifest
+    fewer = assign_bags(table, "column:by=a:split=bags:least=9", None, seed=0)
     assert fewer.split.test.tolist() == first.split.test.tolist()
     assert 0 < len(fewer.train) < len(first.train)
     assert fewer.rest == Rest(dropped=len(first.split.train) - int((fewer.train >= 0).sum()), pooled=0)
@@ -112,7 +112,7 @@ def test_a_split_by_bags_follows_the_seed_and_not_the_limits() -> None:
 def test_where_rows_are_split_limits_are_those_of_training_bags() -> None:
     table = toy_table(rows=2000, missing=0.0)
     table.numeric[:, 0] = np.repeat([0, 1, 2, 3], [1000, 500, 400, 100])
-    assignment = assign_bags(table, "column:by=a:least=160:most=480", 0, seed=0)
+    assignment = assign_bags(table, "column:by=a:least=160:most=480", None, seed=0)
     assert sorted(sizes_of(assignment.train)) == [pytest.approx(320, abs=30), pytest.approx(400, abs=30), 480]
     assert sorted(sizes_of(assignment.test))[-1] == 60
     assert len(assignment.test) == 3
@@ -137,7 +137,7 @@ def test_what_says_nothing_is_refused(text: str, said: str) -> None:
 
 def test_limits_that_leave_no_bag_are_said() -> None:
     with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
-        assign_bags(toy_table(), "column:by=d:least=4000", 0, seed=0)
+        assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
 
 
 def test_defaults_are_left_out_of_the_text() -> None:
@@ -172,7 +172,7 @@ class TestMaxBags:
     def test_bags_of_their_own_sizes_lose_the_padding_that_none_needs(self) -> None:
         table = toy_table()
         for seed in range(5):
-            found = assign_bags(table, "column:by=d+e", 0, seed, 2).train
+            found = assign_bags(table, "column:by=d+e", None, seed, 2).train
             assert found.shape == (2, max(sizes_of(found)))
 
     def test_more_than_there_are_is_refused(self) -> None:

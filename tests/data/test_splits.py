@@ -190,7 +190,7 @@ def test_a_bagging_may_leave_bags_of_different_sizes(table: Table) -> None:
     def uneven(_table: Table, rows: Any, _rng: Any) -> Any:
         return grouped(rows, np.arange(len(rows)) // 3)
 
-    task = build_task(table, assign_bags(table, "uneven", 0, 0))
+    task = build_task(table, assign_bags(table, "uneven", None, 0))
     assert task.train.sizes.tolist() == [3] * 16 + [1] * (len(task.train.rows.numeric) % 3 > 0)
 
 

@@ -273,31 +273,33 @@ def jobs(*sizes: int) -> list[Job]:
 
 
 def drain(schedule: Schedule) -> list[int]:
-    return [job.cell.bag_size for job in iter(schedule.next, None)]
+    return [job.cell.bag_size or 0 for job in iter(schedule.next, None)]
+
+
+def size_of(job: Job) -> float:
+    return float(job.cell.bag_size or 0)
 
 
 def test_a_few_cheap_ones_start_first_and_then_the_slowest() -> None:
-    schedule = Schedule(jobs(30, 3, 500, 40, 4, 12, 70), lambda job: float(job.cell.bag_size))
+    schedule = Schedule(jobs(30, 3, 500, 40, 4, 12, 70), size_of)
     assert [job.cell.bag_size for job in schedule.waiting if schedule.is_cheap(job)] == [3, 4, 12]
     assert drain(schedule) == [3, 4, 12, 500, 70, 40, 30]
 
 
 def test_the_cheapest_starts_first_even_if_it_is_not_cheap() -> None:
-    schedule = Schedule(jobs(70, 500, 30, 40), lambda job: float(job.cell.bag_size))
+    schedule = Schedule(jobs(70, 500, 30, 40), size_of)
     assert not any(map(schedule.is_cheap, schedule.waiting))
     assert drain(schedule) == [30, 500, 70, 40]
 
 
 def test_jobs_that_would_end_too_late_are_left() -> None:
-    schedule = Schedule(jobs(1, 100, 10_000), lambda job: float(job.cell.bag_size), time.monotonic() + 200)
+    schedule = Schedule(jobs(1, 100, 10_000), size_of, time.monotonic() + 200)
     assert drain(schedule) == [1, 100]
     assert [job.cell.bag_size for job in schedule.left] == [10_000]
 
 
 def test_a_job_that_may_end_in_time_is_started() -> None:
-    schedule = Schedule(
-        jobs(500, 900), lambda job: job.cell.bag_size, time.monotonic() + 200, lambda job: job.cell.bag_size / 4
-    )
+    schedule = Schedule(jobs(500, 900), size_of, time.monotonic() + 200, lambda job: size_of(job) / 4)
     assert drain(schedule) == [500]
     assert [job.cell.bag_size for job in schedule.left] == [900]
 

@@ -307,7 +307,7 @@ def test_what_becomes_of_jobs_that_made_nothing(
     class Unlucky(Debug):
         def run(self, schedule: Schedule, listener: Listener) -> None:
             while (job := schedule.next()) is not None:
-                size = job.cell.bag_size
+                size = job.cell.bag_size or 0
                 tried.append((size, job.alone, job.attempt))
                 listener.started(job)
                 made: Outcome = [make_record(job.cell, seed) for seed in job.seeds]

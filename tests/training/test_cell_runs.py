@@ -343,7 +343,7 @@ def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(mo
     """Rows of training bags are predicted where bags are known; nothing of that may end the run."""
     declared = METHODS.get("bag-mean-linear")
     task = compute.make_task(
-        make_cell("bag-mean-linear", "adult", bag_size=0, bagging="column:by=education"), 0, "bags", None
+        make_cell("bag-mean-linear", "adult", bag_size=None, bagging="column:by=education"), 0, "bags", None
     )
     assert task.test_bags is not None
     held_out = {len(task.validation.rows.numeric), len(task.test.rows.numeric)}

@@ -20,14 +20,14 @@ test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the
 KEY = "column:by=native-country+education"
 
 
-def task_of(bagging: str, size: int = 0) -> Task:
+def task_of(bagging: str, size: int | None = None) -> Task:
     table = load_table("adult")
     return build_task(table, assign_bags(table, bagging, size, seed=0))
 
 
 def test_a_test_row_is_of_the_training_bag_of_its_key() -> None:
     table = load_table("adult")
-    assignment = assign_bags(table, KEY, 0, seed=0)
+    assignment = assign_bags(table, KEY, None, seed=0)
     assert assignment.test_bags is not None
     columns = [table.categorical_names.index(name) for name in ("native-country", "education")]
     keys = table.categorical[:, columns]
@@ -39,7 +39,7 @@ def test_a_test_row_is_of_the_training_bag_of_its_key() -> None:
 
 def test_rows_of_pooled_and_dropped_bags_are_of_none() -> None:
     table = load_table("adult")
-    whole, pooled = (assign_bags(table, f"{KEY}{more}", 0, seed=0) for more in ("", ":least=50:rest=pool"))
+    whole, pooled = (assign_bags(table, f"{KEY}{more}", None, seed=0) for more in ("", ":least=50:rest=pool"))
     assert whole.test_bags is not None
     assert pooled.test_bags is not None
     sizes = (whole.train >= 0).sum(axis=1)
@@ -50,7 +50,7 @@ def test_rows_of_pooled_and_dropped_bags_are_of_none() -> None:
 
 @pytest.mark.parametrize("bagging", [f"{KEY}:split=bags", "kmeans:clusters=20", "random"])
 def test_bags_that_say_nothing_of_other_rows_are_not_known(bagging: str) -> None:
-    task = task_of(bagging, 256 if bagging == "random" else 0)
+    task = task_of(bagging, 256 if bagging == "random" else None)
     assert task.test_bags is None
     assert known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
 

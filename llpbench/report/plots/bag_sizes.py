@@ -48,7 +48,7 @@ def _loss(board: Board, leader: int, drawn: Sequence[Sequence[int]]) -> Mapping[
     scores = board.rows[leader].scores
     ends = [(scores[columns[0]].headline, scores[columns[-1]].headline) for columns in drawn]
     losses = [small.mean - large.mean for small, large in ends if small and large]
-    smallest, largest = ({board.columns[columns[end]].bag_size for columns in drawn} for end in (0, -1))
+    smallest, largest = ({board.columns[columns[end]].bag_size or 0 for columns in drawn} for end in (0, -1))
     return {
         "lost": board.sign * fmean(losses) if losses else None,
         "small": f"{min(smallest):,}",
