@@ -129,9 +129,9 @@ def test_natural_keys_are_columns_of_one_board() -> None:
     assert [board.bagging for board in boards] == ["natural", "natural:split=bags"]
     board = boards[0]
     assert [column.key for column in board.columns] == [
-        ("adult", 0, "job"),
-        ("adult", 0, "job+sex"),
-        ("credit", 0, "city"),
+        ("adult", None, "job"),
+        ("adult", None, "job+sex"),
+        ("credit", None, "city"),
     ]
     assert [column.title for column in board.columns][1] == "adult by job and sex"
     assert board.datasets == ["adult", "credit"]

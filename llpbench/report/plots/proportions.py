@@ -70,7 +70,7 @@ def _chosen_places(histograms: Mapping[Place, FloatArray]) -> list[Place]:
 
     def order(place: Place) -> tuple[Any, ...]:
         (dataset, size, _), bagging = place
-        return dataset, size != PREFERRED_SIZE, size, len(bagging), bagging
+        return dataset, size != PREFERRED_SIZE, size or 0, len(bagging), bagging
 
     kinds: dict[str, dict[str, Place]] = defaultdict(dict)
     for place in sorted(histograms, key=order):
