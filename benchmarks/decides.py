@@ -40,6 +40,7 @@ LEADS = (
     ("debiased-square", "dllp"),
     ("llp-vat", "dllp"),
     ("tabllp-bdc", "dllp"),
+    ("tabllp-bdc self+bag", "tabllp-bdc"),
 )
 LABELLED = "supervised-gbdt"
 UNRANKED = ("bag-share", LABELLED)
@@ -115,7 +116,8 @@ def main(journal: Path, bag_size: int, criterion: str, data_dir: Path | None) ->
     )
     frame = tidy(records, criteria={criterion})
     frame = frame[(frame["status"] == "ok") & (frame["classes"] == 2) & (frame["bag_size"] == bag_size)]
-    frame = frame[(frame["configuration"] == "") & (frame["pretraining"] == "none")]
+    frame = frame[frame["configuration"] == ""]
+    frame["method"] += (" " + frame["pretraining"]).where(frame["pretraining"].fillna("none") != "none", "")
     for bagging, runs in frame.groupby("bagging"):
         auc = 100 * runs.pivot_table(index=["dataset", "seed"], columns="method", values="test_auc")
         leads = pd.DataFrame(
