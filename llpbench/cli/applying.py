@@ -247,7 +247,7 @@ def predict(
     With --bag-column, predictions also use the counts of the row's bag. The result has the columns of ROWS that are
     not features, the column `prediction`, and the probability of each class. --interval adds the ends of a 95 %
     interval of each probability, and the standard error of its logit. --weight-column adds the expected number of
-    people of each class. In a .csv, texts that a spreadsheet would read as a formula begin with an apostrophe.
+    people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as formulas.
     """
     from llpbench.owndata.row_files import write_rows
 
@@ -351,7 +351,7 @@ def estimate(
     label: str | None,
     out_of_core: bool | None,
 ) -> int:
-    """Estimate counts and shares of groups, in all bags and in each, with intervals.
+    """Estimate counts and shares of groups, in all bags together and in each bag, with intervals.
 
     ROWS contains whole bags: the bags of llpbench fit, or the bags of --bags. The result first has a line for each
     group and class in all bags (the bag is "all"), then a line for each bag, group and class. `count` and `share` are

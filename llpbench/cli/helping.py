@@ -39,7 +39,7 @@ OWN_DATA = {
         *("time_column", "seed", "plugin", "refits"),
     ),
     "Output": ("interval", "out", "plot", "label"),
-    "Format of the files (detected; to set it for one file, write rows:VALUE or bags:VALUE, as in --decimal rows:,)": (
+    "Format of the files (detected; for one file: rows:VALUE or bags:VALUE, such as --encoding rows:cp1252)": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),
 }

@@ -121,7 +121,7 @@ cli.add_command(restamp)
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 @all_boards_option
 def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
-    """Run what is missing and write the leaderboards.
+    """Do the runs that --out does not have yet, and write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
     interrupted, run it again to continue.
@@ -369,7 +369,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     type=click.Choice(["published", "core", "few-bags", "natural", "rare", "multiclass", "paper"]),
     default="published",
     show_default=True,
-    help="What to compare with: the main boards, those of a suite, or the paper.",
+    help="What to compare with: published (the main boards), the boards of a suite (core, few-bags, ...), or paper.",
 )
 @journal_option
 @out_option

@@ -42,7 +42,8 @@ _LEARNING_OPTIONS = (
         multiple=True,
         type=_PATH,
         metavar="FILE",
-        help="Table with a row for each bag. For several groupings of the rows, repeat it and --bag-column.",
+        help="Table with a row for each bag. For several groupings of the rows, fit accepts several --bags, each with "
+        "its --bag-column.",
     ),
     bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
@@ -51,14 +52,14 @@ _LEARNING_OPTIONS = (
         "--classes",
         multiple=True,
         metavar="NAMES",
-        help="With one column of counts: names of both classes, that of the column last. With several: the classes to "
-        "use, in any order (see --drop-unmatched).",
+        help="With one column of counts: the names of the two classes; the class that is counted comes last. With "
+        "several: the classes to use, in any order (see --drop-unmatched).",
     ),
     click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
         "--as-shares",
         is_flag=True,
-        help="Use only the shares of counts, because they describe other people than ROWS or are in other units.",
+        help="Use only the shares of counts. For counts that describe other people than ROWS, or have other units.",
     ),
     click.option(
         "--repeat-column",
@@ -78,11 +79,15 @@ _LEARNING_OPTIONS = (
     click.option(
         "--time-column",
         metavar="NAME",
-        help="Column of BAGS or ROWS with the time of a bag (number or date). Networks and llpbench choose then hold "
-        "out the latest bags.",
+        help="Column of BAGS or ROWS with the time of a bag (number or date). llpbench choose then predicts later bags "
+        "from earlier ones, and networks hold out the latest bags. fit rejects it for methods that hold out no bags.",
     ),
     click.option(
-        "--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count. [default: 0]"
+        "--noise",
+        default=0.0,
+        metavar="SCALE",
+        help="Scale of the privacy noise added to each count: standard deviation (gaussian) or b (laplace). "
+        "[default: 0]",
     ),
     click.option(
         "--noise-kind",
@@ -110,7 +115,11 @@ _LEARNING_OPTIONS = (
         is_flag=True,
         help="Drop rows without a bag in BAGS, bags without rows, and classes that --classes does not name.",
     ),
-    click.option("--suppress-impossible", is_flag=True, help="Treat counts that do not fit their rows as missing."),
+    click.option(
+        "--suppress-impossible",
+        is_flag=True,
+        help="Treat counts that do not fit the number of rows of their bag as missing.",
+    ),
     format_options,
     plugin_option,
 )
@@ -379,7 +388,11 @@ def fit(
     ),
 )
 @_learning
-@click.option("--methods", metavar="NAMES", help="Methods to compare, such as auto,bag-gp,dllp. [default: six methods]")
+@click.option(
+    "--methods",
+    metavar="NAMES",
+    help="Methods to compare. [default: auto,bag-gp,count-gbdt,bag-mean-linear,bag-soft-label-gbdt,dllp]",
+)
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
     "--repeats",

@@ -32,16 +32,19 @@ LEAST = 55.0
 MOST_DATASETS = 6
 """Largest number of datasets that are listed by name."""
 
+EXPLAINED = ("training_bags", "take", "score", "next", "caution")
+"""Captions that explain columns."""
+
 SHARE = "bag-share"
 """Method that predicts the proportions of a row's bag."""
 
 KINDS = {
-    "ordered": "rows sorted by features",
-    "random": "randomly assigned rows",
-    "kmeans": "clusters of similar rows",
-    "principal-component": "rows sorted along the first principal component",
-    "dirichlet": "chosen proportions, made by labels",
-    NATURAL: "groups such as districts or days",
+    "ordered": "bags cut from rows sorted by features",
+    "random": "bags of random rows",
+    "kmeans": "bags of similar rows (clusters)",
+    "principal-component": "bags cut from rows sorted along the first principal component",
+    "dirichlet": "bags with chosen proportions, made with labels",
+    NATURAL: "bags by a column, such as the district or the day",
 }
 """Descriptions of the built-in baggings."""
 
@@ -78,9 +81,16 @@ class _Case:
         """Columns that count."""
         return [self.board.columns[place] for place in self.board.counting_columns]
 
-    def method_text(self, row: int, value: float) -> str:
+    def name(self, row: int) -> str:
+        """Return the name of a method, or its whole label if another row has the same method. A floor is marked."""
+        who = self.board.rows[row].contender
+        if [other.contender.method for other in self.board.rows].count(who.method) == 1:
+            return words.method_text(self.board.rows[row])
+        return words.clean(who.label)
+
+    def name_with(self, row: int, value: float) -> str:
         """Return the name of a method with a value."""
-        return f"{words.method_text(self.board.rows[row])} {value:.1f}"
+        return f"{self.name(row)} {value:.1f}"
 
 
 def advice(leaderboards: Leaderboards) -> ReportTable | None:
@@ -93,7 +103,6 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
         return None
     classes = words.classes_text((column.dataset, column.classes) for case in cases for column in case.columns)
     datasets = sorted({column.dataset for case in cases for column in case.columns})
-    caption = words.caption("advice", datasets=datasets, alike=f"{ALIKE:g}", ahead=f"{AHEAD:g}")
     columns = {
         "bags": [text(kind(case.board)) for case in cases],
         "datasets": [text(_datasets(case)) for case in cases],
@@ -102,15 +111,16 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
         "take": [Field(tuple(_methods(case)) or ("none",)) for case in cases],
         "AUC": [score(case.best, digits=1) for case in cases],
         f"{words.LEVEL} CI of rank": [Field(_rank_intervals(case)) for case in cases],
-        "next best": [Field(tuple(_next_best(case)) or (words.NOTHING,)) for case in cases],
+        "next best, best network": [Field(tuple(_next_best(case)) or (words.NOTHING,)) for case in cases],
         "caution": [Field(tuple(map(words.clean, _cautions(case))) or (words.NOTHING,)) for case in cases],
     }
     headings = (Heading(name, numeric=name == "AUC") for name in columns)
     return columns_of(
         ADVICE,
         "Which method for my data?",
-        f"{caption} {classes}".rstrip(),
+        f"{words.caption('advice', datasets=datasets)} {classes}".rstrip(),
         zip(headings, columns.values(), strict=True),
+        {"Columns": [words.caption(f"advice_{name}", alike=f"{ALIKE:g}", ahead=f"{AHEAD:g}") for name in EXPLAINED]},
     )
 
 
@@ -148,7 +158,7 @@ def kind(board: Board) -> str:
         description = f"grouped by {' and '.join(keys.pop().split('+'))}"
     others = ", ".join(option for option in options if not option.startswith("split="))
     description += f" ({others})" if others else ""
-    description += ", rows of groups not seen in training" if "split=bags" in options else ""
+    description += ", tested on other bags" if "split=bags" in options else ""
     return description + (f", {plural(board.max_bags, 'training bag')}" if board.max_bags else "")
 
 
@@ -179,7 +189,7 @@ def _rank_intervals(case: _Case) -> tuple[str, ...]:
 
 
 def _methods(case: _Case) -> list[str]:
-    return [words.clean(case.board.rows[row].contender.method) for row in case.recommended]
+    return [case.name(row) for row in case.recommended]
 
 
 def _next_best(case: _Case) -> list[str]:
@@ -187,11 +197,11 @@ def _next_best(case: _Case) -> list[str]:
     contenders = [row.contender for row in case.board.rows]
     others = [row for row in case.board.ranked if row not in case.recommended]
     networks = [row for row in case.board.ranked if contenders[row].kind == "neural" and not contenders[row].role]
-    lines = [case.method_text(row, case.means[row].mean) for row in others[:1]]
+    lines = [case.name_with(row, case.means[row].mean) for row in others[:1]]
     if others and contenders[others[0]].kind != "neural":
         which = "best network" if len(networks) > 1 else "only network"
         later = [row for row in networks if row in others]
-        lines += [f"{which} {case.method_text(row, case.means[row].mean)}" for row in later[:1]]
+        lines += [f"{which} {case.name_with(row, case.means[row].mean)}" for row in later[:1]]
     return lines
 
 
@@ -202,11 +212,11 @@ def _cautions(case: _Case) -> Iterator[str]:
     for place, scores in means.dropna(how="all").iterrows():
         best, leader = scores[case.recommended].max(), scores.idxmax()
         if scores[leader] > best + AHEAD:
-            lead = case.method_text(leader, scores[leader])
+            lead = case.name_with(leader, scores[leader])
             yield f"{board.columns[place].dataset}: {best:.1f}, but {lead}"
     for row, share in _means(board, f"{HEADLINE}-known-bags").items():
         is_share = row in board.ranked and board.rows[row].contender.method == SHARE
         if is_share and share.mean >= case.best.mean - ALIKE:
-            yield f"the share of a row's bag alone has {share.mean:.1f} (if the bag is known)"
+            yield f"the proportions of a row's own bag alone have {share.mean:.1f}"
     if case.may_be_chance:
         yield f"{case.best.mean:.1f} is within two standard deviations of chance"

@@ -55,7 +55,7 @@ def overall_table(board: Board, name: str) -> ReportTable:
         f"{words.title(board)}: over all columns",
         words.caption_of(
             board,
-            words.datasets_text(len(board.datasets)),
+            words.datasets_text(board),
             words.caption("overall", columns=plural(len(board.counting_columns), "column"), runs=len(board.counting)),
         ),
         [

@@ -142,7 +142,8 @@ class Contender(NamedTuple):
     def label(self) -> str:
         """Unique name on its board, such as `dllp (mlp, bag, weight=0.1)`."""
         pretraining = self.pretraining if self.pretraining != "none" else ""
-        details = ", ".join(filter(None, (self.encoder, pretraining, self.configuration)))
+        configuration = self.configuration.replace('numbers="scores"', "normal scores")
+        details = ", ".join(filter(None, (self.encoder, pretraining, configuration)))
         return f"{self.method} ({details})" if details else self.method
 
 

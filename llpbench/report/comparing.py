@@ -70,7 +70,7 @@ def rank_lines(comparison: Comparison) -> list[str]:
         places.sort(key=lambda n: (board.rows[n].rank is None, board.rows[n].rank or 0))
         lines += [_rank_line(board, place) for place in places[:MOST_YOURS]]
         if len(places) > MOST_YOURS:
-            lines.append(f"and {plural(len(places) - MOST_YOURS, 'more row')} of yours")
+            lines.append(f"and {plural(len(places) - MOST_YOURS, 'more line')} of yours")
     return lines
 
 

@@ -13,6 +13,7 @@ from llpbench.report.advice import ADVICE
 from llpbench.report.assembling import Report
 from llpbench.report.board_tables import excerpt, first_rows
 from llpbench.report.boards import Board
+from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import Field, ReportTable
 
 README = "README.md"
@@ -22,6 +23,9 @@ NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 MOST_ROWS = 8
 """Ranked rows of a board in the README."""
+
+MOST_NAMED = 8
+"""Datasets of a board that are listed by name in the README."""
 
 MOST_LINES = 40
 """Rows of any other table."""
@@ -48,7 +52,7 @@ def markdown_files(
         "tuning.md": ("Tuning", tuning),
     }
     others = ", ".join(f"[{escape(title)}]({folder}/{ADVICE}.md)" for title, folder in advised.items())
-    heads = {f"{ADVICE}.md": [f"The same table for other datasets: {others}."] if others else []}
+    heads = {f"{ADVICE}.md": [f"The same table in other reports: {others}."] if others else []}
     files = {
         name: _file(report, title, heads.get(name, []), tables) for name, (title, tables) in contents.items() if tables
     }
@@ -63,9 +67,9 @@ def _readme(report: Report, links: Sequence[str]) -> str:
     head = ["\n".join([page, *links, f"- [All boards as CSV]({STANDINGS})"])]
     if boards:
         head += [
-            words.caption("briefly", boards[0], starred=any(board.uses_both for board in boards)),
+            words.caption("what_is_shown", most=MOST_ROWS, page="index.html", standings=STANDINGS),
+            "\n".join(_meaning(COLUMNS[key].explained(boards[0])) for key in BRIEF),
             words.caption("both_criteria"),
-            words.caption("left_out", most=MOST_ROWS, page="index.html", standings=STANDINGS),
             *(to_markdown(brief(board)) for board in boards),  # each with its protocol, even if all are the same
         ]
         return _file(report, report.title, head, [])
@@ -73,10 +77,17 @@ def _readme(report: Report, links: Sequence[str]) -> str:
     return _file(report, report.title, head, report.unlabelled)
 
 
+def _meaning(explained: str) -> str:
+    """Return the explanation of a column (`Seconds: mean time ...`) as an item of a list."""
+    name, _, meaning = explained.partition(": ")
+    return f"- **{escape(name)}**: {escape(meaning)}"
+
+
 def brief(board: Board) -> ReportTable:
     """Return the first rows of a board, with a floor and a ceiling."""
-    parts = (words.setting(board), words.datasets_text(len(board.datasets)))
-    caption = " ".join(map(words.sentence, parts))
+    starred = words.caption("starred") if board.uses_both else ""
+    parts = (words.setting(board), words.datasets_text(board, named=MOST_NAMED), starred)
+    caption = " ".join(words.sentence(part) for part in parts if part)
     table = excerpt(board, BRIEF, first_rows(board, MOST_ROWS), words.title(board), caption)
     lines = {"Failed": board.failures, words.WITHOUT_VALUE: board.without_value, words.STALE_NOTE: board.stale}
     return replace(table, notes={title: tuple(some_of(notes, 3)) for title, notes in lines.items() if notes})

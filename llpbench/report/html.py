@@ -198,7 +198,7 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
             continue
         if board.protocol is None:
             direct.add(board.bagging)
-        texts = (words.setting(board), words.datasets_text(len(board.datasets)), words.columns_text(board.columns))
+        texts = (words.setting(board), words.datasets_text(board), words.columns_text(board.columns))
         table = whole_table(board, name)
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
         further = {column.heading(board).text for column in COLUMNS.values() if not column.default}
@@ -218,7 +218,7 @@ def _legend(board: Board) -> str:
     texts = (
         f"{words.title(board)}.",
         words.caption("legend", board, starred=board.uses_both),
-        words.datasets_text(len(board.datasets)),
+        words.datasets_text(board),
     )
     return " ".join(texts)
 

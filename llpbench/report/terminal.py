@@ -99,7 +99,7 @@ def _warnings(boards: Sequence[Board], shown: Sequence[Board], console: Console,
         yield from (_text(line, console, style) for line in _notes(what, _with_boards(boards, notes), most))
     for board in shown:
         name = words.lowered(words.title(board))
-        name = name if every else name.partition(", selected by")[0]
+        name = name if every else name.partition(", epochs selected by")[0]
         for line in _notes(f"Worth a look ({name})", board.surprises, _MOST_NOTES):
             yield _text(line, console, "yellow")
 
@@ -143,7 +143,7 @@ def _head(board: Board, console: Console) -> Iterator[RenderableType]:
     tested, number = is_tested(board), len(board.datasets)
     yield _text(finding(board, tested=tested), console)
     if tested:
-        yield _text(words.datasets_text(number), console, "dim")
+        yield _text(words.datasets_text(board), console, "dim")
     elif board.ranked:
         yield _text(words.caption("too_few", datasets=number, seeds=fewest_seeds(board)), console, "dim")
 
@@ -164,7 +164,7 @@ def _other_boards(boards: Sequence[Board]) -> Iterator[str]:
         if (board.bagging, board.protocol) == (first.bagging, first.protocol):
             if moved := _moved(first, board):
                 more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-                yield f"Selected by {board.criterion.title}, ranks change: {', '.join(moved[:3])}{more}."
+                yield f"With epochs selected by {board.criterion.title}, ranks change: {', '.join(moved[:3])}{more}."
         elif board.bagging not in baggings and board.max_bags == first.max_bags and len(baggings) <= _MOST_NOTES:
             baggings.add(board.bagging)
             yield finding(board, tested=False)
@@ -215,7 +215,7 @@ def _standing(board: Board, console: Console, yours: Collection[str], most: int)
     ceilings = sum(board.rows[n].contender.role == "ceiling" for n in rows)
     grid = _grid(table, range(len(table.headings)), console, above=ceilings)
     if hidden and rows:
-        grid.add_row(_text(f"   {plural(hidden, 'more row')}: --all-boards", console, "dim"))
+        grid.add_row(_text(f"   {plural(hidden, 'more line')}: --all-boards", console, "dim"))
     return grid
 
 

@@ -111,9 +111,9 @@ def seconds_text(seconds: float) -> str:
 
 def title(board: Board) -> str:
     """Return the title of a board."""
-    direct = "" if board.protocol else ", methods without epochs"
-    regime = board.criterion.regime.capitalize()
-    return f"{regime}-grained, {bags_words(board.bagging)}{direct}, selected by {board.criterion.title}"
+    criterion = board.criterion.title
+    chosen = f"epochs selected by {criterion}" if board.protocol else f"methods without epochs ({criterion})"
+    return f"{board.criterion.regime.capitalize()}-grained, {bags_words(board.bagging)}, {chosen}"
 
 
 def bags_words(bagging: str) -> str:
@@ -132,7 +132,8 @@ def bags_words(bagging: str) -> str:
 
 def setting(board: Board) -> str:
     """Return protocol, encoders, number of seeds and hardware of a board."""
-    encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
+    several = "encoders" if len(board.encoders) > 1 else "encoder"
+    encoders = f"{several} {', '.join(board.encoders)}" if board.encoders else "no encoder"
     numbers = sorted({score.expected for row in board.rows for score in row.scores}) or [0]
     seeds = plural(numbers[-1], "seed")
     if numbers[0] != numbers[-1]:
@@ -141,10 +142,10 @@ def setting(board: Board) -> str:
 
 
 def protocol_text(protocol: Mapping[str, Any] | None) -> str:
-    """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags a step`."""
+    """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags per step`."""
     if protocol is None:
         return "methods without epochs"
-    known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags a step"}
+    known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags per step"}
     named = [known[key].format(protocol[key]) for key in known if key in protocol]
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 
@@ -163,9 +164,14 @@ def columns_text(columns: Sequence[Column]) -> str:
     return " ".join(filter(None, (classes, caption("unusual_columns", unequal=unequal, few=few))))
 
 
-def datasets_text(number: int) -> str:
-    """Return the number of datasets behind the ranks, with a warning if it is small."""
-    return caption("datasets", number=number)
+def datasets_text(board: Board, *, named: int = 0) -> str:
+    """Return the number of datasets behind the ranks, with their names if they are at most `named`.
+
+    A caption says if they are few, and if other datasets have too few validation bags.
+    """
+    datasets = board.datasets
+    few = {column.dataset for column in board.columns if not column.counts} - {*datasets}
+    return caption("datasets", number=len(datasets), few=len(few), names=datasets if len(datasets) <= named else ())
 
 
 def caption_of(board: Board, *sentences: str) -> str:

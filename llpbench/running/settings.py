@@ -90,7 +90,10 @@ class Settings:
     """All options of a run. `planning.expand` looks up the names."""
 
     study: str | None = _option(
-        reading.names, "Studies to run; paper runs all studies of the paper.", "NAMES", default=None
+        reading.names,
+        "Prepared experiments to run (llpbench list studies); paper: all those of the TabLLP-BDC paper.",
+        "NAMES",
+        default=None,
     )
     methods: str = _option(
         reading.names, "Methods, such as dllp,tabllp-* or family:classical; all selects the default methods.", "NAMES"
@@ -99,7 +102,7 @@ class Settings:
     baggings: str = _option(
         reading.names, "How rows are grouped into bags, such as ordered, random or column:by=NAME.", "NAMES"
     )
-    encoders: str = _option(reading.names, "Encoders of the neural methods.", "NAMES")
+    encoders: str = _option(reading.names, "Encoders of networks.", "NAMES")
     numbers: tuple[str, ...] | None = _option(
         reading.some_of(*NUMBERS),
         "Scaling of numbers: z, scores (normal scores) or robust. [default: depends on the encoder, usually z]",
@@ -125,8 +128,8 @@ class Settings:
     )
     set: Mapping[str, Mapping[str, Any]] = _option(
         reading.params,
-        "Set a hyperparameter, such as dllp.learning_rate=1e-4,1e-3.",
-        "M.P=V",
+        "Set a hyperparameter; several values are run in turn, such as dllp.learning_rate=1e-4,1e-3.",
+        "METHOD.NAME=VALUES",
         form="many",
         default=dict,
     )
@@ -151,7 +154,10 @@ class Settings:
     )
     device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", "DEVICE", default="auto")
     threads: int = _option(
-        reading.count, "CPU threads of each cell (one method on one dataset, with all its seeds).", "N", default=1
+        reading.count,
+        "CPU threads of each cell (one method on one dataset with one bag size, all seeds).",
+        "N",
+        default=1,
     )
     compile: bool | None = _option(
         reading.switch,

@@ -40,7 +40,7 @@ def test_the_best_mean_is_taken_with_all_that_are_alike() -> None:
     )
     assert line["take"] == ("trees", "close")
     assert line["AUC"] == ("81.0 ± 1.4 (2)",)
-    assert line["next best"] == ("further 80.0", "only network network 70.0")
+    assert line["next best, best network"] == ("further 80.0", "only network network 70.0")
     assert (line["rows of a bag"], line["training bags"], line["datasets"]) == (("64",), ("20",), ("adult",))
     assert line["95 % CI of rank"] == ("1–4", "1–2"), "close is always ahead of further and network"
     assert line["caution"] == ("–",)
@@ -50,7 +50,7 @@ def test_a_mean_that_may_be_chance_is_said_to_be_that() -> None:
     (line,) = lines(advised([*runs("a", 0.55, 0.65), *runs("b", 0.5, 0.5)]))
     assert line["caution"] == ("60.0 is within two standard deviations of chance",)
     assert line["take"] == ("none",)
-    assert line["next best"] == ("a 60.0",)
+    assert line["next best, best network"] == ("a 60.0",)
     (line,) = lines(advised([*runs("a", 0.59, 0.61), *runs("b", 0.5, 0.5)]))
     assert line["take"] == ("a",)
 
@@ -82,7 +82,7 @@ def test_who_leads_on_a_dataset_is_judged_on_the_seeds_that_all_share() -> None:
 def test_nothing_is_advised_if_rows_hardly_differ() -> None:
     (line,) = lines(advised([*runs("a", 0.51), *runs("b", 0.44)]))
     assert line["take"] == ("none",)
-    assert line["next best"] == ("a 51.0",)
+    assert line["next best, best network"] == ("a 51.0",)
     assert advice(tabulate(runs("a", 0.9))) is None, "nothing to compare with"
 
 
@@ -90,4 +90,4 @@ def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
     share = record("bag-share", 0.5, role="floor", encoder=None)
     share["results"]["auc"]["test"]["auc-known-bags"] = 0.72
     (line,) = lines(advised([*runs("a", 0.71), share]))
-    assert line["caution"] == ("the share of a row's bag alone has 72.0 (if the bag is known)",)
+    assert line["caution"] == ("the proportions of a row's own bag alone have 72.0",)

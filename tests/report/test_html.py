@@ -164,7 +164,7 @@ def test_shows_the_boards_that_python_makes(show: Show) -> None:
 
 
 def _compare(browser: Chrome, board: Board) -> None:
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     headings, *rows = table(browser)
     made = overall_table(board, "")
     for key in ("rank", "mean AUC", "95 % CI of rank", "wins", "coverage"):
@@ -198,7 +198,7 @@ def test_a_page_of_nothing(show: Show) -> None:
 
 def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> None:
     browser = show(_random_records(), BOARDS)
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     first = column(browser, "method")
     for direction, sign in (("descending", -1), ("ascending", 1)):
         click(browser, "thead button", "adult 64")
@@ -217,7 +217,7 @@ def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> No
 def test_rows_without_a_rank_are_shown_on_request_and_names_are_searched(show: Show, records: list[Record]) -> None:
     browser = show(records, BOARDS)
     assert column(browser, "method") == ["dllp (mlp)", "ridge"]
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     assert len(column(browser, "method")) == 5
     choose(browser, "rows", "without networks")
     assert column(browser, "method") == ["ridge"]
@@ -253,7 +253,7 @@ def test_filters_are_those_of_the_board(show: Show, records: list[Record]) -> No
 
 def test_a_name_opens_the_runs_of_its_row_and_gives_the_focus_back(show: Show, records: list[Record]) -> None:
     browser = show(records, BOARDS)
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     click(browser, ".method button", "nova (mlp)")
     dialog = one(browser, "dialog")
     assert dialog.is_displayed()
@@ -334,7 +334,7 @@ def test_control_characters_reach_no_page(show: Show) -> None:
     odd = "a\x1b[31m\u202eb"
     found = [*runs(odd, 0.8), failed(odd, seed=1, reason=f"bad {odd}")]
     browser = show(make_report(found, warnings=[odd]), BOARDS)
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     one(browser, ".board:not([hidden]) tbody .method button").click()
     assert "bad a [31m b" in one(browser, "dialog").text
     every = "return document.documentElement.textContent + [...document.querySelectorAll('*')]"
@@ -381,7 +381,7 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
         _go(browser, tab)
         _, wide, seen = browser.execute_script(SIZES)
         assert wide <= seen, tab
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     one(browser, ".board:not([hidden]) tbody .method button").click()
     _, wide, seen = browser.execute_script(SIZES)
     assert wide <= seen
@@ -426,7 +426,7 @@ def test_texts_stand_out_from_their_ground(show: Show, records: list[Record], sc
     )
     assert luminance < 0.05 if scheme == "dark" else luminance > 0.8
     assert browser.execute_script(CONTRAST + "return poor()") == []
-    choose(browser, "rows", "all rows")
+    choose(browser, "rows", "all lines")
     one(browser, ".board:not([hidden]) tbody .method button").click()
     assert browser.execute_script(CONTRAST + "return poor(document.querySelector('dialog'))") == []
 

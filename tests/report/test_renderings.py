@@ -261,7 +261,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
     for name in names[:5]:
         assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
     assert "bag-soft-label (mlp), floor" in text
-    assert re.search(r"\d+ more rows: --all-boards", text)
+    assert re.search(r"\d+ more lines: --all-boards", text)
 
 
 def test_a_long_name_costs_no_number() -> None:
@@ -284,7 +284,7 @@ def test_ranks_by_another_criterion_are_shown_only_where_they_differ() -> None:
                 results[criterion] = {**results[criterion], "test": by(criterion, coarse)}
             other.append(cast(Record, {**run, "results": results}))
     text = printed(tabulate(other), width=200)
-    assert "Selected by mPIoU of validation bags, ranks change: a (mlp) 1 → 2, b (mlp) 2 → 1." in text
+    assert "With epochs selected by mPIoU of validation bags, ranks change: a (mlp) 1 → 2, b (mlp) 2 → 1." in text
     same = printed(tabulate([*runs("a", 0.9, 0.91), *runs("b", 0.8, 0.81)]), width=200)
     assert "ranks change" not in same
 

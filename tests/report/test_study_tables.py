@@ -56,12 +56,12 @@ def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() ->
     )
     found = [each.table for each in made]
     shown = {t.title.split(": ")[1]: field(t, "AD", "DLLP").lines for t in found}
-    long = "at most 300 epochs, patience 20, 2 bags a step"
+    long = "at most 300 epochs, patience 20, 2 bags per step"
     paper = "paper 87.61 ± 0.21"
     assert shown == {
         f"ordered · bags of 256 · encoder mlp · {long}": (paper, "70.00 ± – (1)", "-17.61"),
         f"ordered · bags of 256 · encoder saint · {long}": (paper, "60.00 ± – (1)", "-27.61 ⚑"),
-        "ordered · bags of 256 · encoder mlp · at most 30 epochs, patience 5, 2 bags a step": (
+        "ordered · bags of 256 · encoder mlp · at most 30 epochs, patience 5, 2 bags per step": (
             paper,
             "50.00 ± – (1)",
             "-37.61",

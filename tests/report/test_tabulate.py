@@ -59,7 +59,7 @@ def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> No
         ("13 ordered", ["bag-gp", "dllp (mlp)"]),
         ("random", ["dllp (mlp)"]),
     ]
-    assert title(boards[1]) == "Fine-grained, 13 ordered bags, selected by AUC of validation rows"
+    assert title(boards[1]) == "Fine-grained, 13 ordered bags, epochs selected by AUC of validation rows"
 
 
 def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name() -> None:
@@ -68,8 +68,8 @@ def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name
     assert [[column.bag_size for column in board.columns] for board in boards] == [[64], [256]]
     assert names_of(boards) == ["fine-ordered", "fine-ordered-direct"]
     assert [title(board) for board in boards] == [
-        "Fine-grained, ordered bags, selected by AUC of validation rows",
-        "Fine-grained, ordered bags, methods without epochs, selected by AUC of validation rows",
+        "Fine-grained, ordered bags, epochs selected by AUC of validation rows",
+        "Fine-grained, ordered bags, methods without epochs (AUC of validation rows)",
     ]
     longer = record("llp-vat", protocol={**PROTOCOL, "epochs": 7})
     names = names_of(tabulate(fine_alone([*every, longer])).of("fine"))

@@ -58,5 +58,5 @@ def test_it_is_trained_on_bags_and_judged_by_other_bags(llpbench: LLPBench, tmp_
     page = (out / "README.md").read_text(encoding="utf-8")
     assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
     shown = (out / "index.html").read_text(encoding="utf-8")
-    assert "<h2>Without labels: coarse-grained, given bags, selected by mPIoU of validation bags</h2>" in shown
+    assert "<h2>Without labels: coarse-grained, given bags, epochs selected by mPIoU of validation bags</h2>" in shown
     assert not (out / "which-method.md").exists()

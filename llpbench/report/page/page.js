@@ -44,7 +44,7 @@ function render() {
   for (const [id, name] of [["dataset", "dataset"], ["size", "size"]]) offer(at(id), new Set(heads.map((cell) => cell.dataset[name])));
   const [search, rows] = [at("search").value.trim().toLowerCase(), at("rows").value];
   for (const row of written(table)) {
-    const wanted = rows === "all rows" || (rows ? row.dataset.rows === rows : !row.matches(".unranked"));
+    const wanted = rows === "all lines" || (rows ? row.dataset.rows === rows : !row.matches(".unranked"));
     row.hidden = search ? !row.cells[1].textContent.toLowerCase().includes(search) : !wanted;
   }
   const hidden = heads.map(({ dataset }) => {
@@ -53,7 +53,7 @@ function render() {
   });
   for (const row of table.rows) hidden.forEach((isHidden, place) => (row.cells[place].hidden = isHidden));
   const seen = [...table.tBodies[0].rows].filter((row) => !row.hidden).length;
-  at("shown").textContent = `${seen} of ${table.tBodies[0].rows.length} rows.${seen ? "" : " No method passes the filters."}`;
+  at("shown").textContent = `${seen} of ${table.tBodies[0].rows.length} lines.${seen ? "" : " No method passes the filters."}`;
 }
 
 /** Hides options that the board does not have, and resets a choice that is hidden. */
