@@ -214,16 +214,17 @@ def columns() -> str:
             f"| `{name}` | {' | '.join(str(preset.get(name, '')).replace(',', ', ') for preset in PRESETS.values())} |"
             for name in dict.fromkeys(name for preset in PRESETS.values() for name in preset)
         ),
-        "\n## Criteria\n\nA criterion chooses the epoch. mPIoU is the mean over bags and classes of min(p, q) / max(p, q), "
-        "with p the\npredicted and q the true proportion. Hard predictions count each row for its most probable class."
+        "\n## Criteria\n\nA criterion chooses the epoch. mPIoU is the mean over bags and classes of min(p, q) / "
+        "max(p, q), with p the\npredicted and q the true proportion. Hard predictions count each row for its most "
+        "probable class."
         "\n\n| criterion | regime | meaning | better |"
         "\n| --- | --- | --- | --- |",
         *(
             f"| `{c.name}` | {c.regime} | {c.title} | {'higher' if c.maximise else 'lower'} |"
             for c in CRITERIA.values()
         ),
-        "\n## Metrics\n\nA metric scores predictions, on the test rows unless its meaning says otherwise. Only ceilings see "
-        "the labels of\ntraining rows. Boards show rates such as AUC times 100.\n"
+        "\n## Metrics\n\nA metric scores predictions, on the test rows unless its meaning says otherwise. Only "
+        "ceilings see the labels of\ntraining rows. Boards show rates such as AUC times 100.\n"
         "\n| metric | meaning | better |\n| --- | --- | --- |",
         *(f"| `{m.name}` | {m.title} | {'higher' if m.maximise else 'lower'} |" for m in METRICS.values()),
     ]

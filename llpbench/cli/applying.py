@@ -150,9 +150,10 @@ def _read(
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
     kept_keys = loaded.reading_.get("keys", [])
+    role = ", which the model uses as a feature"
     features = pd.DataFrame(
         {
-            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows)
+            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows, role)
             for name in wanted
         }
     )

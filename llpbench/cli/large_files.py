@@ -59,11 +59,10 @@ def batches_to_fit(
     *,
     able: bool,
 ) -> RowBatches | None:
-    """Return the rows in batches if a fit reads them so, else None.
+    """Return the rows as batches, or None if they are to be read at once.
 
-    Removes `out_of_core` from the `others` of a command. `able`: whether its other options allow batches.
-
-    Raises `LLPBenchError` for `ray_address` without batches.
+    `others`: the remaining options of the command; `out_of_core` is removed from them. `able`: whether these options
+    allow batches. Raises `LLPBenchError` for `ray_address` without batches.
     """
     from llpbench.owndata.fitting import is_network
     from llpbench.owndata.large_fit import require_streamable
@@ -103,7 +102,9 @@ def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: Fi
     return {
         "types": {name: kind for name, kind in types.items() if name not in kept_keys},
         "keys": keys,
-        "features": [name for name in wanted if name not in kept_keys],  # labels of bags are unchanged texts
+        "features": [
+            name for name in wanted if name not in kept_keys
+        ],  # columns of bag labels are read as unchanged text
         "form": form,
         "decimals": model.reading_.get("decimals", {}),
     }

@@ -357,13 +357,17 @@ def fit(
         echo(f"suppressed: {plural(left['suppressed'], 'bag')} with missing counts in BAGS")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} with counts that do not fit their rows")
+    classes = model.classes_.tolist()
+    spaced = any(" " in str(label) for label in classes)
+    unused = left["suppressed"] + left["impossible"]
+    not_used = f" ({unused:,} of them not used)" if unused else ""
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
     if given["sample_weight"] is not None:
         people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(
         f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in "
-        f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
-        f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
+        f"{plural(len(model.bags_), 'bag')}{not_used}, {plural(model.n_features_in_, 'feature')}, classes "
+        f"{', '.join(map(repr if spaced else str, classes))}: fitted in {seconds:.1f} s, saved in {out}"
     )
     if (distinct := getattr(model, "distinct_rows_", None)) is not None:  # not known for rows in batches
         echo(f"{plural(distinct, 'distinct row')}: rows with the same features are computed once")

@@ -229,7 +229,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._demand_fitted()
         if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
-            raise LLPBenchError(f"refits must be a whole number from {_FEWEST_REFITS}, got {refits!r}.")
+            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
         groups = read_groups(by, X)
         features = X
         if isinstance(X, pd.DataFrame):
@@ -408,7 +408,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if not isinstance(self._predictor, Explained):
-            raise LLPBenchError(f"method {self.method!r} gives no effects (ensembles never do). Use method='bag-gp'.")
+            raise LLPBenchError(
+                f"a model of {self.method!r} has no effects. Fit one with method='bag-gp', without an ensemble."
+            )
         place = len(known) - 1 if label is None else known.index(label)
         found = self._columns.named(self._predictor.effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)

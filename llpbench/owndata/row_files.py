@@ -431,14 +431,14 @@ def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) 
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 
 
-def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
-    """Return a column of a file. Raises `DataError` with the nearest names if there is none."""
+def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:
+    """Return a column of a file. Raises `DataError` with its `role` and the nearest names if there is none."""
     known = [str(column) for column in frame.columns]
     column = matching_column(name, known)
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
         raise DataError(
-            f"file {str(path)!r} has no column {name!r}. {nearest_columns(name, known)}Its columns are: {listed}."
+            f"file {str(path)!r} has no column {name!r}{role}. {nearest_columns(name, known)}Its columns are: {listed}."
         )
     return frame.iloc[:, known.index(column)]
 

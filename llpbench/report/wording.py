@@ -144,7 +144,8 @@ def protocol_text(protocol: Mapping[str, Any] | None) -> str:
     """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags a step`."""
     if protocol is None:
         return "methods without epochs"
-    known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags a step"}
+    epochs = "at most {} epoch" if protocol.get("epochs") == 1 else "at most {} epochs"
+    known = {"epochs": epochs, "patience": "patience {}", "bags_per_step": "{} bags a step"}
     named = [known[key].format(protocol[key]) for key in known if key in protocol]
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 

@@ -246,8 +246,9 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     if cells and not tunings and settings.shard is None:
         raise LLPBenchError(
             f"{' and '.join(sorted(methods))} {verb(len(methods))} no hyperparameter to search"
-            f"{' besides those in --set' if settings.set else ''}. Leave --tune {settings.tune} out, or add a method "
-            "that has one (llpbench list params METHOD)."
+            f"{' besides those in --set' if settings.set else ''}. "
+            f"{'Name' if settings.tune_only else f'Leave --tune {settings.tune} out, or add'} a method that has one "
+            "(llpbench list params METHOD)."
         )
     return list({tuning.id: tuning for tuning in tunings}.values())
 

@@ -138,7 +138,9 @@ class StageRun:
             )
             if losses.dim() != 1:
                 shape = tuple(losses.shape[1:])
-                raise hook_error(self.method, "loss", f"must be a single number, got shape {shape}. End in .mean()")
+                raise hook_error(
+                    self.method, "loss", f"must be a single number, got shape {shape}. End the loss with .mean()."
+                )
             with quick_products(self.cohort.machine):
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
