@@ -33,9 +33,11 @@ Layout = Literal["scores", "robustness"]
 ALL_OF_PAPER = "paper"
 """name of all studies of the paper together; `all` is every study"""
 
-_UNLESS_SAID: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
+_DEFAULTS: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
+"""parts of a line that no level fixes"""
 
 _MERGED = ("params", "pretraining_params")
+"""parts whose values from several levels are merged"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Study:
 
 
 def _merged(levels: list[Level]) -> Level:
-    fixed = dict(_UNLESS_SAID)
+    fixed = dict(_DEFAULTS)
     for level in levels:
         fixed |= {key: {**fixed.get(key, {}), **value} if key in _MERGED else value for key, value in level.items()}
     return fixed

@@ -376,7 +376,7 @@ class _Fit:
             predictor, sample, calibrated, known_bags = self._in_passes()
         else:
             sample = sample_of_bags(self._train, generator(model.random_state, "training"), self._sample)
-            self._say(f"{model.method} is fitted to {_told(sample)}")
+            self._say(f"{model.method} is fitted to {_bags_and_rows(sample)}")
             predictor = self._fitted(sample)
             calibrated, known_bags = self._learned(predictor, sample, partial(self._predicted, predictor))
         doubts = None
@@ -490,9 +490,9 @@ class _Fit:
     ) -> tuple[Any, KnownBags]:
         """Return the calibration of rare positives (None if not needed) and the effects of known bags.
 
-        Both are learned from held-out bags of the sample. With `groups` of all bags, effects are estimated for these.
+        Both are learned from the sample, by holding out some of its bags in turn. With `groups` of all bags, effects are estimated for these.
         """
-        self._reader.show("effects of bags: learned from bags that are held out of the sample")
+        self._reader.show("effects of bags: learned by holding out bags of the sample in turn")
         held_out = None
         if len(sample.sizes) >= FEWEST_BAGS:
             held_out = held_out_predictions(
@@ -515,7 +515,7 @@ class _Fit:
         return calibrated, replace(learned, effects=offset + np.concatenate([*groups(effects)]))
 
 
-def _told(sample: BaggedRows) -> str:
+def _bags_and_rows(sample: BaggedRows) -> str:
     return f"{len(sample.sizes)} randomly drawn bags ({plural(len(sample.bag_of_row), 'row')})"
 
 

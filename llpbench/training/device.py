@@ -100,7 +100,7 @@ def bfloat16_speed() -> float:
 
 
 @contextmanager
-def quick_products(machine: Machine) -> Iterator[None]:
+def fast_products(machine: Machine) -> Iterator[None]:
     """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
 
     For float32, torch uses MKL. MKL uses AVX-512 only on Intel CPUs. On AMD CPUs, oneDNN is twice as fast. Code that is
