@@ -79,11 +79,11 @@ def _applying(command: Any) -> Any:
         plugin: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        from llpbench.owndata.row_files import demand_room
+        from llpbench.owndata.row_files import require_room
         from llpbench.owndata.table_sources import is_among
 
         load_plugins(plugin)
-        demand_room(out)  # check before predictions are computed
+        require_room(out)  # check before predictions are computed
         if any(is_among(out, each) for each in (rows, bags) if each is not None):
             raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
         if bags is None and any(columns.values()):

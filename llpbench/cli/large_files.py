@@ -38,12 +38,12 @@ ray_address_option: Callable[[Any], Any] = click.option(
 )
 
 
-def is_large(asked: bool | None, rows: Path, able: bool) -> bool:
-    """Return whether rows are read in batches: as `asked`, or above `LARGE` if the method is `able` to."""
+def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
+    """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
     from llpbench.owndata.row_batches import unpacked_bytes
 
-    if asked is not None or not able:
-        return bool(asked)
+    if requested is not None or not able:
+        return bool(requested)
     size = unpacked_bytes(rows)
     if size > LARGE:
         say(f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)")
@@ -68,9 +68,9 @@ def batches_to_fit(
     from llpbench.owndata.large_fit import require_streamable
     from llpbench.owndata.row_batches import RowBatches
 
-    asked, method = others.pop("out_of_core", False), others.get("method", "auto")
+    requested, method = others.pop("out_of_core", False), others.get("method", "auto")
     able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")
-    if not is_large(asked, rows, able and (method == "auto" or not is_network(method))):
+    if not is_large(requested, rows, able and (method == "auto" or not is_network(method))):
         if (address := others.get("ray_address")) is not None:
             raise LLPBenchError(f"--ray-address needs --out-of-core, got --ray-address {address}. Add --out-of-core.")
         return None

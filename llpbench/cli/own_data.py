@@ -327,7 +327,7 @@ def fit(
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO, takes_encoder
-    from llpbench.owndata.storing import demand_free
+    from llpbench.owndata.storing import require_free
 
     del rows
     named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
@@ -342,7 +342,7 @@ def fit(
         ensemble=ensemble,
         random_state=seed,
     )
-    demand_free(out)  # before minutes of fitting
+    require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines():
         model = fit_any(model, given, ray_address)
@@ -410,7 +410,7 @@ def choose(
     from rich.console import Console
 
     del read
-    from llpbench.cli.choice_files import board_table, demand_own, rare_table, write_choice
+    from llpbench.cli.choice_files import board_table, rare_table, require_own_files, write_choice
     from llpbench.core.files import obstacle
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
@@ -419,7 +419,7 @@ def choose(
         raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
     if told := obstacle(out):  # before minutes of fitting
         raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
-    demand_own(out)
+    require_own_files(out)
     with warnings_as_lines():
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
