@@ -18,8 +18,9 @@ LOG = logging.getLogger("llpbench")
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 run`, `2,000 runs`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """Return a number with its noun: `1 run`, `2,000 runs`, `2 searches`."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def verb(number: int, one: str = "has", many: str = "have") -> str:

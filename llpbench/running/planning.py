@@ -142,7 +142,7 @@ class Plan:
         searches = Counter(f"{one.tuning.cell.method}: {one.stale}" for one in self.tunings if one.stale)
         return [
             *(f"{reason} ({plural(number, 'run')})" for reason, number in runs.items()),
-            *(f"{reason} ({number:,} {verb(number, 'search', 'searches')})" for reason, number in searches.items()),
+            *(f"{reason} ({plural(number, 'search')})" for reason, number in searches.items()),
         ]
 
     def of(self, state: State) -> list[Planned]:

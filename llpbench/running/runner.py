@@ -20,7 +20,7 @@ from llpbench.core.files import require_folder
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
-from llpbench.core.text import duration, plural, verb
+from llpbench.core.text import duration, plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
@@ -303,8 +303,7 @@ def counts(plan: Plan) -> str:
 def _searches(plan: Plan) -> str:
     """Return `2 searches to do (their choices run afterwards), 1 done`."""
     number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
-    to_do = f"{number:,} {verb(number, 'search', 'searches')} to do"
-    to_do += f"{' (their choices run afterwards)' if number and plan.seeds else ''}"
+    to_do = f"{plural(number, 'search')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
 
