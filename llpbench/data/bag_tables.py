@@ -346,8 +346,8 @@ class BagTable:
         values, unit = values[known], unit[known]
         total = values.sum(axis=1)
         for whole, advice in (
-            (1, "These are shares: give shares as proportions="),
-            (100, "These are percentages: give percentages as counts= with as_shares=True"),
+            (1, "These are shares. Give shares as proportions="),
+            (100, "These are percentages. Give percentages as counts= with as_shares=True"),
         ):
             if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
                 return advice
