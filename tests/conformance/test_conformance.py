@@ -459,7 +459,7 @@ def test_all_checks_report_a_fault_of_every_training_alike() -> None:
         ("trains", Elsewhere, "LinAlgError: Singular matrix (test_conformance.py:LINE, in fit)"),
         ("trains", Unseeded, "Use model.random instead"),
         ("trains", Branching, "declare stackable = False"),
-        ("trains", Vector, "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End in .mean()"),
+        ("trains", Vector, "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End the loss with .mean()."),
         ("trains", Asking, "'labels' (test_conformance.py:LINE, in loss). It has: counts, known, mask, prior, "),
         ("trains", Asking, "proportions, rows; no label of a row reaches a method."),
         ("trains", Unnormalised, "probabilities of a row must sum to 1"),
