@@ -43,7 +43,7 @@ def find(target: str) -> list[Entry]:
         if not named and target != "all" and not set(target) & set("*?[,:"):
             names = [name for registry in _REGISTRIES for name in registry.names()]
             raise LLPBenchError(
-                f"{target!r} is no file, method, dataset, bagging or encoder. {hint(target, names)}"
+                f"{target!r} is not a file, method, dataset, bagging or encoder. {hint(target, names)}"
                 "llpbench list shows all."
             )
         return named or [METHODS.entry(name) for name in METHODS.select(target)]
