@@ -148,7 +148,7 @@ def flip(file: Path) -> None:
         (lambda f: (f / storing.ARRAYS).unlink(), "cannot be read"),
         (lambda f: retold(f, format=99), "got 99"),
         (lambda f: retold(f, source="0" * 16), "code of 'count-gbdt'"),
-        (lambda f: rewritten(f, "llpbench.blocks.trees", "os"), "of os is stored"),
+        (lambda f: rewritten(f, "llpbench.blocks.trees", "os"), "classes of os cannot be part of a model"),
         (lambda f: rewritten(f, '"TreeInput"', '"xgboost"'), "cannot be read"),
         (lambda f: rewritten(f, '"offset"', '"other"'), "TreeLogits has different fields in this version"),
         (lambda f: with_tree(f, '{"dict": ' * 5_000), "cannot be read"),
