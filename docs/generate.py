@@ -36,7 +36,7 @@ EQUATIONS: dict[str, str] = {
     "bag-soft-label-gbdt": "gradient-boosted trees with the p̄ of a row's bag as target",
     "bag-soft-label-knn": "f(x) = mean of p̄ over the bags of the k nearest training rows",
     "bag-soft-label-linear": "linear model with the p̄ of a row's bag as target",
-    "cluster-shares": "min over 0 ≤ v ≤ 1 of Σₖ mₖ ( p̄ₖ − Rₖ · v )² + shrinkage Σⱼ (vⱼ − π)²,  Rₖ cluster shares",
+    "cluster-shares": "min over 0 ≤ v ≤ 1 of Σₖ (mₖ / mean m) ( p̄ₖ − Rₖ · v )² + shrinkage Σⱼ (vⱼ − π)²",
     "count-bayes": "naive Bayes by EM,  qᵢ = softmax( log P(xᵢ, y) + shift of the bag ) with Σᵢ qᵢ = nₖ",
     "count-gbdt": "max over F of Σₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ Bernoulli(sigmoid F(xᵢ))",
     "count-linear": "max over W of Σₖ log P( Σᵢ yᵢ = nₖ ) − ½ strength ‖W‖²,  yᵢ ~ softmax(W xᵢ + b)",
@@ -48,7 +48,8 @@ EQUATIONS: dict[str, str] = {
     "eprm": "L = meanₖ ‖ meanᵢ f(xᵢ) − p̄ₖ ‖²,  or another distance",
     "interpolated": "L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )",
     "inv-cal": "min of ½ ‖w‖² + C Σₖ max( 0, | w · meanᵢ xᵢ + b − logit p̄ₖ | − εₖ ),  εₖ = ε / ( p̄ₖ (1 − p̄ₖ) )",
-    "laplacian-mean-map": "min over B of Σₖ mₖ ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map",
+    "laplacian-mean-map": "min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  "
+    "then as mean-map",
     "llp-aae": "L = L_bag + reconstruction · ‖ x − decoder(f(x), style) ‖²,  f(x) and style deceive two critics",
     "llp-co": "L = −½ meanᵢ Σ_c [ Q¹ log softmax(s²/0.1) + Q² log softmax(s¹/0.1) ],  Q transport plan of s to nₖ",
     "llp-gan": "L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²",
@@ -205,20 +206,25 @@ def columns() -> str:
         "configuration file.\n"
         "\n| option | default | meaning |\n| --- | --- | --- |",
         *(f"| `{name}` | {_default(name)} | {_cell(option.help)} |" for name, option in OPTIONS.items()),
-        "\n## Presets\n\nA preset (`--preset NAME`) sets these defaults. Epochs and patience that it does not set are "
-        f"the paper's:\n{Protocol.epochs} epochs, patience {Protocol.patience}.\n\n| option | {' | '.join(PRESETS)} |\n"
+        "\n## Presets\n\nA preset (`--preset NAME`) sets these defaults. If a preset does not set epochs and patience, "
+        f"the paper's\napply: {Protocol.epochs} epochs, patience {Protocol.patience}.\n\n"
+        f"| option | {' | '.join(PRESETS)} |\n"
         f"| --- |{' --- |' * len(PRESETS)}",
         *(
             f"| `{name}` | {' | '.join(str(preset.get(name, '')).replace(',', ', ') for preset in PRESETS.values())} |"
             for name in dict.fromkeys(name for preset in PRESETS.values() for name in preset)
         ),
-        "\n## Criteria\n\nA criterion chooses the epoch.\n\n| criterion | regime | meaning | better |"
+        "\n## Criteria\n\nA criterion chooses the epoch. mPIoU is the mean over bags and classes of min(p, q) / "
+        "max(p, q), with p the\npredicted and q the true proportion. Hard predictions count each row for its most "
+        "probable class."
+        "\n\n| criterion | regime | meaning | better |"
         "\n| --- | --- | --- | --- |",
         *(
             f"| `{c.name}` | {c.regime} | {c.title} | {'higher' if c.maximise else 'lower'} |"
             for c in CRITERIA.values()
         ),
-        "\n## Metrics\n\nA metric scores predictions on the test rows. Boards show rates such as AUC times 100.\n"
+        "\n## Metrics\n\nA metric scores predictions, on the test rows unless its meaning says otherwise. Only "
+        "ceilings see the labels of\ntraining rows. Boards show rates such as AUC times 100.\n"
         "\n| metric | meaning | better |\n| --- | --- | --- |",
         *(f"| `{m.name}` | {m.title} | {'higher' if m.maximise else 'lower'} |" for m in METRICS.values()),
     ]

@@ -1,14 +1,15 @@
 """alternating-mean-map: logistic regression, fitted in turn with labels that match the counts of bags.
 
-Patrini, Nock, Rivera & Caetano 2014 (AMM). A mean map gives the first logits. Then two steps alternate, which is EM
-with hard labels:
+Patrini, Nock, Rivera & Caetano 2014 (AMM). A mean map gives the first logits. Then two steps alternate (EM with hard
+labels):
 
 - In each bag, each class is assigned to the rows with its largest logits. The number of these rows is the class's
   count.
 - Logistic regression is fitted to these labels.
 
-`labels=max` uses the smallest logits, as the paper does for robustness. The fit with the best objective is returned. In
-ordered bags, the method confirms its own labels, and the last fit is much worse than the first.
+`labels=max` uses the smallest logits, as the paper does for robustness. The fit with the smallest objective is
+returned, usually the last one. In ordered bags it is much worse than the first, because the method confirms its own
+labels.
 
 Differences from the authors' code:
 

@@ -4,8 +4,8 @@ The logit of a row is a sum of smooth effects: of single features, of pairs, and
 is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The scales of the effects
 are estimated from the evidence (marginal likelihood) of the proportions, without labels and without validation bags.
 
-Bags may differ for reasons that neither the features nor chance explain. In such bags, features may act between bags
-in another way than between rows (the ecological fallacy). If `bag-gp` detects this, it refits with a prior that shrinks
+Bags may differ for reasons that neither the features nor chance explain. In such bags, features may act differently
+between bags than between rows (the ecological fallacy). If `bag-gp` detects this, it refits with a prior that shrinks
 the effects of features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such
 bags.
 

@@ -11,8 +11,8 @@ the class proportions of all rows. EM of a generative model follows the stronges
 not be the classes. More rounds can therefore be worse.
 
 Differences from the paper: no structure is learned. `posterior=shift` shifts the logits of a bag until their
-probabilities match its counts. `posterior=count` is the posterior given the counts: exact in small bags, approximately
-normal in others.
+probabilities match its counts. `posterior=count` is the posterior given the counts: exact in small bags, a normal
+approximation in larger ones.
 """
 
 from __future__ import annotations

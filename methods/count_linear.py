@@ -4,10 +4,11 @@ Rows are independent with P = softmax(W x + b). W is fitted to bags alone. `loss
 
 - `count`: the likelihood of the counts. It is exact in small bags (Sun, Sheldon & O'Connor 2017, by EM instead of a
   gradient). In others, counts are normal, with the variance that predictions imply (Rosenman & Viswanathan 2018).
-- `kl`: the loss of `dllp`. `square`: the squared distance from proportions.
+- `kl`: the loss of `dllp`, with bags weighted by size. `square`: the squared distance from proportions, also weighted.
 - `absolute`, `insensitive`: empirical proportion risk minimisation (Yu et al. 2014), with rounded corners for L-BFGS.
 
-No loss is convex. The penalty therefore starts at a hundred times its value, and each fit starts from the previous one.
+No loss is convex. The model is therefore fitted three times, with a decreasing penalty that starts at a hundred times
+its value. Each fit starts from the previous one.
 """
 
 from __future__ import annotations

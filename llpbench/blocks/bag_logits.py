@@ -96,7 +96,7 @@ class _LogitFit:
         prior = float(process.prior[label].clip(1e-6, 1 - 1e-6))
         evidence, t = process.evidence, process.hyperparameters
         self.scales = evidence.scales(t) / (prior * (1 - prior))
-        self.least = 0.1 * float(np.exp(t[evidence.scale_names])) * prior * (1 - prior)
+        self.least = 0.1 * float(np.exp(t[evidence.n_scale_parameters])) * prior * (1 - prior)
         self.known_noise = (train.noise / train.sizes) ** 2
         self.bag_effects = np.exp(t[-1]) * prior * (1 - prior) if evidence.has_bag_effects else 0.0
         self.center = float(logit(prior))

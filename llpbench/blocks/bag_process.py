@@ -216,7 +216,7 @@ def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) ->
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:
     """Return the unexplained part of the variance: bag effects, and noise beyond that of independent rows."""
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
-    excess = max(float(np.exp(t[evidence.scale_names])) - 1.0, 0.0) * float(weights @ evidence.unit)
+    excess = max(float(np.exp(t[evidence.n_scale_parameters])) - 1.0, 0.0) * float(weights @ evidence.unit)
     effects = float(np.exp(t[-1])) if evidence.has_bag_effects else 0.0
     return min((excess + effects) / max(float(weights @ (evidence.targets**2).mean(axis=1)), 1e-12), 1.0)
 
@@ -240,7 +240,7 @@ def _mode(
     evidence = Evidence(means, exponents, expected, targets, train.sizes, noise)
     if start is None:
         start = evidence.prior.mean.copy()
-        start[evidence.scale_names] = 0.0
+        start[evidence.n_scale_parameters] = 0.0
     return evidence, minimize(evidence, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
 
 

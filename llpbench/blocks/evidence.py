@@ -1,9 +1,9 @@
 """The evidence and posterior of a Gaussian process that is observed only through bag means.
 
-Targets R [bags, classes] are bag proportions minus the prior. Each class is divided by its standard deviation sqrt(pi
-(1 - pi)), so that one covariance serves all classes:
+Targets R [bags, classes] are bag proportions minus the prior. The targets of each class are divided by its standard
+deviation sqrt(pi (1 - pi)), so that one covariance serves all classes:
 
-    C = sum_c s_c G_c G_c' + diag(sigma^2 / m_k + noise_k) + omega^2 I
+    C = sum_c s_c G_c G_c' + D,   D = diag(sigma^2 / m_k + noise_k + omega^2)
 
 Here G_c are the bag means of component c's features, m_k is the bag's size, and `noise_k` is the known variance of
 noise added to published counts. omega is a random effect of bags; it can be separated from sigma only if bags differ in
@@ -86,25 +86,29 @@ class Evidence:
         self.exponents, self.prior, self.targets = exponents, prior, targets
         self.unit = 1.0 / sizes
         self.noise = noise + _JITTER
-        self.scale_names = exponents.shape[1]
-        self.has_bag_effects = len(prior.mean) == self.scale_names + 2
+        self.has_bag_effects = len(prior.mean) == self.n_scale_parameters + 2
         kinds = np.unique(np.stack([self.unit, self.noise]), axis=1, return_inverse=True)[1]
         self.means = means
         self._space = covariance([without_zeros(mean) for mean in means], kinds.ravel())
 
+    @property
+    def n_scale_parameters(self) -> int:
+        """Number of hyperparameters that determine the scales."""
+        return int(self.exponents.shape[1])
+
     def scales(self, t: FloatArray) -> FloatArray:
         """Return the scales s [components]."""
-        return np.asarray(np.exp(self.exponents @ t[: self.scale_names]))
+        return np.asarray(np.exp(self.exponents @ t[: self.n_scale_parameters]))
 
     def diagonal(self, t: FloatArray) -> FloatArray:
-        """Return D [bags], the diagonal matrix in C."""
+        """Return the diagonal of D [bags]."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
-        return np.asarray(np.exp(t[self.scale_names]) * self.unit + self.noise + effects)
+        return np.asarray(np.exp(t[self.n_scale_parameters]) * self.unit + self.noise + effects)
 
     def variances(self, t: FloatArray, sizes: IntArray, noise: FloatArray) -> FloatArray:
-        """Return D for other bags."""
+        """Return the diagonal of D for other bags."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
-        return np.asarray(np.exp(t[self.scale_names]) / sizes + noise + _JITTER + effects)
+        return np.asarray(np.exp(t[self.n_scale_parameters]) / sizes + noise + _JITTER + effects)
 
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient. The value is infinite if C is, or if C is not positive definite numerically."""
@@ -118,9 +122,9 @@ class Evidence:
             return np.inf, np.zeros_like(t)
         by_prior, gradient = self.prior.minus_log(t)
         value = 0.5 * share * float((self.targets * solved.alpha).sum()) + 0.5 * (classes - 1) * solved.log_det
-        gradient[: self.scale_names] += 0.5 * (classes - 1) * self.exponents.T @ solved.by_scale
+        gradient[: self.n_scale_parameters] += 0.5 * (classes - 1) * self.exponents.T @ solved.by_scale
         by_bag = 0.5 * (classes - 1) * solved.by_bag
-        gradient[self.scale_names] += np.exp(t[self.scale_names]) * float(by_bag @ self.unit)
+        gradient[self.n_scale_parameters] += np.exp(t[self.n_scale_parameters]) * float(by_bag @ self.unit)
         if self.has_bag_effects:
             gradient[-1] += np.exp(t[-1]) * float(by_bag.sum())
         return value + by_prior, gradient

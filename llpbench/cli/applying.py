@@ -79,11 +79,11 @@ def _applying(command: Any) -> Any:
         plugin: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        from llpbench.owndata.row_files import demand_room
+        from llpbench.owndata.row_files import require_room
         from llpbench.owndata.table_sources import is_among
 
         load_plugins(plugin)
-        demand_room(out)  # check before predictions are computed
+        require_room(out)  # check before predictions are computed
         if any(is_among(out, each) for each in (rows, bags) if each is not None):
             raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
         if bags is None and any(columns.values()):
@@ -150,9 +150,10 @@ def _read(
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
     kept_keys = loaded.reading_.get("keys", [])
+    role = ", which the model uses as a feature"
     features = pd.DataFrame(
         {
-            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows)
+            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows, role)
             for name in wanted
         }
     )

@@ -97,7 +97,7 @@ _RARE = "rare.csv"
 _FILES = ("index.html", *_TABLES, _RARE, "held-out-shares.svg", "bags.svg", "effects.svg")
 
 
-def demand_own(out: Path) -> None:
+def require_own_files(out: Path) -> None:
     """Raise `LLPBenchError` if `write_choice` would replace files that it has not written, such as a report."""
     memory = out / WRITTEN
     if memory.exists() and {*_TABLES} <= {*memory.read_text(encoding="utf-8").splitlines()}:

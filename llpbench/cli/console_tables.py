@@ -184,7 +184,7 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
         alike = (verdict.result, verdict.check.name if verdict.result == "ok" else verdict.detail)
         rows.setdefault(alike, []).append(verdict)
     for first, *others in rows.values():
-        more = f" (so do: {', '.join(other.check.name for other in others)})" if others else ""
+        more = f" (the same result in: {', '.join(other.check.name for other in others)})" if others else ""
         table.add_row(
             _text(f"{first.check.title}{more}"), _text(first.result, style=_STYLES[first.result]), _text(first.detail)
         )

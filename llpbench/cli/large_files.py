@@ -38,12 +38,12 @@ ray_address_option: Callable[[Any], Any] = click.option(
 )
 
 
-def is_large(asked: bool | None, rows: Path, able: bool) -> bool:
-    """Return whether rows are read in batches: as `asked`, or above `LARGE` if the method is `able` to."""
+def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
+    """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
     from llpbench.owndata.row_batches import unpacked_bytes
 
-    if asked is not None or not able:
-        return bool(asked)
+    if requested is not None or not able:
+        return bool(requested)
     size = unpacked_bytes(rows)
     if size > LARGE:
         say(f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)")
@@ -59,19 +59,18 @@ def batches_to_fit(
     *,
     able: bool,
 ) -> RowBatches | None:
-    """Return the rows in batches if a fit reads them so, else None.
+    """Return the rows as batches, or None if they are to be read at once.
 
-    Removes `out_of_core` from the `others` of a command. `able`: whether its other options allow batches.
-
-    Raises `LLPBenchError` for `ray_address` without batches.
+    `others`: the remaining options of the command; `out_of_core` is removed from them. `able`: whether these options
+    allow batches. Raises `LLPBenchError` for `ray_address` without batches.
     """
     from llpbench.owndata.fitting import is_network
     from llpbench.owndata.large_fit import require_streamable
     from llpbench.owndata.row_batches import RowBatches
 
-    asked, method = others.pop("out_of_core", False), others.get("method", "auto")
+    requested, method = others.pop("out_of_core", False), others.get("method", "auto")
     able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")
-    if not is_large(asked, rows, able and (method == "auto" or not is_network(method))):
+    if not is_large(requested, rows, able and (method == "auto" or not is_network(method))):
         if (address := others.get("ray_address")) is not None:
             raise LLPBenchError(f"--ray-address needs --out-of-core, got --ray-address {address}. Add --out-of-core.")
         return None
@@ -103,7 +102,9 @@ def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: Fi
     return {
         "types": {name: kind for name, kind in types.items() if name not in kept_keys},
         "keys": keys,
-        "features": [name for name in wanted if name not in kept_keys],  # labels of bags are unchanged texts
+        "features": [
+            name for name in wanted if name not in kept_keys
+        ],  # columns of bag labels are read as unchanged text
         "form": form,
         "decimals": model.reading_.get("decimals", {}),
     }

@@ -233,7 +233,10 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
         show(suites_table(list_suites()))
         return 0
     if method is not None:
-        show(params_table(method))
+        if not (table := params_table(method)).row_count:
+            echo(f"{method} has no hyperparameters.")
+            return 0
+        show(table)
         return 0
     unlisted: list[str] = []
     if what == "datasets":

@@ -336,7 +336,7 @@ def fit(
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO, takes_encoder
-    from llpbench.owndata.storing import demand_free
+    from llpbench.owndata.storing import require_free
 
     del rows
     named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
@@ -351,7 +351,7 @@ def fit(
         ensemble=ensemble,
         random_state=seed,
     )
-    demand_free(out)  # before minutes of fitting
+    require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines():
         model = fit_any(model, given, ray_address)
@@ -366,13 +366,17 @@ def fit(
         echo(f"suppressed: {plural(left['suppressed'], 'bag')} with missing counts in BAGS")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} with counts that do not fit their rows")
+    classes = model.classes_.tolist()
+    spaced = any(" " in str(label) for label in classes)
+    unused = left["suppressed"] + left["impossible"]
+    not_used = f" ({unused:,} of them not used)" if unused else ""
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
     if given["sample_weight"] is not None:
         people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(
         f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in "
-        f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
-        f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
+        f"{plural(len(model.bags_), 'bag')}{not_used}, {plural(model.n_features_in_, 'feature')}, classes "
+        f"{', '.join(map(repr if spaced else str, classes))}: fitted in {seconds:.1f} s, saved in {out}"
     )
     if (distinct := getattr(model, "distinct_rows_", None)) is not None:  # not known for rows in batches
         echo(f"{plural(distinct, 'distinct row')}: rows with the same features are computed once")
@@ -419,7 +423,7 @@ def choose(
     from rich.console import Console
 
     del read
-    from llpbench.cli.choice_files import board_table, demand_own, rare_table, write_choice
+    from llpbench.cli.choice_files import board_table, rare_table, require_own_files, write_choice
     from llpbench.core.files import obstacle
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
@@ -428,7 +432,7 @@ def choose(
         raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
     if told := obstacle(out):  # before minutes of fitting
         raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
-    demand_own(out)
+    require_own_files(out)
     with warnings_as_lines():
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)

@@ -18,7 +18,7 @@ from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
-from llpbench.core.text import plural
+from llpbench.core.text import hint, plural
 
 __all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]
 
@@ -40,6 +40,12 @@ def find(target: str) -> list[Entry]:
     """
     if not target.endswith(".py"):
         named = [registry.entry(target) for registry in _REGISTRIES if target in registry.names()]
+        if not named and target != "all" and not set(target) & set("*?[,:"):
+            names = [name for registry in _REGISTRIES for name in registry.names()]
+            raise LLPBenchError(
+                f"{target!r} is not a file, method, dataset, bagging or encoder. {hint(target, names)}"
+                "llpbench list shows all."
+            )
         return named or [METHODS.entry(name) for name in METHODS.select(target)]
     found = _registered_by(target)
     if not found:

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_map
 
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
 from llpbench.conformance.searching import search_label_free
-from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Learned, Subject, demand, train
+from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Learned, Subject, require, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.declaration import complaints, course_faults
@@ -95,12 +95,12 @@ class Verdict:
 
 def declaration(subject: Subject) -> str:
     """Its declaration is complete and consistent."""
-    demand(not (found := complaints(subject.entry)), "; ".join(found))
+    require(not (found := complaints(subject.entry)), "; ".join(found))
     declared = subject.declared
     if not subject.direct:
-        demand(not (found := course_faults(subject.method())), "; ".join(found))
+        require(not (found := course_faults(subject.method())), "; ".join(found))
         own = declared.takes_encoder or declared.Params().learning_rate is not None
-        demand(own, "without an encoder, learning_rate needs a default")
+        require(own, "without an encoder, learning_rate needs a default")
     searched, declares = ranges(declared.Params), fields(declared.Params)
     without = [field.name for field in declares if field.name not in searched]
     return f"{len(declares)} hyperparameters" + (f"; no range to search: {', '.join(without)}" if without else "")
@@ -121,10 +121,10 @@ def seeded(subject: Subject) -> str:
         what = "predictions" if subject.direct else "weights"
         where = "the generator that `fit` is given" if subject.direct else "model.random"
         same = np.array_equal(first.kept[criterion], second.kept[criterion])
-        demand(same, f"two trainings with one seed give different {what}: draw random numbers only from {where}")
+        require(same, f"two trainings with one seed give different {what}: draw random numbers only from {where}")
     other = subject.learn(subject.toy(), seed=1).kept
     if np.array_equal(other["l1"], first.kept["l1"]):
-        demand(subject.direct, "another seed gives the same weights")
+        require(subject.direct, "another seed gives the same weights")
         return "bit-identical; another seed gives the same"
     return "bit-identical; another seed differs"
 
@@ -143,14 +143,14 @@ def label_free(subject: Subject) -> str:
 
         first, permuted = learn(table), learn(permuted_within(table, assignment.train))
         differ = [name for name in CRITERIA if not np.array_equal(first.kept[name], permuted.kept[name])]
-        demand(sees or not differ, f"labels permuted within training bags change what {', '.join(differ)} selects")
-        demand(not sees or bool(differ), 'labels of training rows change nothing: declare supervision = "bags"')
+        require(sees or not differ, f"labels permuted within training bags change what {', '.join(differ)} selects")
+        require(not sees or bool(differ), 'labels of training rows change nothing: declare supervision = "bags"')
         permuted = learn(permuted_within(table, assignment.validation))
         for name in (criterion.name for criterion in CRITERIA.values() if criterion.regime == "coarse"):
             same = np.array_equal(first.kept[name], permuted.kept[name])
-            demand(same, f"labels permuted within validation bags change what {name} selects")
+            require(same, f"labels permuted within validation bags change what {name} selects")
             same = first.values.get(name) == permuted.values.get(name)  # few epochs: the same may be best all the same
-            demand(same, f"labels permuted within validation bags change the value of {name}")
+            require(same, f"labels permuted within validation bags change the value of {name}")
     return "it is declared to see labels, and does" if sees else "labels permuted within bags change no bit"
 
 
@@ -170,16 +170,16 @@ def padding(subject: Subject) -> str:
         index = np.pad(task.train.index, ((0, 0), (0, 3)), constant_values=-1)
         wider = subject.learn(replace(task, train=replace(task.train, index=index)))
         difference = float(np.abs(wider.proba - learned.proba).max())
-        demand(difference < CLOSE, f"more padding (-1 in `index`) changes predictions by {difference:.2g}")
+        require(difference < CLOSE, f"more padding (-1 in `index`) changes predictions by {difference:.2g}")
         return "more padding changes nothing"
     population: Any = learned.source
     if all(stage.unit == "rows" for stage in population.members[0].method.stages):
         return "trained; its steps draw single rows, which need no padding"
     network, method, bags = _step_of(learned, task)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
-    _demand_equal_losses(network, method, dirty, "padding", "use bags.mask")
+    _require_equal_losses(network, method, dirty, "padding", "use bags.mask")
     one, other = (method.log_proba(Model(network), each)[bags.mask] for each in dirty)
-    demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: use bags.mask")
+    require(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: use bags.mask")
     return "garbage in the padding changes neither loss nor predictions"
 
 
@@ -203,7 +203,7 @@ def suppressed(subject: Subject) -> str:
         for share in shares
     ]
     what = "the `proportions` of bags that are not `known`, which are only the prior"
-    _demand_equal_losses(network, method, told, what, "use losses.masked_mean(each, bags.known)")
+    _require_equal_losses(network, method, told, what, "use losses.masked_mean(each, bags.known)")
     return "their placeholder proportions do not change the loss"
 
 
@@ -233,8 +233,8 @@ def not_a_number(subject: Subject) -> str:
         healthy, bad = subject.population(tasks, start={1: nan}).train()
     except Exception as error:
         return f"stops all that train beside it: {fault(error, subject.entry.file)}"
-    demand(bool(bad.failure), "parameters of NaN passed for a result: let NaN through to the loss")
-    demand(not healthy.failure, f"another member's NaN reached a healthy one: {healthy.failure}")
+    require(bool(bad.failure), "parameters of NaN passed for a result: let NaN through to the loss")
+    require(not healthy.failure, f"another member's NaN reached a healthy one: {healthy.failure}")
     return bad.failure
 
 
@@ -250,8 +250,10 @@ def together(subject: Subject) -> str:
         for name, choice in alone.selected.items():
             other = outcomes[seed].selected[name]
             difference = float((choice.weights - other.weights).abs().max())
-            demand(choice.epoch == other.epoch, f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three")
-            demand(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among three")
+            require(
+                choice.epoch == other.epoch, f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three"
+            )
+            require(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among three")
             largest = max(largest, difference)
     apart = "" if subject.declared.stackable else "not stackable, so trained one by one; "
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
@@ -261,9 +263,9 @@ def global_state(subject: Subject) -> str:
     """It leaves the global state of its process unchanged."""
     advice = "results of what runs next in the process depend on it: keep to rng and to `with` blocks"
     imported = by_import.get(subject.entry.module, [])
-    demand(not imported, f"importing its file changes {', '.join(imported)}; {advice}")
+    require(not imported, f"importing its file changes {', '.join(imported)}; {advice}")
     _, changed = subject.again
-    demand(not changed, f"learning and predicting change {', '.join(changed)}; {advice}")
+    require(not changed, f"learning and predicting change {', '.join(changed)}; {advice}")
     return "nothing was changed"
 
 
@@ -279,7 +281,7 @@ def rows_alone(subject: Subject) -> str:
             population: Any = learned.source
             proba = population.predict(0, learned.kept["l1"][None], some)[0]
         difference = float(np.abs(proba - learned.proba[few]).max())
-        demand(difference < CLOSE, f"predictions of a row depend on the rows beside it: {difference:.2g} apart")
+        require(difference < CLOSE, f"predictions of a row depend on the rows beside it: {difference:.2g} apart")
     return "other rows do not change the prediction of a row"
 
 
@@ -289,7 +291,7 @@ def saved(subject: Subject) -> str:
     if subject.direct:
         predictor: Any = learned.source
         again = np.array_equal(predictor(task.test.rows), learned.proba)
-        demand(again, "the predictor gives different predictions the second time")
+        require(again, "the predictor gives different predictions the second time")
         return "called again, it predicts the same"
     file = io.BytesIO()
     torch.save(learned.kept["l1"], file)
@@ -297,7 +299,7 @@ def saved(subject: Subject) -> str:
     weights = torch.load(file, weights_only=True)
     proba = subject.population({0: task}).predict(0, weights[None], task.test.rows)
     difference = float(np.abs(proba[0] - learned.proba).max())
-    demand(
+    require(
         difference == 0,
         f"loaded weights predict differently (by {difference:.2g}): only parameters are kept, neither buffers "
         "nor attributes of the method",
@@ -334,7 +336,7 @@ def storable(subject: Subject) -> str:
             raise InapplicableError(str(error)) from error
         loaded = LLPClassifier.load(folder)
     same = np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
-    demand(same, "a saved and loaded model predicts differently: keep all it needs in its attributes")
+    require(same, "a saved and loaded model predicts differently: keep all it needs in its attributes")
     return "saved and loaded, it predicts the same"
 
 
@@ -347,7 +349,7 @@ def learns(subject: Subject) -> str:
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
             raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
-        demand(auc >= LEARNED, f"AUC {auc:.3f} on {classes} well-separated classes in pure bags, below {LEARNED}")
+        require(auc >= LEARNED, f"AUC {auc:.3f} on {classes} well-separated classes in pure bags, below {LEARNED}")
         found[classes] = auc
     task = subject.task(*constant_proportions())
     proba = subject.learn(task, epochs=1).proba
@@ -356,7 +358,7 @@ def learns(subject: Subject) -> str:
     told = f"AUC {auc:.3f}, with probabilities {spread:.2g} apart, if all bags have the same proportions"
     harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - NEAR_CHANCE:g} to {0.5 + NEAR_CHANCE:g}"
     what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
-    demand(not subject.direct or subject.declared.supervision == "instances" or alike, what)
+    require(not subject.direct or subject.declared.supervision == "instances" or alike, what)
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
 
 
@@ -368,7 +370,7 @@ def cost(subject: Subject) -> str:
     steps, what = (STEPS_OF_A_FIT, f"the time of {STEPS_OF_A_FIT} steps of dllp") if subject.direct else (1, "")
     ratios = {what or "dllp's time a step": seconds / (steps * dllp_seconds), "its memory": memory / dllp_memory}
     for name, ratio in ratios.items():
-        demand(ratio <= TOO_DEAR, f"{ratio:.0f}x {name}, more than {TOO_DEAR:.0f}x")
+        require(ratio <= TOO_DEAR, f"{ratio:.0f}x {name}, more than {TOO_DEAR:.0f}x")
     return "about " + ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
 
 
@@ -413,13 +415,13 @@ def _step_of(learned: Learned, task: Task) -> tuple[Network, Method, Bags]:
     return network, method, bags
 
 
-def _demand_equal_losses(network: Network, method: Method, bags: Sequence[Bags], what: str, advice: str) -> None:
+def _require_equal_losses(network: Network, method: Method, bags: Sequence[Bags], what: str, advice: str) -> None:
     for phase in method.phases:
         now = Now(method.stages[-1].name, phase.name, *torch.tensor([1.0, 2.0, 8.0, 16.0]))
         first, second = (
             float(method.loss(Model(network, Random(torch.tensor(7))), each, now).detach()) for each in bags
         )
-        demand(
+        require(
             math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6),
             f"the loss of phase {phase.name!r} depends on {what} ({first:.6g} or {second:.6g}): {advice}",
         )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from llpbench.conformance.checks import checks_of
-from llpbench.conformance.subject import FaultError, InapplicableError, demand
+from llpbench.conformance.subject import FaultError, InapplicableError, require
 from llpbench.core.bags import IntArray
 from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError, UnknownColumnError
@@ -131,15 +131,15 @@ class BaggingSubject:
 
 def declaration(subject: BaggingSubject) -> str:
     """Its declaration is complete and consistent."""
-    demand(bool(subject.entry.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
+    require(bool(subject.entry.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     options = options_of(subject.name)
     own = [name for name in options if name not in OWN_SIZES]
     known = {name: value for name, value in options.items() if name in own and name not in needed_options(subject.name)}
     for name, value in known.items():
         kinds = (bool, int, float, str, tuple)
-        demand(isinstance(value, kinds), f"option {name!r}: default {value!r} cannot be written as a text")
+        require(isinstance(value, kinds), f"option {name!r}: default {value!r} cannot be written as a text")
     again = parse_bagging(subject.text)
-    demand(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as written")
+    require(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as written")
     sized = "of a given size" if is_sized(subject.name) else "of varying sizes"
     return f"bags {sized}; " + (f"options {', '.join(own)}" if own else "no options")
 
@@ -161,7 +161,7 @@ def seeded(subject: BaggingSubject) -> str:
         first = subject.bags(subject.table, size)
         np.random.seed(1)  # noqa: NPY002
         same = subject.same(first, subject.bags(subject.table, size))
-        demand(same, "one seed gives different bags: draw random numbers only from the given generator")
+        require(same, "one seed gives different bags: draw random numbers only from the given generator")
     return "one seed gives the same bags"
 
 
@@ -170,7 +170,7 @@ def harmless(subject: BaggingSubject) -> str:
     table = subject.fresh()
     before = table.fingerprint
     subject.bags(table, subject.sizes[0])
-    demand(replace(table).fingerprint == before, "it modifies the table: sort or standardise a copy")
+    require(replace(table).fingerprint == before, "it modifies the table: sort or standardise a copy")
     return "the table is unchanged"
 
 
@@ -205,7 +205,7 @@ def keyed(subject: BaggingSubject) -> str:
         for row, bag in part.items():
             if row in bags and bag >= 0:
                 both.setdefault(bag, set()).add(bags[row])
-        demand(all(len(each) == 1 for each in both.values()), "rows of one bag are in several bags of another seed")
+        require(all(len(each) == 1 for each in both.values()), "rows of one bag are in several bags of another seed")
     return "two seeds put rows into the same bags"
 
 
@@ -235,7 +235,7 @@ def cost(subject: BaggingSubject) -> str:
     start = time.perf_counter()
     subject.bags(table, 256 if is_sized(subject.name) else None)
     seconds = time.perf_counter() - start
-    demand(seconds <= SLOW, f"{seconds:.0f} s for {MANY_ROWS:,} rows, more than {SLOW:.0f}")
+    require(seconds <= SLOW, f"{seconds:.0f} s for {MANY_ROWS:,} rows, more than {SLOW:.0f}")
     return f"{seconds:.2g} s for {MANY_ROWS:,} rows"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llpbench.conformance.checks import checks_of
-from llpbench.conformance.subject import FaultError, InapplicableError, demand
+from llpbench.conformance.subject import FaultError, InapplicableError, require
 from llpbench.core.entries import Entry
 from llpbench.core.tables import Table
 from llpbench.data.loading import absence, load_table, locate
@@ -53,11 +53,11 @@ class DatasetSubject:
 def declaration(subject: DatasetSubject) -> str:
     """Its declaration is complete and consistent."""
     spec = subject.spec
-    demand(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
+    require(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     shared = spec.remote is not None
     absent = [fact for fact in _FACTS if getattr(spec, fact) in (None, (), {})]
-    demand(not (shared and absent), f"a dataset for download must state its facts: no {', '.join(absent)}")
-    demand(not shared or spec.licence != "not stated", "a dataset for download must state its licence")
+    require(not (shared and absent), f"a dataset for download must state its facts: no {', '.join(absent)}")
+    require(not shared or spec.licence != "not stated", "a dataset for download must state its licence")
     return f"licence: {spec.licence}" + (f"; not declared, so not checked: {', '.join(absent)}" if absent else "")
 
 
@@ -78,7 +78,7 @@ def unchanged(subject: DatasetSubject) -> str:
         raise InapplicableError("its source is not a parquet file")
     first = subject.spec.frame(read_parquet(place.path), "a first time")
     again: DataFrame = subject.spec.prepare(first.copy())
-    demand(first.equals(again[first.columns]), "its function changes its own output: check for the target")
+    require(first.equals(again[first.columns]), "its function changes its own output: check for the target")
     return "prepared twice, the same"
 
 
@@ -86,9 +86,9 @@ def classes(subject: DatasetSubject) -> str:
     """Every class is in every part of a split."""
     table = subject.labelled
     counts = np.bincount(table.row_labels, minlength=len(table.classes))
-    demand(len(table.classes) >= 2, f"there is only one class: {table.classes}")
+    require(len(table.classes) >= 2, f"there is only one class: {table.classes}")
     rarest = int(counts.argmin())
-    demand(
+    require(
         counts[rarest] >= 10, f"class {table.classes[rarest]!r} has {counts[rarest]} rows: a split needs at least 10"
     )
     return ", ".join(
@@ -102,18 +102,18 @@ def features(subject: DatasetSubject) -> str:
     for place, name in enumerate(table.categorical_names):
         codes = table.categorical[:, place]
         values = np.unique(codes)
-        demand(len(values) > 1, f"feature {name!r} is constant: leave it out")
+        require(len(values) > 1, f"feature {name!r} is constant: leave it out")
         if len(values) <= len(table) / 10:  # names and identifiers differ in each row
             most = sum(np.bincount(table.row_labels[codes == value]).max() for value in values) / len(table)
             _not_the_label(name, most)
     for place, name in enumerate(table.numeric_names):
         numbers = table.numeric[:, place]
         known = ~np.isnan(numbers)
-        demand(len(np.unique(numbers[known])) > 1, f"feature {name!r} is constant: leave it out")
+        require(len(np.unique(numbers[known])) > 1, f"feature {name!r} is constant: leave it out")
         order = np.argsort(numbers[known], kind="stable")
         labels = table.row_labels[known][order]
         runs = 1 + int((np.diff(labels) != 0).sum())
-        demand(runs > len(table.classes), f"feature {name!r} reveals the label by itself: is it made from the target?")
+        require(runs > len(table.classes), f"feature {name!r} reveals the label by itself: is it made from the target?")
     return f"{len(table.numeric_names) + len(table.categorical_names)} checked"
 
 
@@ -127,7 +127,7 @@ def bags(subject: DatasetSubject) -> str:
     for key in subject.spec.natural_keys:
         made = assign_bags(table, f"column:by={key}", None, 0)
         sizes = (made.train >= 0).sum(axis=1)
-        demand(len(sizes) > 1, f"natural key {key!r} makes one bag of all rows")
+        require(len(sizes) > 1, f"natural key {key!r} makes one bag of all rows")
         found.append(f"{len(sizes):,} by {key}")
     return "; ".join(found)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of
 from llpbench.conformance.cost import ProportionsAlone
-from llpbench.conformance.subject import USUAL, demand, train
+from llpbench.conformance.subject import USUAL, require, train
 from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.declaration import is_a
@@ -71,15 +71,15 @@ class EncoderSubject:
         """
         made = encoder or self.built
         sizes = [getattr(made, name, None) for name in ("dim", "token_dim")]
-        demand(None not in sizes, "set self.dim and self.token_dim, the widths of z and of a token, in __init__")
+        require(None not in sizes, "set self.dim and self.token_dim, the widths of z and of a token, in __init__")
         features = rows.numeric.shape[-1] + rows.categorical.shape[-1]
         with torch.no_grad():
             embedded = made.embed(rows)
-            _demand_shape("embed", embedded, (_BAGS, _SIZE, features, made.token_dim))
+            _require_shape("embed", embedded, (_BAGS, _SIZE, features, made.token_dim))
             found = made.encode(embedded, self.mask, None if key is None else Random(torch.tensor(key)))
-        demand(isinstance(found, Encoding), f"encode must give an Encoding(z, tokens), got {type(found).__name__}")
-        _demand_shape("z of encode", found.z, (_BAGS, _SIZE, made.dim))
-        _demand_shape("tokens of encode", found.tokens, (_BAGS, _SIZE, features, made.token_dim))
+        require(isinstance(found, Encoding), f"encode must give an Encoding(z, tokens), got {type(found).__name__}")
+        _require_shape("z of encode", found.z, (_BAGS, _SIZE, made.dim))
+        _require_shape("tokens of encode", found.tokens, (_BAGS, _SIZE, features, made.token_dim))
         return found
 
     def population(self, tasks: dict[int, Task], epochs: int) -> Population:
@@ -91,32 +91,32 @@ class EncoderSubject:
         return Population(members, lambda task: self.build(task.schema), Protocol(epochs, epochs), Machine())
 
 
-def _demand_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
+def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
     however = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-    demand(however == shape, f"{what} must be of shape {shape}, got {however}")
+    require(however == shape, f"{what} must be of shape {shape}, got {however}")
 
 
 def declaration(subject: EncoderSubject) -> str:
     """Its declaration is complete and consistent."""
-    demand(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
+    require(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
     for hook in ("embed", "encode"):
         own = getattr(subject.declared, hook) is not getattr(Encoder, hook)
-        demand(
+        require(
             own,
             f"{subject.declared.__name__} needs {hook}({'rows' if hook == 'embed' else 'embeddings, mask, random'})",
         )
-    demand(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
+    require(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)
-        demand(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
+        require(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
     sizes = getattr(subject.declared, "Params", None)
     whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    demand(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
+    require(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
     assert sizes is not None
     names = {name for name, _ in subject.built.named_parameters()}
     for name in subject.built.of_copy:
-        demand(name in names, f"of_copy names the parameters of a copy, got {name!r}. Available: {', '.join(names)}")
-    demand(subject.built.copies == 1 or bool(subject.built.of_copy), "copies need parameters of their own: of_copy")
+        require(name in names, f"of_copy names the parameters of a copy, got {name!r}. Available: {', '.join(names)}")
+    require(subject.built.copies == 1 or bool(subject.built.of_copy), "copies need parameters of their own: of_copy")
     return f"{len(fields(sizes))} sizes; {sum(weight.numel() for weight in subject.built.parameters()):,} parameters"
 
 
@@ -124,7 +124,7 @@ def encodes(subject: EncoderSubject) -> str:
     """It returns row vectors and a token for each feature."""
     found = subject.encode(subject.rows())
     for name, value in zip(Encoding._fields, found, strict=True):
-        demand(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
+        require(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
     return f"z {found.z.shape[-1]}, tokens {found.tokens.shape[-1]} wide"
 
 
@@ -133,13 +133,13 @@ def seeded(subject: EncoderSubject) -> str:
     rows = subject.rows()
     before = {name: value.clone() for name, value in subject.built.state_dict().items()}
     once, again = subject.encode(rows).z, subject.encode(rows).z
-    demand(torch.equal(once, again), "two predictions differ: draw no random numbers without a random stream")
+    require(torch.equal(once, again), "two predictions differ: draw no random numbers without a random stream")
     first, same, other = (subject.encode(rows, key=key).z for key in (1, 1, 2))
-    demand(
+    require(
         torch.equal(first, same), "one stream gives different encodings: draw random numbers only from the given stream"
     )
     for name, value in subject.built.state_dict().items():
-        demand(
+        require(
             torch.equal(value, before[name]),
             f"{name!r} changes when rows are encoded: an encoder must not store anything of them",
         )
@@ -154,7 +154,7 @@ def padding(subject: EncoderSubject) -> str:
     one, other = (subject.encode(each) for each in (rows, dirty))
     for name, first, second in zip(Encoding._fields, one, other, strict=True):
         same = torch.allclose(first[subject.mask], second[subject.mask], atol=1e-5)
-        demand(same, f"{name} of rows depends on padding: use the mask")
+        require(same, f"{name} of rows depends on padding: use the mask")
     return "garbage in the padding changes nothing"
 
 
@@ -164,11 +164,11 @@ def row_interaction(subject: EncoderSubject) -> str:
     changed = rows.numeric.clone()
     changed[0, 0] += 1.0
     difference = (subject.encode(rows._replace(numeric=changed)).z - subject.encode(rows).z).abs().amax(dim=-1)
-    demand(float(difference[0, 0]) > 0, "a row's vector does not depend on its numbers")
+    require(float(difference[0, 0]) > 0, "a row's vector does not depend on its numbers")
     seen = float(difference[0, 1:].max()) > CLOSE
     said = subject.declared.row_interaction
-    demand(said or not seen, "a row's vector depends on other rows of its bag: declare row_interaction = True")
-    demand(seen or not said, "rows do not influence one another: declare row_interaction = False")
+    require(said or not seen, "a row's vector depends on other rows of its bag: declare row_interaction = True")
+    require(seen or not said, "rows do not influence one another: declare row_interaction = False")
     return "they do" if seen else "they do not"
 
 
@@ -180,8 +180,8 @@ def contextual(subject: EncoderSubject) -> str:
     difference = (subject.encode(rows._replace(numeric=changed)).tokens - subject.encode(rows).tokens).abs()
     moved = [float(difference[subject.mask][:, place].max()) > CLOSE for place in range(difference.shape[2])]
     seen, said = sum(moved) > 1, subject.declared.contextual
-    demand(said or not seen, "a feature's token depends on another feature: declare contextual = True")
-    demand(seen or not said, "tokens do not influence one another: declare contextual = False")
+    require(said or not seen, "a feature's token depends on another feature: declare contextual = True")
+    require(seen or not said, "tokens do not influence one another: declare contextual = False")
     return "they do" if seen else "they do not"
 
 
@@ -190,11 +190,11 @@ def awkward(subject: EncoderSubject) -> str:
     for what, (table, assignment) in awkward_tables().items():
         task = build_task(table, assignment)
         z = subject.encode(subject.rows(task), encoder=subject.build(task.schema)).z
-        demand(bool(torch.isfinite(z[subject.mask]).all()), f"{what}: z is not finite")
+        require(bool(torch.isfinite(z[subject.mask]).all()), f"{what}: z is not finite")
     rows = subject.rows()
     shown = subject.encode(rows._replace(missing=torch.zeros_like(rows.missing))).z
     hidden = subject.encode(rows._replace(missing=torch.ones_like(rows.missing))).z
-    demand(not torch.allclose(shown, hidden), "it treats a missing number as 0: use rows.missing")
+    require(not torch.allclose(shown, hidden), "it treats a missing number as 0: use rows.missing")
     return "; ".join(awkward_tables())
 
 
@@ -205,7 +205,7 @@ def together(subject: EncoderSubject) -> str:
     (alone,) = train(subject.population({0: tasks[0]}, 2))
     both = [each.selected["l1"].weights for each in (alone, outcomes[0])]
     difference = float((both[0] - both[1]).abs().max())
-    demand(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among two")
+    require(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among two")
     return f"weights within {difference:.1g}" if difference else "bit-identical weights"
 
 
@@ -216,7 +216,7 @@ def learns(subject: EncoderSubject) -> str:
     (outcome,) = train(population)
     proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)[0]
     auc = holdout_criteria(proba, task.test)["auc"]
-    demand(auc >= LEARNED, f"AUC {auc:.3f} on well-separated classes in pure bags, below {LEARNED}")
+    require(auc >= LEARNED, f"AUC {auc:.3f} on well-separated classes in pure bags, below {LEARNED}")
     return f"AUC {auc:.3f}"
 
 
@@ -231,7 +231,7 @@ def cost(subject: EncoderSubject) -> str:
     method = ProportionsAlone(MethodParams(hidden=1))
     seconds = [_step(copies.build(method, each, task.schema), rows, mask) for each in encoders]
     ratio = seconds[0] / seconds[1]
-    demand(ratio <= TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {TOO_DEAR:.0f}x")
+    require(ratio <= TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {TOO_DEAR:.0f}x")
     return f"{ratio:.2g}x the time of a step of mlp"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from llpbench.conformance.subject import InapplicableError, Subject, demand
+from llpbench.conformance.subject import InapplicableError, Subject, require
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import Regime
 from llpbench.core.tables import Assignment, Table
@@ -35,14 +35,14 @@ def search_label_free(subject: Subject) -> str:
     if not sees:
         fine = _search(subject, "fine", space, table, assignment)
         same = _search(subject, "fine", space, within_training, assignment) == fine
-        demand(same, "labels permuted within training bags change what a search finds")
+        require(same, "labels permuted within training bags change what a search finds")
     coarse = _search(subject, "coarse", space, table, assignment)
     made, chosen = coarse
-    demand(bool(chosen), f"no trial of a search gives a value: {next(filter(None, (t.reason for t in made)), '')}")
+    require(bool(chosen), f"no trial of a search gives a value: {next(filter(None, (t.reason for t in made)), '')}")
     permuted = permuted_within(table if sees else within_training, assignment.validation)
     what = "validation bags" if sees else "training and validation bags"
     same = _search(subject, "coarse", space, permuted, assignment) == coarse
-    demand(same, f"labels permuted within {what} change what a coarse-grained search finds")
+    require(same, f"labels permuted within {what} change what a coarse-grained search finds")
     return f"{TRIALS} trials and what they choose are the same, whatever the labels within bags"
 
 

@@ -139,7 +139,7 @@ class Subject:
         return learned, changed
 
 
-def demand(condition: bool, otherwise: str) -> None:
+def require(condition: bool, otherwise: str) -> None:
     if not condition:
         raise FaultError(otherwise)
 
@@ -147,7 +147,7 @@ def demand(condition: bool, otherwise: str) -> None:
 def train(population: Population) -> list[Outcome]:
     outcomes = population.train()
     for outcome in outcomes:
-        demand(not outcome.failure, f"training failed: {outcome.failure}")
+        require(not outcome.failure, f"training failed: {outcome.failure}")
     return outcomes
 
 
@@ -158,10 +158,10 @@ def weights(outcome: Outcome) -> dict[str, Tensor]:
 def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
     """Return predictions [rows, classes], if they are valid; `sums`: rows must sum to 1."""
     expected = (len(task.test.rows.numeric), task.schema.classes)
-    demand(proba.shape == expected, f"predictions must be of shape {expected}, got {proba.shape}")
-    demand(bool(np.isfinite(proba).all()), "predictions are not finite")
+    require(proba.shape == expected, f"predictions must be of shape {expected}, got {proba.shape}")
+    require(bool(np.isfinite(proba).all()), "predictions are not finite")
     low, high = float(proba.min()), float(proba.max())
-    demand(low >= -1e-6 and high <= 1 + 1e-6, f"predictions must lie in [0, 1], got {low:.3g} to {high:.3g}")
+    require(low >= -1e-6 and high <= 1 + 1e-6, f"predictions must lie in [0, 1], got {low:.3g} to {high:.3g}")
     total = proba.sum(axis=1)
-    demand(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, got {total[0]}")
+    require(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, got {total[0]}")
     return proba

@@ -227,7 +227,7 @@ def _named(setting: _Setting, before: Any, now: Any) -> str:
     return f"{setting.name} ({', '.join(names)})"
 
 
-_told: set[str] = set()
+_reported: set[str] = set()
 
 by_import: dict[str, list[str]] = {}
 """settings that plugins changed during their import, by the name of the module"""
@@ -246,6 +246,6 @@ def contained(who: str, module: str | None = None) -> Iterator[None]:
     finally:
         if module is not None:
             by_import[module] = changed
-        if changed and who not in _told:
-            _told.add(who)
+        if changed and who not in _reported:
+            _reported.add(who)
             LOG.warning(f"{who} changed {', '.join(changed)}, which was reset for what runs next")

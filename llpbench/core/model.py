@@ -59,7 +59,10 @@ class Random:
         return self.bits(size).argsort()
 
     def dropout(self, x: Tensor, probability: float) -> Tensor:
-        """Zero elements of `x` with `probability` (to 1/256) and scale up the rest, as `nn.Dropout` does."""
+        """Zero elements of `x`, and scale up the rest, as `nn.Dropout` does.
+
+        `probability` is rounded to a multiple of 1/256.
+        """
         dropped = round(probability * 256)
         if dropped == 0:
             return x
@@ -96,7 +99,7 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def _mix_int32(x: Tensor) -> Tensor:
-    """Return `_mix` of int32 words: products wrap around, and ones that shifts insert are masked."""
+    """Return `_mix` of int32 words: products wrap around, and the sign bits that right shifts insert are masked."""
     y = x >> 16
     y &= 0xFFFF
     y ^= x
@@ -117,7 +120,7 @@ class Encoding(NamedTuple):
     z: Tensor
     """[..., dim] row vector (in SAINT the output at [CLS])"""
     tokens: Tensor
-    """[..., features, dim] a vector for each feature"""
+    """[..., features, token_dim] a vector for each feature"""
 
 
 class Encoder(nn.Module):
@@ -152,7 +155,7 @@ class Encoder(nn.Module):
         return deepcopy(self)
 
     def embed(self, rows: Rows) -> Tensor:
-        """Return embeddings of the single features [..., features, dim], before they interact."""
+        """Return embeddings of the single features [..., features, token_dim], before they interact."""
         raise NotImplementedError
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
@@ -231,7 +234,7 @@ class Model:
         return Model(self.network)
 
     def encode(self, bags: Bags) -> Encoding:
-        """Return row vectors [bags, size, dim] and tokens [bags, size, features, dim]."""
+        """Return row vectors [bags, size, dim] and tokens [bags, size, features, token_dim]."""
         encoding: Encoding = self.network.encoder(bags.rows, bags.mask, self.random)
         return encoding
 

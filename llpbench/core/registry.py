@@ -45,7 +45,7 @@ SUITE, OPENML, OPENML_SUITE = "suite:", "openml:", "openml-suite:"
 
 @dataclass
 class Registry:
-    """All entries of one kind, by name."""
+    """All entries of one kind, by name. Facts are the keyword arguments of a decorator."""
 
     kind: str
     package: str
@@ -63,8 +63,8 @@ class Registry:
     def register(self, name: str, **facts: Any) -> Callable[[T], T]:
         """Return a decorator that registers a class or function under `name`.
 
-        Raises `LLPBenchError` if the name is taken (naming both locations), if this kind does not have a fact, or if
-        the name cannot be used in commands or journals.
+        Raises `LLPBenchError` if the name is taken (naming both locations), if a fact is unknown for this kind of
+        entry, or if the name cannot be used in commands or journals.
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
@@ -72,15 +72,16 @@ class Registry:
         marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
-                f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, {SUITE!r}, "
-                f"{OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a bagging have special "
-                "meanings, and blanks at the ends are removed. Choose another name."
+                f"{self.kind} name {name!r} is reserved or contains a special character. 'all', 'pretraining', "
+                f"{FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a "
+                "bagging have special meanings, and blanks at the ends are removed. Choose another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
                 known = ", ".join(self.defaults)
                 raise LLPBenchError(
-                    f"{self.kind} {name!r} states an unknown {fact!r}. {hint(fact, self.defaults)}Available: {known}."
+                    f"{self.kind} {name!r} has the unknown argument {fact!r}. {hint(fact, self.defaults)}"
+                    f"Available: {known}."
                 )
         if facts.get("family", FAMILIES[0]) not in FAMILIES:
             raise LLPBenchError(
@@ -215,7 +216,7 @@ class Registry:
 
     def _add(self, entry: Entry) -> None:
         if self.lazy and self._is_builtin(entry):
-            self._index()  # now an imported file completes its indexed entry
+            self._index()  # first, so that the imported file completes its indexed entry instead of adding a second one
         known = self._entries.get(entry.name)
         again = known is not None and _is_typed_again(known, entry)
         if known is not None and not again and (known.module != entry.module or known.target is not None):

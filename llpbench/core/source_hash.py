@@ -1,10 +1,10 @@
 """Hashes of the source of registered objects. A result whose code has changed since is stale.
 
 A hash covers the module that defines a class or function and, recursively, the files that this module imports from its
-own folder, from the path, or from its own distribution. A package's `__init__` counts if something is imported from it.
-The standard library and installed libraries do not count (a record has their versions), nor does the engine
-(`provenance.NUMERICS`). Contributed modules of this package do. Files that a module opens itself, and modules imported
-by a name in a text (`importlib`), are not covered.
+own folder, from other folders on `sys.path` that are not installed libraries, or from its own distribution. A package's
+`__init__` counts if something is imported from it. The standard library and installed libraries do not count (a record
+has their versions), nor does the engine (`provenance.NUMERICS`). Contributed modules of this package do. Files that a
+module opens itself, and modules imported by a string (`importlib`), are not covered.
 
 Comments, docstrings, formatting, and names and locations of files do not count (`core/syntax.py`). For imports from the
 engine only the imported names count, so that its modules can be moved.
@@ -67,7 +67,7 @@ def source_hash(target: Any) -> str:
     file = getattr(sys.modules.get(target.__module__), "__file__", None)
     if file is not None and Path(file).is_file():
         return _Sources(_Module(target.__module__, Path(file).resolve())).hash()
-    return _hash(sorted(_typed(target).values()))
+    return _hash(sorted(_notebook_sources(target).values()))
 
 
 class _Module(NamedTuple):
@@ -186,8 +186,8 @@ def _is_installed(path: Path) -> bool:
     )
 
 
-def _typed(target: Any) -> dict[str, str]:
-    """Return the notebook cells that define `target` and the names that it uses, by file name, and its constants.
+def _notebook_sources(target: Any) -> dict[str, str]:
+    """Return the sources of the notebook cells that define `target` and all that it uses, by file; constants by name.
 
     For a class without functions, such as hyperparameters, the cell is unknown. Its declaration is used instead.
     """

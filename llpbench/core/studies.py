@@ -2,8 +2,8 @@
 
 A study is a table whose rows are the combinations of its factors' levels, and whose columns are datasets. A level fixes
 parts of a cell (method, pretraining, bagging, bag size, encoder, hyperparameters) or a value to read from its runs
-(criterion, measure). This determines both the cells that a study runs and the table that it makes from a journal, so
-studies share runs.
+(criterion, measure). This determines both the cells that a study runs and the table that it makes from a journal.
+Studies that have cells in common share their runs.
 
 The labels are those of the paper (`report/paper/*.csv`). Reports use this module, so it imports no torch or pandas.
 """
@@ -30,12 +30,14 @@ Level = Mapping[str, Any]
 Layout = Literal["scores", "robustness"]
 """kind of a study's table: scores, or ranks of standard deviations"""
 
-PAPERS = "paper"
+ALL_OF_PAPER = "paper"
 """name of all studies of the paper together; `all` is every study"""
 
-_UNLESS_SAID: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
+_DEFAULTS: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
+"""parts of a line that no level fixes"""
 
 _MERGED = ("params", "pretraining_params")
+"""parts whose values from several levels are merged"""
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,13 @@ class Study:
     question: str
     """question that the study answers, in one line"""
     factors: Mapping[str, Mapping[str, Level]] = field(default_factory=dict)
-    """levels by the labels of their rows, by factor (the heading of its column)"""
+    """for each factor (the heading of a column): its levels, by their labels"""
     reference: str = ""
     """file of the paper's numbers in `report/paper`; "" if the paper has a figure"""
     layout: Layout = "scores"
     arms: tuple[Arm, ...] = ()
     """arms whose ends are compared; only for studies with the method as their first factor"""
-    papers: bool = True
+    from_paper: bool = True
     """whether the study is from the paper"""
 
     @property
@@ -90,7 +92,7 @@ class Study:
 
 
 def _merged(levels: list[Level]) -> Level:
-    fixed = dict(_UNLESS_SAID)
+    fixed = dict(_DEFAULTS)
     for level in levels:
         fixed |= {key: {**fixed.get(key, {}), **value} if key in _MERGED else value for key, value in level.items()}
     return fixed
@@ -132,7 +134,7 @@ _BAGS = {
     f"{number} of {size}": {"max_bags": number, "bag_size": size}
     for number, size in ((13, 64), (13, 256), (13, 1024), (26, 256), (52, 256), (208, 64))
 }
-"""credit, the smallest of the four published datasets, has 13 training bags of 1024, 52 of 256, 208 of 64"""
+"""credit, the smallest of the four datasets published in all bag sizes, has 13 bags of 1024, 52 of 256, 208 of 64"""
 _BAG_SIZES = {str(size): {"bag_size": size} for size in (64, 128, 256, 512, 1024)}
 
 STUDIES: dict[str, Study] = {
@@ -148,7 +150,8 @@ STUDIES: dict[str, Study] = {
         Study(
             "coarse-grained",
             "Coarse-grained results",
-            "And when they are chosen by proportions alone? The paper shows the better of two criteria; here both are.",
+            "How good is each method when epochs are chosen by proportions alone? The paper shows the better of two "
+            "criteria; we show both.",
             {
                 "method": {**_BASELINES, **_BDC},
                 "metric": {"mPIoU": {"criterion": "mpiou"}, "L1": {"criterion": "l1"}},
@@ -172,7 +175,7 @@ STUDIES: dict[str, Study] = {
         Study(
             "pair-accuracy",
             "Accuracy of pseudo-pairs",
-            "How many of the pairs that BDC takes to be of one class are?",
+            "What share of the pairs that BDC takes to be of one class really are?",
             {
                 "validation": {
                     "Fine-grained": _of("tabllp-bdc", pretraining="self+bag", measure="pair-accuracy"),
@@ -347,15 +350,14 @@ STUDIES: dict[str, Study] = {
         Study(
             "bag-number",
             "Number and size of bags",
-            "What do larger bags cost, where there are as many of them? And fewer bags of one size, and larger ones of "
-            "the same rows?",
+            "What do larger bags cost: as many bags, or the same rows? And what do fewer bags of one size cost?",
             {"method": _TEN_BEST, "bags": _BAGS},
             arms=(
                 Arm("13 bags, larger", "bag_size", ("13 of 64", "13 of 256", "13 of 1024")),
                 Arm("bags of 256, more", "max_bags", ("13 of 256", "26 of 256", "52 of 256")),
                 Arm("13,312 rows, larger bags", "bag_size", ("208 of 64", "52 of 256", "13 of 1024")),
             ),
-            papers=False,
+            from_paper=False,
         ),
     )
 }
@@ -366,7 +368,7 @@ def select(pattern: str) -> list[Study]:
 
     Raises `LLPBenchError` with the nearest names.
     """
-    unions = {PAPERS: [name for name, study in STUDIES.items() if study.papers], "all": list(STUDIES)}
+    unions = {ALL_OF_PAPER: [name for name, study in STUDIES.items() if study.from_paper], "all": list(STUDIES)}
     chosen: dict[str, Study] = {}
     for part in filter(None, (part.strip() for part in pattern.split(","))):
         names = unions[part] if part in unions else fnmatch.filter(STUDIES, part)

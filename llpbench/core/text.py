@@ -18,8 +18,9 @@ LOG = logging.getLogger("llpbench")
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 run`, `2,000 runs`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """Return a number with its noun: `1 run`, `2,000 runs`, `2 searches`."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 def verb(number: int, one: str = "has", many: str = "have") -> str:
@@ -66,16 +67,16 @@ def _is_blank(char: str) -> bool:
     return unicodedata.category(char) == "Zs"
 
 
-def fault(error: BaseException, own: str | None = None) -> str:
+def fault(error: BaseException, file: str | None = None) -> str:
     """Return an exception on one line, with the location for a method's author: `ValueError: no luck (mine.py:12)`.
 
-    `own` is the author's file. If the error has passed through it, the location is its innermost frame.
+    `file` is the author's file. If the error has passed through it, the location is its innermost frame.
     """
     if isinstance(error, HookError):  # the message contains the location
         return str(error)
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
     mine = [frame for each in (error.__cause__, error) if each for frame in traceback.extract_tb(each.__traceback__)]
-    mine = [frame for frame in mine if own is not None and frame.filename == own]
+    mine = [frame for frame in mine if file is not None and frame.filename == file]
     there = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     if mine:
         there = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno}, in {mine[-1].name})"

@@ -15,11 +15,11 @@ from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
 
 _ROUNDED = 0.02
-"""tolerance for the sum of a bag's proportions, unless they are printed with fewer digits"""
+"""tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""
 _PRINTED_DIGITS = range(1, 5)
 """possible numbers of digits in printed proportions"""
 _FLOAT_DIGITS = 6
-"""number of digits that are compared if weights have more digits than printed ones"""
+"""number of digits assumed for numbers with more digits than that"""
 _NOISE_TAIL = 10.0
 """largest deviation of counts that noise may explain, in standard deviations"""
 _FEWEST_BAGS = 2
@@ -53,7 +53,7 @@ class BagLabels:
     def rounding(self, published: FloatArray) -> FloatArray:
         """Return the rounding error [bags] of sums of printed weights compared with `published` [bags, columns].
 
-        It is half a unit of the last digit, for each row and each column; 0 if all numbers are whole.
+        It is half a unit of the last digit, for each row and each column; 0 if all weights are whole.
         """
         error: FloatArray = np.zeros(len(self.names))
         if self.weights is not None and (self.weights % 1).any():
@@ -81,7 +81,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
     if not _has_entries(bags):
         column = isinstance(features, pd.DataFrame) and isinstance(bags, str) and bags in features.columns
         raise LLPBenchError(
-            f"bags must be the label of each row's bag, in an array, series or frame, got {bags!r}"
+            f"bags must contain the label of each row's bag, in an array, series or frame, got {bags!r}"
             + (f". Use bags=X[{bags!r}]." if column else "")
         )
     rows = len(features)
@@ -123,8 +123,9 @@ def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
     ):
         if column.dtype.kind == "f" and (large := np.asarray(column)[np.abs(np.asarray(column)) >= _EXACT]).size:
             raise LLPBenchError(
-                f"bags must be exact identifiers, got floats such as {large[0]:.0f}, which merge neighbours. Read "
-                "them as whole numbers (dtype Int64) or texts."
+                f"bags must be exact identifiers, got floats such as {large[0]:.0f}, which are too large to "
+                "be exact, so different identifiers may have become equal. Read them as whole numbers (dtype Int64) or "
+                "texts."
             )
 
 
@@ -232,13 +233,14 @@ class BagTable:
             values = np.column_stack([unit - values[:, 0], values[:, 0]])
         faults = [] if as_shares else [self._other_sizes(labels, values, whole, sampled, hint)]
         if not (noise and sampled):
-            faults.insert(0, self._other_sums(labels, given, values, unit, noise, hint))
-        possible = np.isfinite(values).all(axis=1) & ~np.any([off for off, _ in faults], axis=0)
+            faults.insert(0, self._impossible_values(labels, given, values, unit, noise, hint))
+        possible = np.isfinite(values).all(axis=1) & ~np.any([faulty for faulty, _ in faults], axis=0)
         ignore = advice_to_ignore(possible) if self.at_fit else ""
-        for off, message in faults:
-            if off.any() and not suppress:
-                raise LLPBenchError(message(int(np.flatnonzero(off)[0]), _how_many(int(off.sum()), len(off)), ignore))
-            values[off] = np.nan
+        for faulty, message in faults:
+            if faulty.any() and not suppress:
+                extent = _how_many(int(faulty.sum()), len(faulty))
+                raise LLPBenchError(message(int(np.flatnonzero(faulty)[0]), extent, ignore))
+            values[faulty] = np.nan
         if self.is_counts and not sampled:
             return values
         share = values / unit[:, None]
@@ -268,7 +270,7 @@ class BagTable:
             return np.asarray(np.nan_to_num(values.sum(axis=1)))
         return rows
 
-    def _other_sums(
+    def _impossible_values(
         self, labels: BagLabels, given: FloatArray, values: FloatArray, unit: FloatArray, noise: float, hint: str
     ) -> _Fault:
         """Return the bags with impossible counts or shares: `given` as in the table, `values` by class."""
@@ -280,30 +282,32 @@ class BagTable:
         )
         slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
 
-        def message(first: int, so: str, ignore: str) -> str:
+        def message(first: int, extent: str, ignore: str) -> str:
             listed = ", ".join(f"{value:g}" for value in given[first])
             bag, sums = f"bag {labels.names[first]!r}", given.shape[1] > 1
             has = f"{bag} has the {self.what} {listed}" if sums else f"{bag} has the {self.what[:-1]} {listed}"
             says = f"{has}, which add up to {total[first]:g}" if sums else f"{has} of one class"
             meant = f"must {'add up to 1' if sums else 'lie between 0 and 1'}"
             advice = "Give shares between 0 and 1, and divide percentages by 100."
+            if sums and (given[first] % 1 == 0).all():
+                advice = f"If these are counts, give them as counts=. {advice}"
             if self.is_counts and not noise and sums and (values[first] < 0).any():
                 says, meant, advice = has, "must not be negative", "Correct them."
-            elif self.is_counts and self.at_fit and not hint and (known := self._advice_if_misread(values, unit)):
-                return f"{says}. {so} {known}."
             elif self.is_counts:
                 rows = f"has {plural(round(unit[first]), 'row')}"
                 if labels.weights is not None:
                     rows = f"has rows with a total weight of {unit[first]:,.10g}"
                 sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
+                if self.at_fit and not hint and (advice := self._advice_if_misread(values, unit)):
+                    return f"{bag} {rows}, but {sum_}. {extent} {advice}."
                 advice = self._counts_advice(values, unit, hint) + "." if self.at_fit else "Give whole bags."
-                return f"{bag} {rows}, but {sum_}. {so} {advice} {self._other_ways(noise)}{ignore}"
+                return f"{bag} {rows}, but {sum_}. {extent} {advice} {self._other_ways(noise)}{ignore}"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and sums and self.at_fit:
                 advice = "Divide percentages by 100, or give percentages as counts= with as_shares=True."
-                return f"{says}, but proportions {meant}. {so} {advice}"
+                return f"{says}, but proportions {meant}. {extent} {advice}"
             elif sums and total[first] < unit[first] and (values[first] >= 0).all():
                 advice = "Add a class for the rest."
-            return f"{says}, but {self.what} {meant}. {so} {advice} {self._other_ways(noise)}{ignore}"
+            return f"{says}, but {self.what} {meant}. {extent} {advice} {self._other_ways(noise)}{ignore}"
 
         return beyond | (np.abs(total - unit) > slack), message
 
@@ -342,11 +346,11 @@ class BagTable:
         values, unit = values[known], unit[known]
         total = values.sum(axis=1)
         for whole, advice in (
-            (1, "Give shares as proportions="),
-            (100, "Give percentages as counts= with as_shares=True"),
+            (1, "These are shares. Give shares as proportions="),
+            (100, "These are percentages. Give percentages as counts= with as_shares=True"),
         ):
             if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
-                return f"Counts add up to {whole} in every bag. {advice}"
+                return advice
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
                 return f"Without {column!r} the counts add up to the rows. Leave this class out"
@@ -359,7 +363,7 @@ class BagTable:
         rows = labels.sizes
         known = ~np.isnan(values).any(axis=1)
 
-        def message(first: int, so: str, ignore: str) -> str:
+        def message(first: int, extent: str, ignore: str) -> str:
             said = "its size is" if self.sizes is not None else "its counts add up to"
             has = f"X has {plural(int(rows[first]), 'row')} of it"
             if labels.weights is not None:
@@ -367,9 +371,8 @@ class BagTable:
             advice = "If X is only a sample of the rows, use sampled=True"
             if sampled or rows[first] > whole[first]:
                 advice = "If the counts are about other people than the rows of X, use as_shares=True"
-            return (
-                f"bag {labels.names[first]!r}: {said} {whole[first]:,.10g}, but {has}. {so} {hint or advice}.{ignore}"
-            )
+            size = f"bag {labels.names[first]!r}: {said} {whole[first]:,.10g}, but {has}."
+            return f"{size} {extent} {hint or advice}.{ignore}"
 
         slack = 1e-6 * whole + labels.rounding(whole[:, None])
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message

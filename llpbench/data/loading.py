@@ -97,8 +97,8 @@ def data_directory(data_dir: str | Path | None = None) -> Path | None:
 
 def cache_directory() -> Path:
     """Return the folder of downloads, which need not exist yet."""
-    if own := os.environ.get("LLPBENCH_CACHE"):
-        return at_home(own)
+    if folder := os.environ.get("LLPBENCH_CACHE"):
+        return at_home(folder)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "llpbench"
 

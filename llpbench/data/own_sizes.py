@@ -4,8 +4,8 @@ A bagging without a size assigns every row to a bag, which may have one row or h
 bags that are too small or too large. It can also split whole bags, instead of rows, into training, validation and test:
 
 - `least`, `most`: limits on the rows of a training bag. If rows are split, validation and test bags have an eighth of
-  its rows, and an eighth of these limits. A bag with fewer than `least` rows is dissolved. A bag with more than `most`
-  rows is reduced to `most` random rows. The rows left over are called the rest.
+  the rows of training bags, and an eighth of these limits. A bag with fewer than `least` rows is dissolved. A bag with
+  more than `most` rows is reduced to `most` random rows. The rows left over are called the rest.
 - `rest`: `drop` removes these rows from all bags (validation and test rows are still evaluated). `pool` makes bags of
   `most` rows from them, or a single bag. If the last bag has fewer than `least` rows, its rows are dropped.
 - `split`: `rows` splits rows 80/10/10, stratified by class, so the bags of test rows also have training rows. `bags`

@@ -180,7 +180,9 @@ def _spec(entry: Entry) -> DatasetSpec:
         if fact not in known:
             near = difflib.get_close_matches(fact, known, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
-            raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) declares an unknown {fact!r}. {hint}")
+            raise LLPBenchError(
+                f"dataset {entry.name!r} ({entry.where}) declares the unknown argument {fact!r}. {hint}"
+            )
     if not given.get("target") and not (given.get("bags") and given.get("by")):
         raise LLPBenchError(
             f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or add 'bags' with "

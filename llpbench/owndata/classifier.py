@@ -419,7 +419,7 @@ class LLPClassifier(FittedClassifier):
         The folder has estimates, names of columns, categories and bags, and counts of bags, but no rows. Raises
         `LLPBenchError` for a method whose models cannot be saved.
         """
-        self._demand_fitted()
+        self._require_fitted()
         names = getattr(self, "feature_names_in_", None)
         content = {
             "settings": {

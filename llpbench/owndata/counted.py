@@ -57,7 +57,8 @@ def missing_counts_warning(
         of = "all classes" if missing.all() else ", ".join(repr(named[int(place)]) for place in np.flatnonzero(missing))
         rest = sizes[name] - np.nansum(values)
         known = of_rows and missing.sum() == 1 and len(values) > 1 and rest >= 0
-        told.append(f"{name!r} ({table.what[:-1]} of {of}{f'; its rows leave {rest:g}' if known else ''})")
+        remark = f"; with {sizes[name]:g} rows and the other counts, it would be {rest:g}" if known else ""
+        told.append(f"{name!r} ({table.what[:-1]} of {of}{remark})")
     if not told:
         return ""
     more = f", and {len(told) - _MOST_NAMED:,} more" if len(told) > _MOST_NAMED else ""

@@ -70,7 +70,8 @@ class NumberRange:
         low, high = self.low * self.unit, self.high * self.unit
         return (
             f"column {name!r} has values such as {self.example:.15g} in {self.far:,} of {plural(rows, 'row')}, far "
-            f"from all others ({low:g} to {high:g}). They count as missing. Correct them if they are real values."
+            f"from all others ({low:g} to {high:g}). They count as missing. If they are errors, correct them in the "
+            "file."
         )
 
     def warning_of_new(self, name: str, values: FloatArray) -> str:

@@ -99,13 +99,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def text_features_(self) -> list[str]:
         """Names of features that were texts in `fit`. Files must be read without converting these columns."""
-        self._demand_fitted()
+        self._require_fitted()
         return self._columns.texts
 
     @property
     def numeric_features_(self) -> list[str]:
         """Names of features that were numbers in `fit`."""
-        self._demand_fitted()
+        self._require_fitted()
         return list(self._columns.numeric)
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
@@ -227,9 +227,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         UncertainGroups
             Intervals of some groups are nearly as wide as the bounds.
         """
-        self._demand_fitted()
+        self._require_fitted()
         if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
-            raise LLPBenchError(f"refits must be a whole number from {_FEWEST_REFITS}, got {refits!r}.")
+            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
         groups = read_groups(by, X)
         features = X
         if isinstance(X, pd.DataFrame):
@@ -312,7 +312,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         between rows. In a simulation they contain 97 to 99 % of the probabilities, but only 72 to 84 % if bags have
         effects of their own. Raises `LLPBenchError` for a method without a posterior.
         """
-        self._demand_fitted()
+        self._require_fitted()
         process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
         if process is None:
             raise LLPBenchError(f"method {self.method!r} has no posterior of rows. Use method='bag-gp'.")
@@ -341,7 +341,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
-        self._demand_fitted()
+        self._require_fitted()
         found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()
         if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
             if known.issuperset(found):
@@ -376,14 +376,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if (proportions is None and counts is None) and self._table is not None:
             labels, found = self._counts_of(labels, unmatched="drop", **self._table)
             if unmatched == "raise":
-                _demand_bags(labels)
+                _require_bags(labels)
         else:
             labels, found = self._counts_of(labels, proportions, counts, unmatched)
         inside = labels.of_row >= 0
         if not inside.all() and unmatched == "drop":
             rows = Rows(*(each[inside] for each in rows))
             labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
-        _demand_bags(labels)
+        _require_bags(labels)
         require_people(labels)
         whole, _ = _bagged(rows, labels, found)
         if not whole.known.any():
@@ -403,22 +403,24 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         `effects().strongest(5)` selects the strongest. Raises `LLPBenchError` for a method that gives no effects.
         """
-        self._demand_fitted()
+        self._require_fitted()
         known = self.classes_.tolist()
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if not isinstance(self._predictor, Explained):
-            raise LLPBenchError(f"method {self.method!r} gives no effects (ensembles never do). Use method='bag-gp'.")
+            raise LLPBenchError(
+                f"a model of {self.method!r} has no effects. Fit one with method='bag-gp', without an ensemble."
+            )
         place = len(known) - 1 if label is None else known.index(label)
         found = self._columns.named(self._predictor.effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
 
-    def _demand_fitted(self) -> None:
+    def _require_fitted(self) -> None:
         if not hasattr(self, "_predictor"):
             raise UnfittedError("this LLPClassifier is not fitted yet. Call fit with rows, bags and counts= first.")
 
     def _rows(self, features: Any, fewest: int = 1) -> Rows:
-        self._demand_fitted()
+        self._require_fitted()
         frame = as_frame(features, fewest=fewest)
         names = self._columns.names
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
@@ -530,7 +532,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the bags of rows by name, and with counts; rows with weights are repeated (`groups` first)."""
         rows = self._rows(features)
         labels, found = self._counts_of(read_bag_labels(bags, features, weights), proportions, counts)
-        _demand_bags(labels)
+        _require_bags(labels)
         require_people(labels)
         return (labels, *_bagged(rows, labels, found, groups))
 
@@ -573,7 +575,7 @@ def _bagged(
     return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
 
 
-def _demand_bags(labels: BagLabels) -> None:
+def _require_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
 

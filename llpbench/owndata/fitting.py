@@ -27,7 +27,7 @@ from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.owndata.threads import SMALL
 from llpbench.training import copies
 from llpbench.training.cohort import PREDICT_ROWS
-from llpbench.training.device import Machine, demand_device_name, pick_device
+from llpbench.training.device import Machine, pick_device, require_device_name
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
 from llpbench.training.objective import log_proba
 from llpbench.training.population import Population
@@ -144,7 +144,7 @@ def fit_members(
     if training.encoder != DEFAULT_ENCODER and not takes_encoder(method):
         ENCODERS.get(training.encoder)
         raise LLPBenchError(f"method {method!r} has no encoder, got {training.encoder!r}. Leave encoder out.")
-    _demand_names(training)
+    _require_names(training)
     if not issubclass(declared, DirectMethod):
         with own_code(method):
             return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
@@ -175,9 +175,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def _demand_names(training: NetworkTraining) -> None:
+def _require_names(training: NetworkTraining) -> None:
     """Raise `LLPBenchError` for invalid settings of networks, also if a direct method does not use them."""
-    demand_device_name(training.device)
+    require_device_name(training.device)
     sizes: Any = getattr(ENCODERS.get(training.encoder), "Params", None)
     if isinstance(sizes, type) and is_dataclass(sizes):
         read_params(sizes, training.encoder_params, owner=training.encoder)

@@ -73,9 +73,9 @@ def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
 
 
 def require_whole(name: str, value: object, least: int) -> None:
-    """Raise `LLPBenchError` unless a value is a whole number from `least`."""
+    """Raise `LLPBenchError` unless a value is a whole number, `least` or more."""
     if not isinstance(value, int | np.integer) or value < least:
-        raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
+        raise LLPBenchError(f"{name} must be a whole number, {least} or more, got {value!r}.")
 
 
 def require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:

@@ -222,7 +222,7 @@ class _Reader:
             rows_of_bag.update(numbers)
         alone = rows_of_bag.pop(None, 0)
         number = rows_of_bag.total()
-        self._demand_bags(alone, number + alone, unmatched)
+        self._require_bags(alone, number + alone, unmatched)
         labels = self._labels(table, rows_of_bag, unmatched)
         require_classes(len(named), number)
         order = ascending(named)
@@ -254,7 +254,7 @@ class _Reader:
             if told:
                 warnings.warn(told, category, stacklevel=3)
         train = without_rows(found, labels.sizes, deviation)
-        _demand_two(train, named, order)
+        _require_two_bags_and_classes(train, named, order)
         return _Counted(columns, table, labels.names, named, order, train, left_out)
 
     def _head(self) -> FeatureBatch:
@@ -268,7 +268,7 @@ class _Reader:
         raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
 
     @staticmethod
-    def _demand_bags(alone: int, rows: int, unmatched: str) -> None:
+    def _require_bags(alone: int, rows: int, unmatched: str) -> None:
         if alone and unmatched == "raise":
             raise LLPBenchError(
                 f"{alone:,} of {rows:,} rows {verb(alone)} no bag. Name the bag of each row. To drop rows without a "
@@ -376,7 +376,7 @@ class _Fit:
             predictor, sample, calibrated, known_bags = self._in_passes()
         else:
             sample = sample_of_bags(self._train, generator(model.random_state, "training"), self._sample)
-            self._say(f"{model.method} is fitted to {_told(sample)}")
+            self._say(f"{model.method} is fitted to {_bags_and_rows(sample)}")
             predictor = self._fitted(sample)
             calibrated, known_bags = self._learned(predictor, sample, partial(self._predicted, predictor))
         doubts = None
@@ -490,9 +490,10 @@ class _Fit:
     ) -> tuple[Any, KnownBags]:
         """Return the calibration of rare positives (None if not needed) and the effects of known bags.
 
-        Both are learned from held-out bags of the sample. With `groups` of all bags, effects are estimated for these.
+        Both are learned from the sample, by holding out some of its bags in turn. With `groups` of all bags, effects
+        are estimated for all bags.
         """
-        self._reader.show("effects of bags: learned from bags that are held out of the sample")
+        self._reader.show("effects of bags: learned by holding out bags of the sample in turn")
         held_out = None
         if len(sample.sizes) >= FEWEST_BAGS:
             held_out = held_out_predictions(
@@ -515,7 +516,7 @@ class _Fit:
         return calibrated, replace(learned, effects=offset + np.concatenate([*groups(effects)]))
 
 
-def _told(sample: BaggedRows) -> str:
+def _bags_and_rows(sample: BaggedRows) -> str:
     return f"{len(sample.sizes)} randomly drawn bags ({plural(len(sample.bag_of_row), 'row')})"
 
 
@@ -543,7 +544,7 @@ def _probabilities(process: FittedProcess | LogitProcess, group: BagGroup) -> Fl
     return np.asarray(softmax(logits, axis=1))
 
 
-def _demand_two(train: BaggedRows, named: Sequence[Hashable], order: Sequence[int]) -> None:
+def _require_two_bags_and_classes(train: BaggedRows, named: Sequence[Hashable], order: Sequence[int]) -> None:
     """Raise `LLPBenchError` unless two bags and two classes are known."""
     known = int(train.known.sum())
     if known < 2:

@@ -26,7 +26,7 @@ from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.row_files import column_of, demand_room, in_six_digits
+from llpbench.owndata.row_files import column_of, in_six_digits, require_room
 from llpbench.owndata.unknown_bags import UnknownBags
 
 _MOST_WAITING = 8
@@ -154,7 +154,7 @@ def warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
 @contextmanager
 def written(path: Path, computed: Sequence[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete."""
-    demand_room(path)
+    require_room(path)
     place = Path(os.path.realpath(path))
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}.tmp")
     writer = _ParquetParts(temporary) if path.suffix == ".parquet" else _CSVParts(temporary, computed)

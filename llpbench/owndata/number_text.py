@@ -164,8 +164,9 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
             continue
         known = frame.iloc[:, place].dropna()
         plain = int(pd.to_numeric(known, errors="coerce").notna().sum())
-        said = f"{name!r}: {plain:,} of {len(known):,} values are numbers"
-        said += "" if found.example is None else f" ({found.example[0]!r} for {found.example[1]:.10g})"
+        said = f"{name!r}: {plain:,} of {len(known):,} values are numbers" if plain else f"{name!r} is text"
+        if found.example is not None:
+            said += f", with values such as {found.example[0]!r} (the number {found.example[1]:.10g}?)"
         if found.gaps:
             said += f", {_listed(found.gaps)} for missing"
         others = list(dict.fromkeys(found.broken))

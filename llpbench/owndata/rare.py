@@ -109,6 +109,7 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     if found is not None:
         told += (
             f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
-            f"{found.evidence:.1f} nats); logits keep {100 * found.spread:.0f} % of their spread"
+            f"{round(found.evidence, 1) + 0.0:.1f} nats). Differences between rows, on logits, are shrunk to "
+            f"{100 * found.spread:.0f} %"
         )
     return f"{told}. Give more bags, or bags that differ more."

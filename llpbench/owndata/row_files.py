@@ -390,7 +390,7 @@ def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
     return copies
 
 
-def demand_room(path: Path) -> None:
+def require_room(path: Path) -> None:
     """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder."""
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
@@ -419,9 +419,9 @@ def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) 
 
     In a .csv, columns of `computed` numbers are rounded to 6 significant digits.
 
-    Raises `DataError` like `demand_room`, and if the disk is full or read-only.
+    Raises `DataError` like `require_room`, and if the disk is full or read-only.
     """
-    demand_room(path)
+    require_room(path)
     if path.suffix != ".parquet":
         floats = [name for name in computed if frame[name].dtype.kind == "f"]
         frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
@@ -431,14 +431,14 @@ def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) 
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 
 
-def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
-    """Return a column of a file. Raises `DataError` with the nearest names if there is none."""
+def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:
+    """Return a column of a file. Raises `DataError` with its `role` and the nearest names if there is none."""
     known = [str(column) for column in frame.columns]
     column = matching_column(name, known)
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
         raise DataError(
-            f"file {str(path)!r} has no column {name!r}. {nearest_columns(name, known)}Its columns are: {listed}."
+            f"file {str(path)!r} has no column {name!r}{role}. {nearest_columns(name, known)}Its columns are: {listed}."
         )
     return frame.iloc[:, known.index(column)]
 

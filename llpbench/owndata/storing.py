@@ -91,7 +91,7 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
     tree = json.dumps({"dict": told_of}, indent=1)
     buffer = io.BytesIO()
     np.savez(buffer, **{str(number): array for number, array in enumerate(writer.arrays)})  # type: ignore[arg-type]
-    demand_free(folder)
+    require_free(folder)
     old, new = _SLOTS if _slot(folder) == _SLOTS[0] else reversed(_SLOTS)
     parts = dict(zip(new, (tree.encode(), buffer.getvalue()), strict=True))
     told = {
@@ -129,7 +129,7 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def demand_free(folder: Path) -> None:
+def require_free(folder: Path) -> None:
     """Raise `LLPBenchError` for a folder with other files than a model, or that cannot be read or created."""
     try:
         if folder.exists() and not (folder.is_dir() and ((folder / MANIFEST).is_file() or _is_beginning(folder))):
@@ -191,7 +191,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         require_sound([arrays[place].tobytes() for place in _boosters(read)])
         found = _value(read, arrays, declared.__module__)
         if not isinstance(found, dict):
-            raise TypeError("it is no table of parts")
+            raise TypeError("the model is not a mapping")
     except Exception as error:  # a forged file can have any content
         raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
     return found
@@ -219,8 +219,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _digest(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _bytes(file: Path) -> bytes:
@@ -271,10 +271,10 @@ class _Writer:
         return len(self.arrays) - 1
 
 
-def _value(tree: Any, arrays: list[Any], own: str) -> Any:
-    """Restore a value from a tree of `_Writer.tree`. `own` is the module that registers the method.
+def _value(tree: Any, arrays: list[Any], plugin: str) -> Any:
+    """Restore a value from a tree of `_Writer.tree`. Raises an error for any other tree.
 
-    Raises an error for any other tree.
+    `plugin` is the module that registers the method. Its classes may be restored, too.
     """
     import xgboost
 
@@ -286,17 +286,17 @@ def _value(tree: Any, arrays: list[Any], own: str) -> Any:
     if kind == "scalar":
         return arrays[inside][()]
     if kind == "list":
-        return [_value(each, arrays, own) for each in inside]
+        return [_value(each, arrays, plugin) for each in inside]
     if kind == "tuple":
-        return tuple(_value(each, arrays, own) for each in inside)
+        return tuple(_value(each, arrays, plugin) for each in inside)
     if kind == "dict":
-        return {key: _value(each, arrays, own) for key, each in inside.items()}
+        return {key: _value(each, arrays, plugin) for key, each in inside.items()}
     if kind == "booster":
         return xgboost.Booster(model_file=bytearray(arrays[inside].tobytes()))
     if kind == "object":
         module, name, state = inside
-        return _made(_named(own if module == _OWN else module, name, own), _value(state, arrays, own))
-    raise ValueError(f"there is nothing like {kind!r}")
+        return _made(_named(plugin if module == _OWN else module, name, plugin), _value(state, arrays, plugin))
+    raise ValueError(f"unknown kind of value {kind!r}")
 
 
 def _boosters(tree: Any) -> Iterator[int]:
@@ -313,30 +313,30 @@ def _boosters(tree: Any) -> Iterator[int]:
 
 def _made(kind: Any, state: dict[str, Any]) -> Any:
     if not isinstance(kind, type):
-        raise TypeError(f"{kind!r} is no class")
+        raise TypeError(f"{kind!r} is not a class")
     if is_dataclass(kind) and {field.name for field in fields(kind)} - state.keys():
-        raise ValueError(f"{kind.__name__} has other fields today")
+        raise ValueError(f"{kind.__name__} has different fields in this version")
     made: Any = object.__new__(kind)
     made.__dict__.update(state)
     return made
 
 
-def _named(module: str, name: str, own: str) -> Any:
+def _named(module: str, name: str, plugin: str) -> Any:
     """Return a class that may be stored, by its name."""
-    if not (module.startswith(_ROOMS) or module == own or (module, name) in _also()):
-        raise ValueError(f"nothing of {module} is stored")
+    if not (module.startswith(_ROOMS) or module == plugin or (module, name) in _also()):
+        raise ValueError(f"classes of {module} cannot be part of a model")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = vars(found)[part]
     if found.__module__ != module:
-        raise ValueError(f"{name} is not of {module}")
+        raise ValueError(f"{name} is not defined in {module}")
     return found
 
 
-def _is_allowed(kind: type, own: str) -> bool:
+def _is_allowed(kind: type, plugin: str) -> bool:
     """Return whether `_named` finds this class."""
     try:
-        return _named(kind.__module__, kind.__qualname__, own) is kind
+        return _named(kind.__module__, kind.__qualname__, plugin) is kind
     except (ValueError, KeyError):
         return False
 

@@ -1,7 +1,8 @@
 """The trees of `auto` from all rows of files larger than memory: the parts of `TreeRows`, in temporary files.
 
 Bags are assigned to parts at random. Each tree is grown on the next part in turn, so the time for all trees does not
-grow with the rows. Bins and categories come from the sample of bags.
+grow with the rows. If bags are large, parts are smaller than in memory: about 600,000 rows in at least 300 bags. Bins
+and categories come from the sample of bags.
 """
 
 from __future__ import annotations

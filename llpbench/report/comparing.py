@@ -12,7 +12,7 @@ from operator import add
 from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import clean, plural, some_of
+from llpbench.core.text import clean, plural, some_of, verb
 from llpbench.report.boards import HEADLINE, Board, Leaderboards
 from llpbench.report.leaderboard import interval_of, standings
 from llpbench.report.tabulate import tabulate
@@ -82,9 +82,10 @@ def _rank_line(board: Board, place: int) -> str:
     row, columns = board.rows[place], standings(board)
     missing = [(column, seed) for column, seed in board.counting if seed not in row.scores[column].values]
     if missing:
-        number = f"{len(missing)} of {plural(len(board.counting), 'run')}"
+        number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
         return (
-            f"{row.contender.label}: no rank, because {number} that other methods have are missing. "
+            f"{row.contender.label}: no rank, because {number} that other methods have "
+            f"{verb(len(missing), 'is', 'are')} missing or failed. "
             f"Run it with {_options(board, missing)}"
         )
     mean = f"mean {board.metric.title} {columns.at[place, ('mean', 'mean')]:.2f}"
@@ -179,8 +180,8 @@ def _different_protocols(yours: Iterable[Record], published: Iterable[Record]) -
     new = {_protocol(record) for record in yours} - theirs - {"null"}
     others = " and ".join(protocol_text(json.loads(other)) for other in sorted(theirs))
     return [
-        f"No published network was trained with your protocol ({protocol_text(json.loads(protocol))}), but with "
-        f"{others}: use that protocol to be ranked together with them."
+        f"Published networks were trained with another protocol ({others}) than yours "
+        f"({protocol_text(json.loads(protocol))}). Use theirs to be ranked with them."
         for protocol in sorted(new)
         if theirs
     ]

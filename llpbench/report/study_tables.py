@@ -253,7 +253,7 @@ def _caption(study: Study, setting: Setting, runs: StudyRuns) -> str:
         "study",
         question=study.question,
         hardware=", ".join(sorted({device(run["hardware"]) for run in runs.all_runs})),
-        papers=study.papers,
+        papers=study.from_paper,
         beside=_is_beside_paper(study, setting),
         same_training=setting.trains_as_paper,
         same_network=setting.has_papers_network,

@@ -145,7 +145,8 @@ def protocol_text(protocol: Mapping[str, Any] | None) -> str:
     """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags per step`."""
     if protocol is None:
         return "methods without epochs"
-    known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags per step"}
+    epochs = "at most {} epoch" if protocol.get("epochs") == 1 else "at most {} epochs"
+    known = {"epochs": epochs, "patience": "patience {}", "bags_per_step": "{} bags per step"}
     named = [known[key].format(protocol[key]) for key in known if key in protocol]
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 

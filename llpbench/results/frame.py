@@ -158,7 +158,9 @@ VARIABLES: dict[str, Variable] = {
     "epochs": Variable("number of epochs trained, over all stages", lambda run: run["epochs"], "int64"),
     "parameters": Variable("number of trainable parameters of one network", lambda run: run["parameters"], "int64"),
     "seconds": Variable(
-        "seconds of the whole run; its share if seeds trained together", partial(_part, "times", "total"), "float64"
+        "seconds of the run; if seeds were trained together, the run's share of the time",
+        partial(_part, "times", "total"),
+        "float64",
     ),
     "seconds_train": Variable("seconds of training or fitting only", partial(_part, "times", "train"), "float64"),
     "seconds_warm_up": Variable(
@@ -192,7 +194,7 @@ def metric_column(metric: str) -> str:
 
 def _metric(name: str) -> Measure:
     better = "higher" if METRICS[name].maximise else "lower"
-    return Measure(f"test metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
+    return Measure(f"metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
 
 
 MEASURES: dict[str, Measure] = {
@@ -210,7 +212,7 @@ COLUMNS: dict[str, str] = {
     "regime": "data that the criterion needs: `fine` for labels of validation rows, `coarse` for proportions of "
     "validation bags",
     **{name: measure.meaning for name, measure in MEASURES.items()},
-    "chosen": "whether the configuration comes only from a hyperparameter search, current or earlier",
+    "chosen": "whether a hyperparameter search, current or earlier, selected this configuration; False for defaults",
     "stale": "changes in the code since the run; empty if there are none",
 }
 """Meaning of every column by name. Metrics are as in the journal: between 0 and 1, not times 100."""

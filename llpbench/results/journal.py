@@ -268,7 +268,7 @@ class Journal:
             return False
         return True
 
-    def _save(self, told: str) -> Path:
+    def _save(self, failure: str) -> Path:
         """Write all known records to a new file, beside the journal or else in the folder for temporary files."""
         known = self.contents
         runs = chain.from_iterable(known.disputed.get(run, (record,)) for run, record in known.records.items())
@@ -278,7 +278,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
                 return write_new(folder / SAVED, content, mode)
-        raise LLPBenchError(f"{told} Its results can be saved neither beside it nor in {tempfile.gettempdir()!r}.")
+        raise LLPBenchError(f"{failure} Its results can be saved neither beside it nor in {tempfile.gettempdir()!r}.")
 
     def _write(self, line: bytes) -> None:
         size, whole = self._size, self._size + len(line)

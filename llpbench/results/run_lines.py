@@ -107,13 +107,13 @@ def _common_piece(text: bytes, names: tuple[str, ...]) -> _Piece | None:
     return None if b"Infinity" in again else _Piece(value, again.count(b'":'))
 
 
-def _keys(own: dict[str, Any]) -> int:
+def _keys(fields: dict[str, Any]) -> int:
     """Return the number of keys in the fields that each line has for itself, those of nested objects included."""
-    nested = [own["results"], own["curves"], own["times"], *own["results"].values()]
-    nested += [part for each in own["judged"] for part in (each, each["test"], each["diagnostics"])]
-    if "earlier_curves" in own:
-        nested += [own["earlier_curves"], *own["earlier_curves"].values()]
-    return len(own) + sum(map(len, nested))
+    nested = [fields["results"], fields["curves"], fields["times"], *fields["results"].values()]
+    nested += [part for each in fields["judged"] for part in (each, each["test"], each["diagnostics"])]
+    if "earlier_curves" in fields:
+        nested += [fields["earlier_curves"], *fields["earlier_curves"].values()]
+    return len(fields) + sum(map(len, nested))
 
 
 @cache

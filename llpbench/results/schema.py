@@ -1,6 +1,6 @@
 """Complete check of a line of a journal against the types and bounds in `core/record.py`.
 
-It names the first fault of a damaged line. `results/run_lines.py` reads most lines faster.
+The check names the first fault of a damaged line. `results/run_lines.py` reads most lines faster.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class Plan:
         searches = Counter(f"{one.tuning.cell.method}: {one.stale}" for one in self.tunings if one.stale)
         return [
             *(f"{reason} ({plural(number, 'run')})" for reason, number in runs.items()),
-            *(f"{reason} ({plural(number, 'tuning')})" for reason, number in searches.items()),
+            *(f"{reason} ({plural(number, 'search')})" for reason, number in searches.items()),
         ]
 
     def of(self, state: State) -> list[Planned]:
@@ -246,8 +246,9 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     if cells and not tunings and settings.shard is None:
         raise LLPBenchError(
             f"{' and '.join(sorted(methods))} {verb(len(methods))} no hyperparameter to search"
-            f"{' besides those in --set' if settings.set else ''}. Leave --tune {settings.tune} out, or add a method "
-            "that has one (llpbench list params METHOD)."
+            f"{' besides those in --set' if settings.set else ''}. "
+            f"{'Name' if settings.tune_only else f'Leave --tune {settings.tune} out, or add'} a method that has one "
+            "(llpbench list params METHOD)."
         )
     return list({tuning.id: tuning for tuning in tunings}.values())
 

@@ -128,7 +128,7 @@ def restamp(
         lines = (to_line(entry) for entry in stamped)  # type: ignore[arg-type]
         journal.replace(b"".join([journal.path.read_bytes(), *lines]))
     left = Counter(
-        (f"{cell_spec(stale[name])['method']}: {reason}", "run" if name in contents.records else "tuning")
+        (f"{cell_spec(stale[name])['method']}: {reason}", "run" if name in contents.records else "search")
         for name, reason in reasons.items()
         if reason
     )
@@ -245,7 +245,7 @@ def _first_difference(
     with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # for pretrained weights
         for group in groups:
             hardware = group.records[0]["hardware"]
-            like_then = Environment(
+            same_environment = Environment(
                 device=hardware["device"],
                 threads=hardware["threads"],
                 compile=hardware["compiled"],
@@ -255,7 +255,7 @@ def _first_difference(
                 plugins=environment.plugins,
             )
             display.started(group.job)
-            repeated = run_job(group.job, like_then, partial(display.progressed, group.job))
+            repeated = run_job(group.job, same_environment, partial(display.progressed, group.job))
             assert isinstance(repeated, list), "records of runs, not of a search"
             display.finished(group.job, repeated)
             for before, after in zip(group.records, repeated, strict=True):
@@ -272,7 +272,7 @@ def difference(before: Record, after: Record) -> str:
             run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
             now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
             facts = [(record["libraries"], record["hardware"].get("name")) for record in (before, after)]
-            note = "" if facts[0] == facts[1] else "; its hardware or libraries were others"
+            note = "" if facts[0] == facts[1] else "; hardware or libraries differ"
             return f"{run}: {name} was {value}, now {now}{note}"
     return ""
 

@@ -87,7 +87,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     Downloads, writes and runs nothing. Raises `LLPBenchError` for bad settings, and if all cells are impossible.
     """
     cells = expand(settings)
-    contents = _known(settings, read(settings.journal / FILE))
+    contents = _with_common_journal(settings, read(settings.journal / FILE))
     plan = _plan(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
@@ -107,7 +107,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
     end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
     with interruptible(), Journal(settings.journal) as journal:
-        plan = _plan(settings, cells, _known(settings, journal.contents))
+        plan = _plan(settings, cells, _with_common_journal(settings, journal.contents))
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
@@ -121,7 +121,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
             if without := _without_predictions(settings, plan, journal.contents):
                 display.say(f"{plural(without, 'run')} done without predictions. To add predictions, use --retry done.")
             left = _execute(settings, plan, journal, display, end)
-        return RunSummary(plan, left, _known(settings, journal.contents))
+        return RunSummary(plan, left, _with_common_journal(settings, journal.contents))
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> int:
@@ -137,7 +137,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    known = _known(settings, journal.contents)
+    known = _with_common_journal(settings, journal.contents)
     estimator = _estimator(settings, known.records, resources)
     executor, note = pick_executor(settings, jobs, resources, estimator)
     schedule = Schedule(
@@ -301,9 +301,9 @@ def counts(plan: Plan) -> str:
 
 
 def _searches(plan: Plan) -> str:
-    """Return `2 tunings to do (their choices run afterwards), 1 done`."""
+    """Return `2 searches to do (their choices run afterwards), 1 done`."""
     number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
-    to_do = f"{plural(number, 'tuning')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
+    to_do = f"{plural(number, 'search')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
 
@@ -343,7 +343,7 @@ def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None
             )
 
 
-def _known(settings: Settings, contents: Contents) -> Contents:
+def _with_common_journal(settings: Settings, contents: Contents) -> Contents:
     """Return the contents of a journal; for a shard, joined with those of the common journal.
 
     Records of today's code count in any case, since only clocks say which of two journals is newer.
@@ -370,7 +370,7 @@ def _following_jobs(settings: Settings, journal: Journal, record: TuningRecord) 
     """Return the runs that follow from the result of a search."""
     if settings.tune_only or record["status"] != "ok":
         return []
-    cells, known = chosen_cells(record), _known(settings, journal.contents)
+    cells, known = chosen_cells(record), _with_common_journal(settings, journal.contents)
     return make_plan(cells, settings.seeds, known.records, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
@@ -394,7 +394,11 @@ def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> 
     if not settings.save_predictions:
         return 0
     folder = settings.out / PREDICTIONS
-    done = [record for record in _retained_records(plan, _known(settings, contents)) if record["status"] == "ok"]
+    done = [
+        record
+        for record in _retained_records(plan, _with_common_journal(settings, contents))
+        if record["status"] == "ok"
+    ]
     return sum(not (folder / f"{record['run']}.parquet").exists() for record in done)
 
 

@@ -56,8 +56,8 @@ OnEpoch = Callable[[Epoch], None] | None
 Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
 NOTHING_CHOSEN = (
-    "no criterion could choose an epoch: none was ever a number. Validation rows of two classes are needed, or "
-    "validation bags whose counts are known, and predictions that are numbers"
+    "no criterion could select an epoch, because none was ever a number. Validation needs rows of two classes, or bags "
+    "whose counts are known, and predictions must be numbers"
 )
 
 
@@ -208,19 +208,19 @@ def train_population(
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
-        crowded = is_out_of_memory(error)
+        out_of_memory = is_out_of_memory(error)
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
-            status: Status = "out-of-memory" if crowded else "failed"
+            status: Status = "out-of-memory" if out_of_memory else "failed"
             reason = reason_of(error)
-            if crowded:
+            if out_of_memory:
                 reason = f"out of memory with one member alone: {reason}"
             return [SeedResult(seed, status, reason) for seed in tasks]
     # not in the handler, where the traceback would keep the tensors alive
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
     assert cell.protocol is not None
-    most = len(tasks) if damaged else (len(tasks) + 1) // 2 if crowded else 1
+    most = len(tasks) if damaged else (len(tasks) + 1) // 2 if out_of_memory else 1
     parts = populations(tasks, most, cell.protocol.bags_per_step)
     train = partial(train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
     return [result for part in parts for result in train(cell, method, part, machine)]
@@ -282,12 +282,12 @@ def _train_together(
     return results
 
 
-def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
+def _curves(outcomes: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
     """Return each leaderboard criterion's curve in a judged stage, as recorded; for an ensemble, the mean curve."""
     return {
-        name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in own]))
+        name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in outcomes]))
         for name in BOARD_CRITERIA
-        if name in chosen_by_all(own)
+        if name in chosen_by_all(outcomes)
     }
 
 
@@ -356,7 +356,7 @@ def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
         raise ValueError(f"predictions must be of shape {expected}, got shape {proba.shape}")
     if not np.isfinite(proba).all():
         wrong = int((~np.isfinite(proba)).any(axis=1).sum())
-        raise ValueError(f"predictions must be finite, got {wrong} of {len(proba)} rows are not")
+        raise ValueError(f"predictions must be finite, but those of {wrong} of {len(proba)} rows are not")
     if proba.min() < -ROUNDING or proba.max() > 1 + ROUNDING:
         raise ValueError(f"predictions must be in [0, 1], got from {proba.min():g} to {proba.max():g}")
     return proba

@@ -23,7 +23,7 @@ import torch
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.loading import cache_directory
-from llpbench.training.device import Machine, quick_products
+from llpbench.training.device import Machine, fast_products
 
 REPAID_AFTER = 1_000_000
 """smallest planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two
@@ -57,7 +57,7 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
     step = torch.compile(function, dynamic=False, options={"cpp_wrapper": machine.device.type == "cpu"})
 
     def quick(*args: Any) -> Any:
-        with quick_products(machine):
+        with fast_products(machine):
             return step(*args)
 
     return quick

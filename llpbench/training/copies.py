@@ -48,8 +48,8 @@ def build(method: Method, encoder: Encoder, schema: Schema) -> Network:
 def over_copies(function: OfCopy, network: Network, stackable: bool, *stacked: Any) -> Any:
     """Return `function(network, *parts)` for each copy, with its parts of `stacked`; results are [copies, ...]."""
 
-    def of_copy(own: dict[str, Tensor], *parts: Any) -> Any:
-        return functional_call(network, own, (lambda copy: function(copy, *parts),))
+    def of_copy(tensors_of_copy: dict[str, Tensor], *parts: Any) -> Any:
+        return functional_call(network, tensors_of_copy, (lambda copy: function(copy, *parts),))
 
     tensors = _tensors(network)
     return map_over(of_copy, stackable, {name: tensors[name] for name in network.of_copy}, *stacked)

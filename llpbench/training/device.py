@@ -39,7 +39,7 @@ class Machine:
 
 def pick_device(name: str) -> torch.device:
     """Return the device `name`; `auto` picks a GPU if there is one. Raises `LLPBenchError` if it is not available."""
-    demand_device_name(name)
+    require_device_name(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
@@ -50,7 +50,7 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def demand_device_name(name: str) -> None:
+def require_device_name(name: str) -> None:
     """Raise `LLPBenchError` unless `name` is a supported device; it need not exist on this machine."""
     if name == "auto":
         return
@@ -100,7 +100,7 @@ def bfloat16_speed() -> float:
 
 
 @contextmanager
-def quick_products(machine: Machine) -> Iterator[None]:
+def fast_products(machine: Machine) -> Iterator[None]:
     """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
 
     For float32, torch uses MKL. MKL uses AVX-512 only on Intel CPUs. On AMD CPUs, oneDNN is twice as fast. Code that is

@@ -106,16 +106,16 @@ def after_step_at(now: Now) -> OfMember:
     return changed
 
 
-def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _new_values(method: Method, returned: object, current: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the result of `after_step`. Raises `HookError` unless it maps names of the network's tensors to values."""
-    if not isinstance(given, Mapping):
-        what = f"must return new values by name, {{}} for none, got {type(given).__name__}"
+    if not isinstance(returned, Mapping):
+        what = f"must return new values by name, {{}} for none, got {type(returned).__name__}"
         raise hook_error(method, "after_step", what)
-    for name in given:
-        if name not in own:
-            what = f"must name what the network has, got {name!r}. {hint(name, own)}"
+    for name in returned:
+        if name not in current:
+            what = f"must name what the network has, got {name!r}. {hint(name, current)}"
             raise hook_error(method, "after_step", what.rstrip())
-    return dict(given)
+    return dict(returned)
 
 
 class MemberMap:
@@ -128,15 +128,15 @@ class MemberMap:
         self._names = tuple(name for name in vars(method) if name != "params")
 
     def __call__(self, function: OfMember, weights: Weights, *stacked: Any) -> Any:
-        """Return `function(network, method, *own)` for each member, stacked as [members, ...].
+        """Return `function(network, method, *parts)` for each member, stacked as [members, ...].
 
-        `own` are the member's parts of `stacked`.
+        `parts` are the member's shares of `stacked`.
         """
 
-        def of_member(parameters: Any, buffers: Any, values: Any, *own: Any) -> Any:
+        def of_member(parameters: Any, buffers: Any, values: Any, *parts: Any) -> Any:
             method = self._bound(values)
             return functional_call(
-                self._template, parameters | buffers, (lambda network: function(network, method, *own),)
+                self._template, parameters | buffers, (lambda network: function(network, method, *parts),)
             )
 
         return map_over(of_member, self.method.stackable, *map(dict, weights), *stacked)

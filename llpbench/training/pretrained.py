@@ -102,17 +102,17 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
     keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}
     if folder is None:
         return compute(tasks)
-    with _refused(folder):
+    with _file_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # cells that share weights wait here until the first of them has computed the weights
         lock = FileLock(folder / f"{min(keys.values())}.lock")
         lock.acquire()
     try:
-        with _refused(folder):
+        with _file_errors(folder):
             stored = {seed: read(folder / f"{name}.pt") for seed, name in keys.items()}
         missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
         computed = compute(missing) if missing else {}
-        with _refused(folder):
+        with _file_errors(folder):
             for seed, weights in computed.items():
                 write(folder / f"{keys[seed]}.pt", weights)
     finally:
@@ -121,7 +121,7 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
 
 
 @contextmanager
-def _refused(folder: Path) -> Iterator[None]:
+def _file_errors(folder: Path) -> Iterator[None]:
     """Convert an `OSError` into an `LLPBenchError` of one line."""
     try:
         yield

@@ -51,7 +51,7 @@ class Selection:
 
     @property
     def done(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """[members] whether all criteria of a member have settled"""
+        """Whether all criteria of a member have settled [members]."""
         return np.asarray(self.settled.all(axis=0))
 
     def give_up(self, member: int) -> None:
@@ -69,9 +69,9 @@ class Selection:
                 improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
         self.value[improved], self.epoch[improved] = now[improved], epoch
         # a criterion that is still NaN keeps the newest weights, since a later stage may start from them
-        blind = np.isnan(self.value)
-        taken = improved | (blind & ~self.settled)
-        self.settled |= np.where(blind, epoch, epoch - self.epoch) >= self.patience
+        undefined = np.isnan(self.value)
+        taken = improved | (undefined & ~self.settled)
+        self.settled |= np.where(undefined, epoch, epoch - self.epoch) >= self.patience
         self.epoch[taken] = epoch
         if taken.any():
             where = torch.from_numpy(taken).to(theta.device).unsqueeze(-1)

@@ -22,7 +22,7 @@ from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.training.cohort import Cohort
-from llpbench.training.device import quick_products
+from llpbench.training.device import fast_products
 from llpbench.training.members import Rungs
 from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.recording import Recorded
@@ -53,7 +53,7 @@ class StageRun:
         self.epochs = stage.epochs or cohort.protocol.epochs
         self._cold = True
         """whether the next step includes compilation and other one-time work"""
-        self._hears_steps = type(self.method).after_step is not Method.after_step
+        self._has_after_step = type(self.method).after_step is not Method.after_step
         self._recorded = self._recorder()
         """`_run_phases` for replay by the GPU; None without recording"""
 
@@ -123,7 +123,7 @@ class StageRun:
         """
         run_phases = self._recorded or self._run_phases
         total = run_phases(plan.widths[step], plan.drawn[:, step], plan.keys[:, step], progress)
-        if self._hears_steps:
+        if self._has_after_step:
             self._after_step(Now(self.stage.name, "", *progress.unbind()))
         return total
 
@@ -138,8 +138,10 @@ class StageRun:
             )
             if losses.dim() != 1:
                 shape = tuple(losses.shape[1:])
-                raise hook_error(self.method, "loss", f"must be a single number, got shape {shape}. End in .mean()")
-            with quick_products(self.cohort.machine):
+                raise hook_error(
+                    self.method, "loss", f"must be a single number, got shape {shape}. End the loss with .mean()."
+                )
+            with fast_products(self.cohort.machine):
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
             total += losses.detach()
@@ -160,9 +162,9 @@ class StageRun:
             total += self.step(plan, step, progress[step])
             if self._cold:
                 total.cpu()
-                self._cold, clock = False, self._spent("warm-up", clock)
+                self._cold, clock = False, self._add_time("warm-up", clock)
         mean_losses = np.asarray((total / steps).cpu())  # the only wait in an epoch, except after the first step
-        self._spent("train", clock)
+        self._add_time("train", clock)
         return mean_losses
 
     @property
@@ -198,14 +200,13 @@ class StageRun:
         """Compute every criterion after an epoch; return the name of the displayed one, and its values [n]."""
         clock = time.perf_counter()
         criteria = self.cohort.validation.criteria(self.cohort.judging, self.weights, self.slots)
-        self._spent("evaluate", clock)
+        self._add_time("evaluate", clock)
         self.selection.observe(epoch, criteria, self.theta)
         shown = next(iter(criteria))
         return shown, criteria[shown]
 
     def _after_step(self, now: Now) -> None:
         """Replace parameters and buffers by the values that the method's `after_step` returns."""
-
         with torch.no_grad():
             for name, values in self.cohort.map(after_step_at(now), self.weights).items():
                 if name not in self.state.buffers:
@@ -213,7 +214,7 @@ class StageRun:
                     continue
                 buffer = self.state.buffers[name]
                 if values.dtype != buffer.dtype:  # most likely an average of codes or offsets
-                    raise ValueError(f"after_step gives {values.dtype} for buffer {name!r}, which holds {buffer.dtype}")
+                    raise ValueError(f"after_step must return {buffer.dtype} for buffer {name!r}, got {values.dtype}")
                 buffer[self.slots] = values
 
     def _count_epoch(self, epoch: int, losses: FloatArray) -> None:
@@ -249,7 +250,7 @@ class StageRun:
                 self.selection.give_up(positions[number])
 
     def _drop_finished(self) -> None:
-        """Remove finished members from the stack: at once, or only by halves if each new size needs compilation."""
+        """Remove finished members from the stack. If each new size needs compilation, wait until half have finished."""
         done = self.selection.done
         if not done.any() or (self.cohort.machine.compiled and 2 * (~done).sum() > len(done)):
             return
@@ -270,10 +271,10 @@ class StageRun:
             outcome = self.cohort.outcomes[numbers[position]]
             outcome.selected = self.selection.selected(position, self.stage.name, outcome.selected)
 
-    def _spent(self, on: str, since: float) -> float:
+    def _add_time(self, part: str, since: float) -> float:
         """Add the time since `since` to the cohort's `seconds`; return the current time."""
         now = time.perf_counter()
-        self.cohort.seconds[on] += now - since
+        self.cohort.seconds[part] += now - since
         return now
 
 

@@ -15,7 +15,7 @@ from llpbench.core.bags import BaggedRows, Bags, IntArray, Rows
 from llpbench.core.method import Unit
 from llpbench.core.seeding import generator
 
-LONGER = 1.5
+LARGEST_RATIO = 1.5
 """largest ratio of the longest to the shortest bag in a step, to limit padding, if enough bags have similar sizes"""
 
 
@@ -43,7 +43,8 @@ def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
     """Group bags of `sizes` [bags] into buckets of similar size, to limit padding. Bags of a bucket may share a step.
 
     Bags of equal size form one bucket. Otherwise bags are taken from the longest down. A bucket ends at a bag shorter
-    than 1/`LONGER` of its longest, after more bags have filled its last step. Only the last bucket may leave a gap.
+    than 1/`LARGEST_RATIO` of its longest, after more bags have filled its last step. Only the last bucket may leave a
+    gap.
     """
     if sizes.min() == sizes.max():
         return [np.arange(len(sizes))]
@@ -51,7 +52,9 @@ def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
     found, start = [], 0
     while start < len(order):
         end = start + 1
-        while end < len(order) and (LONGER * sizes[order[end]] >= sizes[order[start]] or (end - start) % per_step):
+        while end < len(order) and (
+            LARGEST_RATIO * sizes[order[end]] >= sizes[order[start]] or (end - start) % per_step
+        ):
             end += 1
         found.append(order[start:end])
         start = end

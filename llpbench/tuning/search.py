@@ -96,15 +96,15 @@ class Search:
                 asked.append(Trial(number, params, "asked"))
         return asked
 
-    def tell(self, made: Sequence[Trial]) -> None:
+    def tell(self, results: Sequence[Trial]) -> None:
         """Record the results of the last round returned by `ask`."""
         with _quiet():
-            self._study.set_user_attr(f"{_ROUND}{self._rounds}", [asdict(trial) for trial in made])
-            for trial, asked in zip(made, self._asked, strict=True):
+            self._study.set_user_attr(f"{_ROUND}{self._rounds}", [asdict(trial) for trial in results])
+            for trial, proposed in zip(results, self._asked, strict=True):
                 state, value, reached = self._state(trial)
                 for epochs, best in reached.items():
-                    asked.report(best, epochs)
-                self._study.tell(asked, value if state is TrialState.COMPLETE else None, state)
+                    proposed.report(best, epochs)
+                self._study.tell(proposed, value if state is TrialState.COMPLETE else None, state)
 
     @property
     def _rounds(self) -> int:
@@ -154,7 +154,7 @@ class Search:
                 self._add(trial, finished[number])
             self._study.tell(trial.number, state=TrialState.FAIL)
 
-    def _add(self, asked: FrozenTrial, finished: Trial) -> None:
+    def _add(self, proposed: FrozenTrial, finished: Trial) -> None:
         """Add a finished trial that is stored but unknown to Optuna."""
         state, value, reached = self._state(finished)
         if state is TrialState.FAIL:
@@ -165,9 +165,9 @@ class Search:
             create_trial(
                 state=state,
                 value=value,
-                params=asked.params,
-                distributions=asked.distributions,
-                user_attrs=asked.user_attrs,
+                params=proposed.params,
+                distributions=proposed.distributions,
+                user_attrs=proposed.user_attrs,
                 intermediate_values=reached,
             )
         )

@@ -459,7 +459,11 @@ def test_all_checks_report_a_fault_of_every_training_alike() -> None:
         ("trains", Elsewhere, "LinAlgError: Singular matrix (test_conformance.py:LINE, in fit)"),
         ("trains", Unseeded, "Use model.random instead"),
         ("trains", Branching, "declare stackable = False"),
-        ("trains", Vector, "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End in .mean()"),
+        (
+            "trains",
+            Vector,
+            "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End the loss with .mean().",
+        ),
         ("trains", Asking, "'labels' (test_conformance.py:LINE, in loss). It has: counts, known, mask, prior, "),
         ("trains", Asking, "proportions, rows; no label of a row reaches a method."),
         ("trains", Unnormalised, "probabilities of a row must sum to 1"),
@@ -641,7 +645,10 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     empty.write_text("x = 1\n")
     with pytest.raises(LLPBenchError, match=r"empty\.py'"):
         find(str(empty))
-    for words, message in (("dlp",), "unknown method 'dlp'. Did you mean dllp"), (("/none.py",), "is not a file"):
+    for words, message in (
+        (("dlp",), "'dlp' is not a file, method, dataset, bagging or encoder. Did you mean dllp"),
+        (("/none.py",), "is not a file"),
+    ):
         assert llpbench(monkeypatch, "check", *words) == 2
         assert message in capsys.readouterr().err
 

@@ -83,7 +83,7 @@ def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path, monkeypatch: pytes
 def test_the_log_says_who_it_was_and_says_it_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(global_state, "_told", set())
+    monkeypatch.setattr(global_state, "_reported", set())
     with caplog.at_level(logging.WARNING, "llpbench"):
         for who in ("method a", "method a", "method b", "method c"):
             with contained(who):

@@ -130,7 +130,7 @@ UNPRINTABLE, UNSELECTABLE = ["", " ", "two\nlines", "bell\a"], ["all", "pretrain
 
 @pytest.mark.parametrize("name", [*UNPRINTABLE, *UNSELECTABLE, "what?", "[a]", " a", "a "])
 def test_a_name_must_fit_into_commands_and_journals(tmp_path: Path, name: str) -> None:
-    told = "printable characters" if name in UNPRINTABLE else "no command could select method"
+    told = "printable characters" if name in UNPRINTABLE else "is reserved or contains a special character"
     with pytest.raises(LLPBenchError, match=told) as error:
         load_plugin(plugin(tmp_path, name))
     assert "\n" not in str(error.value)
@@ -293,7 +293,10 @@ def test_a_base_class_of_another_file_is_looked_at(package: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fact", "message"),
-    [("kind='direct'", "states an unknown 'kind'"), ("refrence='me'", "unknown 'refrence'. Did you mean reference?")],
+    [
+        ("kind='direct'", "unknown argument 'kind'"),
+        ("refrence='me'", "unknown argument 'refrence'. Did you mean reference?"),
+    ],
 )
 def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message: str) -> None:
     path = plugin(tmp_path, "mine")

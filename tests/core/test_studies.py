@@ -49,8 +49,8 @@ def test_every_row_that_the_paper_prints_is_a_line(study: Any) -> None:
 
 def test_the_paper_is_the_union() -> None:
     assert select("all") == list(STUDIES.values())
-    assert select("paper") == [study for study in STUDIES.values() if study.papers]
-    assert {study.name for study in STUDIES.values() if not study.papers} == {"bag-number"}
+    assert select("paper") == [study for study in STUDIES.values() if study.from_paper]
+    assert {study.name for study in STUDIES.values() if not study.from_paper} == {"bag-number"}
     every = {cell.id for study in select("paper") if study.lines for cell in cells(study.name)}
     assert {cell.id for cell in cells("paper")} == every
 

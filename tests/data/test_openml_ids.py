@@ -158,7 +158,7 @@ def test_what_is_no_number_is_refused(pattern: str) -> None:
 
 
 def test_nobody_else_may_take_such_a_name() -> None:
-    with pytest.raises(LLPBenchError, match="no command could select"):
+    with pytest.raises(LLPBenchError, match="is reserved or contains a special character"):
         register_dataset("openml:31", target="rich")
     assert not [name for name in DATASETS.names() if "openml:" in name]
 

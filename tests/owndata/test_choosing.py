@@ -212,8 +212,8 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"folds": 1}, "folds must be a whole number from 2, got 1"),
-        ({"repeats": 0}, "repeats must be a whole number from 1, got 0"),
+        ({"folds": 1}, "folds must be a whole number, 2 or more, got 1"),
+        ({"repeats": 0}, "repeats must be a whole number, 1 or more, got 0"),
         ({"methods": ["auto"]}, "must be two or more, got ['bag-gp-gbdt']"),
         ({"methods": ["auto", "nothing"]}, "nothing"),
         ({"methods": "bag-gp"}, "must be two or more, got ['bag-gp']"),

@@ -219,7 +219,7 @@ def test_effects_are_in_the_units_of_the_columns() -> None:
     assert age._repr_html_().count("<tr>") == len(age.values)
     with pytest.raises(LLPBenchError, match=r"label must be one of the classes .* got 'maybe'"):
         model.effects("maybe")
-    with pytest.raises(LLPBenchError, match="gives no effects"):
+    with pytest.raises(LLPBenchError, match="has no effects"):
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
 
 
@@ -397,7 +397,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
         ({}, {"noise": -1.0}, "noise must be .*got -1.0"),
         ({}, {"noise": "1"}, "^noise must be .*got '1'"),
-        ({}, {"bags": None}, "bags must be the label of each row's bag, .* got None"),
+        ({}, {"bags": None}, "bags must contain the label of each row's bag, .* got None"),
         ({}, {"counts": 5}, "counts must be .* got 5"),
         ({}, {"sizes": 10.5}, "sizes must be a .* got 10.5"),
         ({}, {"sizes": [10.5] * 6}, "sizes must be whole numbers .* got 10.5"),

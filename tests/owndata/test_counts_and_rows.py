@@ -183,7 +183,7 @@ def test_a_missing_count_is_named_with_what_the_rows_leave() -> None:
     with pytest.warns(MissingCounts) as caught:
         model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
     (told,) = (str(each.message) for each in caught if each.category is MissingCounts)
-    assert "'b4' (count of 'yes'; its rows leave 2)" in told
+    assert "'b4' (count of 'yes'; with 5 rows and the other counts, it would be 2)" in told
     assert "'no'" not in told
     assert model.left_out_["suppressed"] == 1
     with pytest.warns(MissingCounts) as caught:

@@ -309,8 +309,8 @@ class TestCompare:
     def test_another_protocol_is_reported(self) -> None:
         found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))
         assert len(found.leaderboards.of("fine")) == 1  # the one that it stands on
-        assert "No published network was trained with your protocol (at most 30 epochs" in found.remarks[0]
-        assert "but with at most 300 epochs" in found.remarks[0]
+        assert "than yours (at most 30 epochs" in found.remarks[0]
+        assert "another protocol (at most 300 epochs" in found.remarks[0]
 
     def test_places_without_published_results_are_reported(self) -> None:
         found = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))

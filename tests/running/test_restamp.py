@@ -224,7 +224,7 @@ def test_a_new_figure_is_no_difference_but_a_lost_one_is() -> None:
     assert difference(old, new) == ""
     assert "results.auc.test.f1 was 0.5, now nothing" in difference(new, old)
     elsewhere = {**make_record(cell), "epochs": 5, "libraries": {"torch": "9"}}
-    assert difference(old, elsewhere).endswith("epochs was 40, now 5; its hardware or libraries were others")  # type: ignore[arg-type]
+    assert difference(old, elsewhere).endswith("epochs was 40, now 5; hardware or libraries differ")  # type: ignore[arg-type]
     nan = make_record(cell, results={"auc": {"epoch": 3, "validation": float("nan"), "test": {}}})
     assert difference(nan, nan) == ""
 
@@ -300,7 +300,7 @@ def test_searches_are_kept_with_the_runs_of_their_methods(tiny_bench: Path, tmp_
     before = read(tmp_path / FILE).tunings
     verdict = restamp(tmp_path, Silent(), sample=1)
     assert verdict.searches == 2, "of the method that was drawn"
-    assert any(line.endswith("(2 tunings)") for line in verdict.left)
+    assert any(line.endswith("(2 searches)") for line in verdict.left)
     verdict = restamp(tmp_path, Silent(), sample=1)
     assert verdict.searches == 2
     after = read(tmp_path / FILE).tunings

@@ -155,7 +155,7 @@ def test_the_command_shows_what_was_found_and_writes_what_config_reads(
     common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug")
     words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
     planned = llpbench("plan", "--tune", "7", *words)
-    assert "1 tuning to do (their choices run afterwards)" in planned.out
+    assert "1 search to do (their choices run afterwards)" in planned.out
     found = llpbench("tune", "--tune", "7", *words)
     assert found.code == 0
     assert "bag-mean-linear on tiny" in found.out
@@ -184,4 +184,4 @@ def test_a_search_that_is_impossible_says_why(tiny_bench: Path, tmp_path: Path) 
     with pytest.raises(LLPBenchError, match="bag size 1000 is larger"):
         runner.run(given, Silent())
     plan, _ = runner.preview(settings(tiny_bench, tmp_path, bag_sizes="16,1000", methods="bag-mean-linear"), print)
-    assert runner.counts(plan).startswith("2 tunings to do (their choices run afterwards), 2 impossible; 2 runs to do")
+    assert runner.counts(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")

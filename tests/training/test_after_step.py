@@ -170,5 +170,5 @@ def test_whole_numbers_are_no_weights_and_no_fraction_is_written_into_them() -> 
             assert "codes" not in weights
             return {"codes": torch.tensor([0.3, 0.5])}
 
-    with pytest.raises(ValueError, match=r"torch.float32 for buffer 'codes', which holds torch.int64"):
+    with pytest.raises(ValueError, match=r"torch.int64 for buffer 'codes', got torch.float32"):
         trained(Careless(MethodParams(hidden=16, learning_rate=0.01)), [0])

@@ -336,7 +336,7 @@ def test_without_any_criterion_a_run_fails(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Selection, "observe", lambda self, epoch, _, theta: observe(self, epoch, nothing, theta))
     (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
     assert result.status == "failed"
-    assert result.reason.startswith("no criterion could choose an epoch")
+    assert result.reason.startswith("no criterion could select an epoch")
 
 
 def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:

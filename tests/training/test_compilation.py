@@ -27,7 +27,7 @@ from llpbench.training.compilation import (
     most_together,
     remove_damaged,
 )
-from llpbench.training.device import Machine, quick_products
+from llpbench.training.device import Machine, fast_products
 from llpbench.training.specification import make_cell
 
 
@@ -150,10 +150,10 @@ def test_another_library_multiplies_compiled_float32_alone_and_only_where_it_is_
     monkeypatch.setattr(device, "_onednn_is_exact", lambda: exact)
     monkeypatch.setattr(device, "_processor", lambda: processor)
     before = MATMUL.fp32_precision
-    with quick_products(machine):
+    with fast_products(machine):
         assert (MATMUL.fp32_precision != before) is quick
     assert MATMUL.fp32_precision == before
-    with pytest.raises(ZeroDivisionError), quick_products(machine):
+    with pytest.raises(ZeroDivisionError), fast_products(machine):
         _ = 1 / 0
     assert MATMUL.fp32_precision == before
 
@@ -163,7 +163,7 @@ def test_products_have_the_error_of_float32_whatever_the_cpu() -> None:
     draw = torch.Generator().manual_seed(0)
     for shapes in (((3, 200, 112), (3, 112, 128)), ((3, 128, 512), (3, 512, 64)), ((700, 9), (9, 33))):
         a, b = (torch.randn(*shape, generator=draw) for shape in shapes)
-        with quick_products(Machine(compiled=True)):
+        with fast_products(Machine(compiled=True)):
             made = a.mT.contiguous().mT @ b
         assert torch.allclose(made.double(), a.double() @ b.double(), atol=1e-4)
 

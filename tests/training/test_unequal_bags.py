@@ -20,7 +20,7 @@ from llpbench.data.toy import toy_table
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
-from llpbench.training.training_data import LONGER, TrainingData, buckets, profile
+from llpbench.training.training_data import LARGEST_RATIO, TrainingData, buckets, profile
 
 SMALL = MethodParams(hidden=16, learning_rate=0.01)
 SKEWED = [90, 1, 2, 40, 3, 1, 5, 2, 60, 8, 1, 12, 3, 2, 1, 20, 4, 1, 30, 6, 2]
@@ -52,7 +52,7 @@ def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(seed: int, 
     assert all(len(bucket) % per_step == 0 for bucket in found[:-1])  # only the last may leave a gap
     for bucket in found:
         ordered = np.sort(sizes[bucket])[::-1]
-        alike = int((LONGER * ordered >= ordered[0]).sum())
+        alike = int((LARGEST_RATIO * ordered >= ordered[0]).sum())
         # shorter bags only fill the last step
         assert len(bucket) - alike < per_step
     borders = [(sizes[one].min(), sizes[other].max()) for one, other in pairwise(found)]
