@@ -54,7 +54,8 @@ def test_its_main_boards_are_what_the_records_say(records: list[Record], report:
     found = 0
     for place, row in enumerate(board.rows):
         if (overall := standings(board)["mean"].loc[place].fillna(0))["n"]:
-            label = (row.contender.method, row.contender.encoder or "", "none", row.contender.configuration)
+            one = row.contender
+            label = (one.method, one.encoder or "", one.pretraining, one.configuration)
             theirs = expected.fillna(0).loc[label, ["mean", "std", "n", "rank"]]
             assert (*overall, row.rank or 0) == pytest.approx(tuple(theirs), abs=1e-6), label
             found += 1
