@@ -254,7 +254,7 @@ class TestResults:
         ("times", {}, r"no plot 'times'\. Did you mean time\? Available: time, "),
     ],
 )
-def test_plots_that_there_are_not(kind: str, which: dict[str, str], told: str, made: llpbench.Results) -> None:
+def test_plots_that_there_are_not(kind: str, which: dict[str, Any], told: str, made: llpbench.Results) -> None:
     with pytest.raises(LLPBenchError, match=told):
         made.plot(kind, **which)
 

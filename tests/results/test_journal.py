@@ -139,15 +139,16 @@ def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, monkeypatch:
     (tmp_path / "a" / FILE).mkdir(parents=True)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).symlink_to("/dev/zero")
-    for folder in ("a", "b"):
-        with pytest.raises(LLPBenchError, match="is not a file") as error:
-            Journal(tmp_path / folder)
-        one_line(error)
     (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench")):
-        with pytest.raises(LLPBenchError, match=r"Choose another --out") as error:
-            Journal(folder)
-        one_line(error)
+    unwritable = (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench"))
+    for told, folders in {
+        "is not a file": (tmp_path / "a", tmp_path / "b"),
+        "Choose another --out": unwritable,
+    }.items():
+        for folder in folders:
+            with pytest.raises(LLPBenchError, match=told) as error:
+                Journal(folder)
+            one_line(error)
 
     def refuse(self: Path) -> bytes:
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
