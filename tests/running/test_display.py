@@ -211,7 +211,7 @@ HEADINGS = ["method", "AUC", "columns", "runs"]
 
 
 def test_best_first_with_the_number_of_runs() -> None:
-    again = [*runs("[/red]", 0.95), *runs("[/red]", 0.7)]  # made again; its name is no markup
+    again = [*runs("[/red]", 0.95), *runs("[/red]", 0.7)]  # repeated; its name is no markup
     found = live_board([*runs("dllp", 0.8, 0.82), *runs("bag-mean-linear", 0.9, encoder=None), *again])
     assert found == [
         HEADINGS,
