@@ -160,6 +160,14 @@ class Result(NamedTuple):
     err: str
 
 
+def refused(result: Result) -> str:
+    """Return the one line of a command that was refused."""
+    assert (result.code, result.out) == (2, ""), result.err
+    (line,) = result.err.splitlines()
+    assert line.startswith("llpbench: ")
+    return line
+
+
 class LLPBench:
     """`llpbench` in this process."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from llpbench.core.cell import Cell, Protocol
@@ -196,6 +197,33 @@ def searched(
         hardware=run["hardware"],
         finished=run["finished"],
     )
+
+
+MISSING = object()
+"""stands for a field that `changed` removes"""
+
+
+def changed(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a record with other values at some paths with dots, or with none there."""
+    made: Any = copy.deepcopy(dict(whole))
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        inner = made
+        for name in parents:
+            inner = inner[int(name) if isinstance(inner, list) else name]
+        if value is MISSING:
+            del inner[last]
+        else:
+            inner[last] = value
+    return cast(dict[str, Any], made)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every container in a value, with each of its keys."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from places(inner)
 
 
 def _selected(auc: float | None, neural: bool) -> CriterionResult:

@@ -22,7 +22,7 @@ from benchmarks.gpu.part import PROCESS, run_part
 from benchmarks.gpu.rows import FILE, Box, Rows
 from benchmarks.gpu.sizes import FULL, REHEARSAL
 from benchmarks.population import Job
-from llpbench.core.cell import Cell, Environment, Epoch
+from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.source_hash import cell_sources
@@ -44,27 +44,18 @@ def rows(tmp_path: Path) -> Rows:
 
 
 class TestRows:
-    def test_finished_parts_are_skipped_and_unfinished_ones_come_last(self, rows: Rows) -> None:
+    def test_finished_parts_are_skipped_and_unfinished_ones_come_last(self, rows: Rows, tmp_path: Path) -> None:
         for key, status in (("a", "started"), ("a", "ok"), ("b", "started"), ("c", "failed")):
             rows.add("part", key, status)
         assert rows.to_do("part", ["a", "b", "c", "d"]) == ["c", "d", "b"]
         assert rows.to_do("other", ["a"]) == ["a"]
-
-    def test_a_torn_line_and_rows_of_another_device_count_for_nothing(self, rows: Rows, tmp_path: Path) -> None:
-        Rows(tmp_path, "H100").add("part", "a", "ok")
-        rows.add("part", "b", "ok", {"seconds": 1.5})
+        Rows(tmp_path, "H100").add("part", "e", "ok")  # of another device
         with (tmp_path / FILE).open("a") as file:
             file.write('{"part": "part", "ke')
-        assert [(row.key, row.values) for row in rows.every()] == [("b", {"seconds": 1.5})]
+        assert [row.key for row in rows.every()] == ["a", "a", "b", "c"]
 
 
 class TestCorrectness:
-    def test_every_neural_method_is_checked_and_some_with_saint(self) -> None:
-        found = correctness.subjects()
-        assert len(found) == len(set(found))
-        assert {"tabllp-bdc mlp", "llp-vat saint", "llp-gan mlp", "pretraining saint"} < {*found}
-        assert sum(each.endswith("saint") for each in found) >= 5
-
     @pytest.mark.parametrize("key", ["tabllp-bdc mlp", "supervised mlp"])
     def test_a_cpu_agrees_with_itself(self, key: str) -> None:
         values = correctness.check(key, CPU)
@@ -93,10 +84,8 @@ class TestCorrectness:
         monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
         monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
         correctness.check_all(rows, CPU, Box.of(60))
-        assert {key: row.status for key, row in rows.last(correctness.PART).items()} == {
-            "bad mlp": "failed",
-            "good mlp": "ok",
-        }
+        found = {key: row.status for key, row in rows.last(correctness.PART).items()}
+        assert found == {"bad mlp": "failed", "good mlp": "ok"}
         assert tables.something_failed(rows)
         assert ("FAILED bad mlp", "KeyError: 'cpu'") in list(correctness.summary(rows))
 
@@ -117,18 +106,18 @@ class TestMeasures:
         assert layers <= found["operations"] <= 1.5 * layers
         assert found["bytes"] > 32 * found["parameters"]
         assert found["steps"] == 76
+        keys, subjects = measures.keys(FULL), correctness.subjects()
+        assert (len({*keys}), len({*subjects})) == (len(keys), len(subjects))
+        assert keys[:4] == ["peaks", "floor saint", "eager saint 1", "recorded saint 10"], "the most telling first"
+        assert keys.index("stacked saint 3") > keys.index("step llp-vat saint")
+        assert {"tabllp-bdc mlp", "llp-vat saint", "llp-gan mlp", "pretraining saint"} < {*subjects}
+        assert sum(each.endswith("saint") for each in subjects) >= 5
 
     def test_floors_are_work_over_speed(self, rows: Rows) -> None:
         told = measured(rows, "compiled-bfloat16", members=10, seconds=2.0)
         (row, found), *_ = measures.measurements(rows)
         assert row.key == told
         assert found == (10 * 100 * 4e6 / 8e9, 10 * 100 * 3e5 / 1e8)
-
-    def test_the_most_telling_comes_first(self) -> None:
-        keys = measures.keys(FULL)
-        assert len(keys) == len(set(keys))
-        assert keys[:4] == ["peaks", "floor saint", "eager saint 1", "recorded saint 10"]
-        assert keys.index("stacked saint 3") > keys.index("step llp-vat saint")
 
 
 def measured(rows: Rows, way: str, members: int, seconds: float, encoder: str = "saint") -> str:
@@ -213,12 +202,14 @@ class TestCampaign:
         }
         assert {cell.protocol.epochs for cell in cells if cell.protocol} == {300}
         assert {cell.method for cell in cells[:25]} == {"dllp", "tabllp-bdc", "llp-vat", "supervised"}
+        assert {cell.id for cell in cells}.isdisjoint(cell.id for cell in campaign.cells(REHEARSAL))
 
     def test_it_goes_on_where_it_ended(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         every = [cell.id for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None]
         one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         assert [job.cell.id for job in one + two] == every[:4]
+        assert COMPILES == [False], "the first cells are run by one process that compiles nothing"
         assert {job.seeds for job in one} == {tuple(range(10))}
         assert len(read(tmp_path / "journal.jsonl").records) == 40
         assert rows.last(campaign.PART)["data credit"].status == "skipped"
@@ -230,37 +221,22 @@ class TestCampaign:
     ) -> None:
         first, second = [cell for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None][:2]
         with Journal(tmp_path / "theirs") as journal:
-            for record in recorded(Work(first, tuple(range(10)))):
-                journal.append(record)
-            for record in recorded(Work(second, (0, 1, 2))):
-                journal.append(record)
+            journal.append(*recorded(Work(first, tuple(range(10)))), *recorded(Work(second, (0, 1, 2))))
         (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1, (str(tmp_path / "theirs"),))
         assert (job.cell.id, job.seeds) == (second.id, tuple(range(3, 10)))
 
     def test_what_did_not_end_is_tried_with_half_as_many_seeds(
         self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
         (one,) = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
+        assert one.seeds == tuple(range(10)), "it had little time"
         stopped = rows.last(campaign.PART)["dllp adult"].values
         assert (stopped["seeds"], stopped["last epoch"]) == (10, 7)
         rows.add(campaign.PART, "dllp adult", "failed", {**stopped, "seconds": 2000.0})
         two, three = run_campaign(rows, tmp_path, monkeypatch, recorded, 2)
         assert [job.cell.id for job in (two, three)] == [one.cell.id] * 2
         assert [job.seeds for job in (two, three)] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
-
-    def test_what_had_little_time_is_tried_again_with_all_seeds(
-        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
-        (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1)
-        assert job.seeds == tuple(range(10))
-
-    def test_the_first_cells_are_run_by_one_process_that_compiles_nothing(
-        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        jobs = run_campaign(rows, tmp_path, monkeypatch, recorded, 5)
-        assert [job.cell.method for job in jobs] == [method for method, _ in campaign.FIRST]
-        assert COMPILES == [False]
 
     def test_a_crash_costs_its_cell_alone(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         one, two = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("failed", "crashed"), 2)
@@ -303,12 +279,6 @@ class TestPlan:
 
 def total(rows: Rows) -> float:
     return sum(minutes for _, minutes, _ in plan.minutes(rows))
-
-
-def test_rehearsals_are_cells_of_their_own() -> None:
-    ids = {cell.id for cell in campaign.cells(FULL)}
-    rehearsed: list[Cell] = campaign.cells(REHEARSAL)
-    assert ids.isdisjoint(cell.id for cell in rehearsed)
 
 
 def test_a_part_is_ended_when_its_time_is_over(rows: Rows, tmp_path: Path) -> None:

@@ -1,50 +1,74 @@
-"""Arguments and plugins that no command can use: one clear line each."""
+"""Arguments, files and plugins that no command can use: one clear line each.
+
+The readers' own cases stand in test_settings.py, names in test_planning.py, journals in test_journal.py.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from bench import LLPBench
+from bench import LLPBench, arguments, refused
+
+from llpbench.results.journal import FILE, Journal
 
 METHOD = "from llpbench.core.registry import register_method\n@register_method('odd', reference='')\n"
 
 
-def refused(result: object) -> str:
-    """The one line of what was refused."""
-    assert isinstance(result, tuple)
-    code, _, err = result
-    assert code == 2, err
-    (line,) = err.strip().splitlines()
-    return str(line)
-
-
 @pytest.mark.parametrize(
-    "words",
+    ("words", "told"),
     [
-        ["report", "--journal="],
-        ["report", "--out", ""],
-        ["compare", "--out="],
-        ["merge", "", "--out", "merged"],
-        ["merge", ".", "--out="],
-        ["fit", "", "--bags", "bags.csv", "--bag-column", "d", "--counts", "a", "--out", "m"],
-        ["effects", "--out="],
+        (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
+        (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
+        (["run", "--bag-sizes", "-64"], "--bag-sizes must be positive whole numbers"),
+        (["run", "--bag-sizes", "64,1"], "--bag-sizes must be 2 or more"),
+        (
+            ["plan", "--bag-sizes", "4885", "--methods", "dllp"],
+            "bag size 4885 is larger than the 4,884 validation rows",
+        ),
+        (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
+        (["plan", "--config", "/dev/zero"], "--config '/dev/zero'"),
+        (["run", "--preset", "slow"], "unknown preset 'slow'"),
+        (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
+        (["check", "ordered", "--dataset", "nosuch"], "'nosuch'"),
+        (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
+        (["run", "--out", "~nobody-of-that-name/x"], "'~nobody-of-that-name/x'"),
+        (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
+        (["rnu"], "Did you mean run?"),
+        (["data", "fech"], "Did you mean fetch?"),
+        (["list", "studies", "dllp"], "only list params takes the name"),
+        (["list", "colours"], "'colours' is not one of"),
+        (["effects", "--seed", "-1"], "-1 is not in the range x>=0"),
+        (["run", "--nonsense"], "--nonsense"),
+        (["run", "more"], "Got unexpected extra argument (more)"),
+        (["report", "--out", "/none"], "there is no journal '/none'"),
+        (["report", "--plots", "pictures", "--no-plots"], "--plots and --no-plots"),
+        (["report", "--study", "tables"], "unknown study 'tables'"),
+        (["report", "--formats", "pdf"], "unknown format 'pdf'"),
+        (["data", "verify", "adlut"], "unknown dataset 'adlut'"),
+        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
+        (["merge", "/none"], "there is no journal '/none'"),
+        (["merge"], "Missing argument 'JOURNAL...'"),
+        (["compare", "--against", "moon"], "'moon' is not one of"),
+        (["run", "--study", "tables"], "unknown study 'tables'"),
+        (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
+        (["report", "--journal="], "must be a path, got ''"),
+        (["report", "--out", ""], "must be a path, got ''"),
+        (["compare", "--out="], "must be a path, got ''"),
+        (["merge", "", "--out", "merged"], "must be a path, got ''"),
+        (["merge", ".", "--out="], "must be a path, got ''"),
+        (["fit", "", "--bags", "bags.csv", "--bag-column", "d", "--counts", "a", "--out", "m"], "be a path, got ''"),
+        (["effects", "--out="], "must be a path, got ''"),
     ],
 )
-def test_an_empty_path_is_no_folder(words: list[str], llpbench: LLPBench) -> None:
-    assert "must be a path, got ''" in refused(llpbench(*words))
+def test_arguments_that_cannot_be(words: list[str], told: str, llpbench: LLPBench) -> None:
+    assert told in refused(llpbench(*words))
 
 
-def test_a_missing_dataset_is_reported_once(llpbench: LLPBench) -> None:
-    assert "'nosuch'" in refused(llpbench("check", "ordered", "--dataset", "nosuch"))
-
-
-@pytest.mark.parametrize("content", ["a = " + "[" * 50_000 + "]" * 50_000, None, "# " + "x" * 1_000_001])
-def test_a_configuration_without_end_or_bottom(content: str | None, tmp_path: Path, llpbench: LLPBench) -> None:
-    file = Path("/dev/zero")
-    if content is not None:
-        file = tmp_path / "run.toml"
-        file.write_text(content)
+@pytest.mark.parametrize("content", ["a = " + "[" * 50_000 + "]" * 50_000, "# " + "x" * 1_000_001])
+def test_a_configuration_without_end_or_bottom(content: str, tmp_path: Path, llpbench: LLPBench) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(content)
     assert f"--config {str(file)!r}" in refused(llpbench("plan", "--config", str(file)))
 
 
@@ -54,12 +78,12 @@ def test_a_configuration_without_end_or_bottom(content: str | None, tmp_path: Pa
         (f"{METHOD}class Odd:\n    'No method.'\n", "must extend Method or DirectMethod"),
         (f"{METHOD}def odd():\n    'No class.'\n", "must extend Method or DirectMethod"),
         ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
+        ("raise RuntimeError('two\\nlines')", "failed on import: RuntimeError: two lines"),
         ("raise SystemExit(3)\n", "failed on import: SystemExit: 3"),
         ("import nothing_of_that_name\n", "failed on import: ModuleNotFoundError"),
         ("def (\n", "failed on import: SyntaxError"),
         (
-            METHOD.replace("method", "bagging").replace("odd", "random").replace(", reference=''", "")
-            + "def odd(): ...",
+            "from llpbench.core.registry import register_bagging\n@register_bagging('random')\ndef odd(): ...",
             "two baggings are called 'random'",
         ),
     ],
@@ -69,4 +93,16 @@ def test_a_plugin_that_registers_no_method_or_raises_anything(
 ) -> None:
     file = tmp_path / "odd_plugin.py"
     file.write_text(code)
-    assert told in refused(llpbench("list", "methods", "--plugin", str(file)))
+    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "lines" in told else 1]:
+        assert told in refused(llpbench(*words, "--plugin", str(file)))
+
+
+def test_a_journal_of_somebody_else_or_in_use_is_one_line(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    run = arguments(plugin, tmp_path)
+    (tmp_path / FILE).write_text("name,age\n")
+    for words in (run, ["plan", *run[1:]], ["report", "--out", str(tmp_path)]):
+        assert "is not a journal of llpbench" in refused(llpbench(*words))
+    (tmp_path / FILE).unlink()
+    with Journal(tmp_path):
+        assert "another llpbench is writing to" in refused(llpbench(*run))
+    assert llpbench(*run).code == 0

@@ -13,23 +13,15 @@ from pathlib import Path
 
 import click
 import pytest
-from bench import LLPBench, Result, arguments, dedent, start
+from bench import LLPBench, arguments, dedent, start
+from click.shell_completion import ShellComplete
 
 from llpbench.cli.main import cli, main
-from llpbench.results.journal import FILE, Journal, read
+from llpbench.results.journal import FILE, read
 from llpbench.running.settings import OPTIONS
 
 HEAVY = {"torch", "ray", "pydantic", "pandas", "pyarrow", "requests", "sklearn", "seaborn", "scipy", "filelock"}
 HEAVY |= {"optuna", "openml", "matplotlib"}
-
-
-def one_line(result: Result) -> str:
-    """The message of a command that could not be understood."""
-    assert result.code == 2
-    assert result.out == ""
-    assert result.err.startswith("llpbench: ")
-    assert result.err.count("\n") == 1
-    return result.err
 
 
 # Quick answers
@@ -77,7 +69,7 @@ def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...]
 
 
 @pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands(cli)])
-def test_help_begins_with_two_examples_and_groups_many_options(
+def test_help_has_two_valid_examples_and_groups(
     words: tuple[str, ...], command: click.Command, llpbench: LLPBench
 ) -> None:
     text = llpbench(*words, "--help").out
@@ -85,7 +77,11 @@ def test_help_begins_with_two_examples_and_groups_many_options(
     heading, *examples = first.splitlines()
     assert heading == "Examples:"
     assert len(examples) == 2
-    assert all(shlex.split(example)[0].startswith(("llpbench", "eval")) for example in examples)
+    for example in getattr(command, "examples", ()):
+        given = shlex.split(example.partition(" | ")[0].removeprefix('eval "$(').removesuffix(')"'))
+        assert given[: 1 + len(words)] == ["llpbench", *words]
+        if not isinstance(command, click.Group):
+            command.make_context("example", given[1 + len(words) :])
     options = [param for param in command.params if isinstance(param, click.Option)]
     if len(options) > 10:
         last = rest[-1].splitlines()
@@ -93,24 +89,11 @@ def test_help_begins_with_two_examples_and_groups_many_options(
         assert [line.split()[0] for line in last[1:]] == ["-h,"], "every option has a group"
 
 
-@pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands(cli)])
-def test_examples_can_be_parsed(words: tuple[str, ...], command: click.Command) -> None:
-    for example in getattr(command, "examples", ()):
-        given = shlex.split(example.partition(" | ")[0].removeprefix('eval "$(').removesuffix(')"'))
-        assert given[: 1 + len(words)] == ["llpbench", *words]
-        if not isinstance(command, click.Group):
-            command.make_context("example", given[1 + len(words) :])
-
-
-def test_list_alone_names_what_can_be_listed(llpbench: LLPBench, plugin: Path) -> None:
-    """One line of each kind, with their number."""
-    told = [llpbench("list", *more).out.splitlines() for more in ((), ("--plugin", str(plugin)))]
-    kinds = ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params"]
-    assert [[line.split()[2] for line in lines] for lines in told] == [kinds, kinds]
-    assert int(told[0][0].split()[3]) < int(told[1][0].split()[3])
-
-
 def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> None:
+    kinds = ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params"]
+    told = [llpbench("list", *more).out.splitlines() for more in ((), ("--plugin", str(plugin)))]
+    assert [[line.split()[2] for line in lines] for lines in told] == [kinds, kinds]
+    assert int(told[0][0].split()[3]) < int(told[1][0].split()[3]), "their number"
     out = llpbench("list", "methods", "--plugin", str(plugin)).out
     assert "dllp" in out
     assert "Ardehaly & Culotta 2017" in out
@@ -125,13 +108,22 @@ def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> N
 # Runs
 
 
-def test_run_prints_leaderboards_and_says_where_they_are(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_run_prints_leaderboards_which_report_rebuilds(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     result = llpbench(*arguments(plugin, tmp_path))
     assert result.code == 0
     assert "quick-a" in result.out
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
     assert result.err.endswith(f"page: {tmp_path / 'index.html'}\n")
+    page = (tmp_path / "README.md").read_text()
+    (tmp_path / "README.md").unlink()
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b'{"schema":1,"ru')
+    again = llpbench("report", "--no-plots", "--out", str(tmp_path))
+    assert (again.code, again.out) == (0, result.out)
+    assert "the last line of" in again.err
+    parts = (tmp_path / "README.md").read_text().split("\n\n")
+    assert "\n\n".join(part for part in parts if not part.startswith("- **The last line of")) == page
 
 
 def test_a_wrong_declaration_is_reported_before_it_runs(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
@@ -172,16 +164,11 @@ def test_failures_are_reported_with_their_reason_and_exit_1(llpbench: LLPBench, 
     assert "failed broken on tiny ordered 8 (2 seeds)" in result.err
     assert "ValueError: no luck" in result.err
     assert "Traceback" in result.err, "of the debug executor"
-
-
-def test_where_every_run_fails_there_is_its_reason_and_no_board(
-    llpbench: LLPBench, plugin: Path, tmp_path: Path
-) -> None:
-    result = llpbench(*arguments(plugin, tmp_path, "--methods", "broken"))
-    assert result.code == 1
-    assert result.out.startswith("Failed: broken on tiny 8, seeds 0, 1: ValueError: no luck (tiny_bench.py:")
-    assert "No run has a result, so there is no board." in result.out
-    assert "selected by" not in result.out
+    alone = llpbench(*arguments(plugin, tmp_path / "alone", "--methods", "broken"))
+    assert alone.code == 1
+    assert alone.out.startswith("Failed: broken on tiny 8, seeds 0, 1: ValueError: no luck (tiny_bench.py:")
+    assert "No run has a result, so there is no board." in alone.out
+    assert "selected by" not in alone.out
 
 
 def test_a_dry_run_is_the_plan_and_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
@@ -207,20 +194,6 @@ def test_a_config_file_stands_for_flags(llpbench: LLPBench, plugin: Path, tmp_pa
     assert {(record["seed"], record["spec"]["params"]["seconds"]) for record in records} == {(0, 0.01)}
 
 
-def test_report_rebuilds_what_a_run_wrote(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
-    written = llpbench(*arguments(plugin, tmp_path))
-    page = (tmp_path / "README.md").read_text()
-    (tmp_path / "README.md").unlink()
-    with (tmp_path / FILE).open("ab") as file:
-        file.write(b'{"schema":1,"ru')
-    result = llpbench("report", "--no-plots", "--out", str(tmp_path))
-    assert result.code == 0
-    assert result.out == written.out
-    assert "the last line of" in result.err
-    parts = (tmp_path / "README.md").read_text().split("\n\n")
-    assert "\n\n".join(part for part in parts if not part.startswith("- **The last line of")) == page
-
-
 def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
     listed = llpbench("data", "list", *from_plugin)
@@ -236,90 +209,22 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
     assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
 
 
-# Bad input: the readers' own cases stand in test_settings.py, names in test_planning.py, files in test_journal.py
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
-        (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
-        (["run", "--bag-sizes", "-64"], "--bag-sizes must be positive whole numbers"),
-        (
-            ["plan", "--bag-sizes", "4885", "--methods", "dllp"],
-            "bag size 4885 is larger than the 4,884 validation rows",
-        ),
-        (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
-        (["run", "--preset", "slow"], "unknown preset 'slow'"),
-        (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
-        (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
-        (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
-        (["rnu"], "Did you mean run?"),
-        (["data", "fech"], "Did you mean fetch?"),
-        (["run", "--bag-sizes", "64,1"], "--bag-sizes must be 2 or more"),
-        (["list", "studies", "dllp"], "only list params takes the name"),
-        (["report", "--plots", "pictures", "--no-plots"], "--plots and --no-plots"),
-        (["effects", "--seed", "-1"], "-1 is not in the range x>=0"),
-        (["run", "--out", "~nobody-of-that-name/x"], "'~nobody-of-that-name/x'"),
-        (["run", "--nonsense"], "--nonsense"),
-        (["run", "more"], "Got unexpected extra argument (more)"),
-        (["list", "colours"], "'colours' is not one of"),
-        (["report", "--out", "/none"], "there is no journal '/none'"),
-        (["data", "verify", "adlut"], "unknown dataset 'adlut'"),
-        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_2(llpbench: LLPBench, words: list[str], message: str) -> None:
-    assert message in one_line(llpbench(*words))
-
-
-def test_a_bad_plugin_is_one_line_of_every_command(llpbench: LLPBench, tmp_path: Path) -> None:
-    path = tmp_path / "bad_plugin.py"
-    path.write_text("raise RuntimeError('two\\nlines')")
-    for words in (["run"], ["plan"], ["list", "methods"], ["data", "list"]):
-        assert "failed on import: RuntimeError: two lines" in one_line(llpbench(*words, "--plugin", str(path)))
-
-
-def test_a_strangers_journal_is_one_line(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("name,age\n")
-    for words in (
-        arguments(plugin, tmp_path),
-        ["plan", *arguments(plugin, tmp_path)[1:]],
-        ["report", "--out", str(tmp_path)],
-    ):
-        assert "is not a journal of llpbench" in one_line(llpbench(*words))
-
-
-def test_two_runs_on_one_folder_do_not_mix(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
-    with Journal(tmp_path):
-        assert "another llpbench is writing to" in one_line(llpbench(*arguments(plugin, tmp_path)))
-    assert llpbench(*arguments(plugin, tmp_path)).code == 0
-
-
-def test_an_error_of_ours_keeps_its_traceback(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llpbench.cli.main.resolve", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(sys, "argv", ["llpbench", "run"])
     with pytest.raises(ZeroDivisionError):
-        main_with(monkeypatch, "run")
-    assert llpbench
+        main()
 
 
-def main_with(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["llpbench", *words])
-    main()
-
-
-@pytest.mark.parametrize(("words", "saved"), [((), True), (("--dry-run",), False)])
-def test_only_a_run_that_was_interrupted_has_saved_work(
-    words: tuple[str, ...], saved: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
+def test_an_interrupt_says_whether_work_is_safe(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("llpbench.cli.main.resolve", interrupt)
-    with pytest.raises(SystemExit) as end:
-        main_with(monkeypatch, "run", *words)
-    assert end.value.code == 130
-    assert ("saved" in capsys.readouterr().err) == saved
+    monkeypatch.setattr(cli, "main", interrupt)
+    for command in ("run", "tune", "run --dry-run", "fit", "choose", "effects"):
+        result = llpbench(*command.split())
+        assert result.code == 130
+        assert ("saved" in result.err) == ("to continue" in result.err) == (command in ("run", "tune"))
 
 
 # Processes
@@ -339,3 +244,32 @@ def test_interrupted_it_exits_130_and_says_how_to_go_on(plugin: Path, tmp_path: 
     assert "Traceback" not in err
     assert out == ""
     assert 0 < len(read(tmp_path / FILE).records) < 8
+
+
+def offered(words: str, incomplete: str) -> list[str]:
+    shell = ShellComplete(cli, {}, "llpbench", "_LLPBENCH_COMPLETE")
+    return [item.value for item in shell.get_completions(words.split(), incomplete)]
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "expected"),
+    [
+        ("", "rep", ["report"]),
+        ("run", "--bag-s", ["--bag-sizes"]),
+        ("run --methods", "dl", ["dllp"]),
+        ("run --methods", "dllp,bag-gp-", ["dllp,bag-gp-gbdt"]),
+        ("run --datasets", "adu", ["adult"]),
+        ("run --datasets", "adult,suite:ra", ["adult,suite:rare"]),
+        ("check", "ml", ["mlp"]),
+        ("list", "enc", ["encoders"]),
+    ],
+)
+def test_words_are_completed(words: str, incomplete: str, expected: list[str]) -> None:
+    assert offered(words, incomplete) == expected
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_script(llpbench: LLPBench, shell: str) -> None:
+    result = llpbench("completion", shell)
+    assert result.code == 0
+    assert f"_LLPBENCH_COMPLETE={shell}_complete" in result.out

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench
+from bench import LLPBench, Result, refused
 
+from llpbench.cli.choice_files import rare_table
 from llpbench.core.effects import FeatureEffect, bin_text, numeric_as
+from llpbench.owndata.choosing import MethodChoice
 from llpbench.report.plots.effect_panels import effect_panels
 
 
-def effects(llpbench: LLPBench, plugin: Path, out: Path, *more: str) -> tuple[int, str, str]:
+def effects(llpbench: LLPBench, plugin: Path, out: Path, *more: str) -> Result:
     common = ["--plugin", str(plugin), "--dataset", "tiny", "--bag-size", "32", "--out", str(out)]
     return llpbench("effects", *common, *more)
 
@@ -45,8 +47,7 @@ def test_both_features_raise_the_share_of_yes(llpbench: LLPBench, plugin: Path, 
 def test_what_cannot_be_is_one_line(
     llpbench: LLPBench, plugin: Path, tmp_path: Path, more: list[str], told: str
 ) -> None:
-    code, out, err = effects(llpbench, plugin, tmp_path / "effects.png", *more)
-    assert (code, out, err) == (2, "", f"llpbench: {told}\n")
+    assert refused(effects(llpbench, plugin, tmp_path / "effects.png", *more)) == f"llpbench: {told}"
     assert not list(tmp_path.iterdir())
 
 
@@ -66,9 +67,7 @@ def test_effects_of_a_saved_model(llpbench: LLPBench, tmp_path: Path) -> None:
     assert first.startswith("age")
     assert ">age<" in out.read_text(encoding="utf-8")
     for more, word in ((["--class", "maybe"], "--class"), (["--dataset", "adult"], "--dataset")):
-        code, _, err = llpbench("effects", str(model), *more, "--out", str(out))
-        assert (code, err.count("\n")) == (2, 1)
-        assert word in err
+        assert word in refused(llpbench("effects", str(model), *more, "--out", str(out)))
 
 
 def some_effect(importance: float, name: str, **facts: Any) -> FeatureEffect:
@@ -113,3 +112,24 @@ def test_kinds_of_features() -> None:
     far = np.array([-0.5, 0.3], np.float32) * 2e6 + 1e6
     wide = numeric_as(some_effect(1, "x", edges=far, weights=thirds), "x", far, 2e6)
     assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
+
+
+def test_rare_classes_have_a_table_of_their_own() -> None:
+    bags = pd.DataFrame(
+        {
+            "method": "one",
+            "place": [0, 1] * 2,
+            "bag": ["a", "b"] * 2,
+            "class": ["no", "no", "yes", "yes"],
+            "rows": 50,
+            "known": [0.98, 0.96, 0.02, 0.04],
+            "predicted": [0.9, 0.9, 0.1, 0.1],
+        }
+    )
+    found = MethodChoice(pd.DataFrame(), pd.DataFrame(), bags, "one", "one", "", None)
+    table = rare_table(found)
+    assert table is not None
+    assert [field.lines[0] for field in table.rows[0][:4]] == ["one", "yes", "3", "10.0"]
+    assert table.rows[0][-1].lines == ("–",)  # every bag has such a row
+    even = MethodChoice(pd.DataFrame(), pd.DataFrame(), bags.assign(known=0.5), "one", "one", "", None)
+    assert rare_table(even) is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from bench import LLPBench
 from factory import PROTOCOL, fine_alone, record, runs
 
@@ -111,25 +110,6 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
     assert done.code == 0
     assert "paper 87.61 ± 0.21" in done.out
     assert "87.00 ± 1.41 (2)" in done.out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["merge", "/none"], "there is no journal '/none'"),
-        (["merge"], "Missing argument 'JOURNAL...'"),
-        (["compare", "--against", "moon"], "'moon' is not one of"),
-        (["run", "--study", "tables"], "unknown study 'tables'"),
-        (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["report", "--formats", "pdf"], "unknown format 'pdf'"),
-        (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_2(llpbench: LLPBench, words: list[str], message: str) -> None:
-    result = llpbench(*words)
-    assert (result.code, result.out) == (2, "")
-    assert message in result.err
-    assert result.err.count("\n") == 1
 
 
 def test_a_report_goes_by_the_metric_that_is_asked_for(llpbench: LLPBench, tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench, replaced
+from bench import LLPBench
 from districts import counted, people
 
 from llpbench import LLPClassifier
@@ -48,7 +47,7 @@ def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -> None:
-    result = llpbench(*FIT, *QUICK)
+    result = llpbench(*FIT, *QUICK, "--numbers", "scores")
     assert result.code == 0, result.err
     assert "count-gbdt, 300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
     result = llpbench("predict", "model", "rows.csv", "--out", "new.parquet")
@@ -57,6 +56,7 @@ def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -
     assert list(found.columns) == ["district", "id", "prediction", "probability_no", "probability_yes"]
     rows = pd.read_csv(folder / "rows.csv")
     model = LLPClassifier.load(folder / "model")
+    assert model.numbers == "scores"
     assert np.allclose(found["probability_yes"], model.predict_proba(rows[["age", "owns", "town", "job"]])[:, 1])
 
 
@@ -98,20 +98,16 @@ def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: 
     assert not predicted["foreign"].equals(predicted["plain"])
 
 
-def test_a_line_warns_where_no_bag_of_new_rows_is_known(folder: Path, llpbench: LLPBench) -> None:
-    rows = pd.read_csv(folder / "rows.csv")
-    asked = ["predict", "fitted", "new.csv", "--bag-column", "district", "--out", "predicted.csv"]
-    for names, told in ((rows["district"] + 1000, 1), (rows["district"].replace(3, 1000), 0)):
-        rows.assign(district=names).to_csv(folder / "new.csv", index=False)
-        result = llpbench(*asked)
-        assert result.code == 0, result.err
-        warned = "llpbench: warning: all rows are in bags that were not in fit, such as '10"
-        assert result.err.count(warned) == len(result.err.splitlines()) == told
+def test_labels_of_whole_bags_match_counts(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    predicted, calls = LLPClassifier._predicted, []
 
+    def noted(self: LLPClassifier, rows: Any) -> Any:
+        calls.append(len(rows.numeric))
+        return predicted(self, rows)
 
-def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: LLPBench) -> None:
     files = ["fit", "rows.parquet", "--bags", "bags.parquet", *FIT[4:]]
     assert llpbench(*files, *QUICK).code == 0  # "id" was the index of a frame, and is a column
+    monkeypatch.setattr(LLPClassifier, "_predicted", noted)
     for other in ([], ["--bags", "bags.csv", "--proportions", "share"]):
         table = pd.read_csv(folder / "bags.csv")
         table.assign(share=table["yes"] / (table["yes"] + table["no"])).to_csv(folder / "bags.csv", index=False)
@@ -122,22 +118,7 @@ def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: L
         found = pd.read_csv(folder / "new.csv")
         assert (counted(found["district"], found["prediction"])["yes"].to_numpy() == table["yes"]).all()
         assert np.allclose(found.groupby("district")["probability_yes"].sum(), table["yes"], atol=1e-6)
-
-
-@pytest.mark.usefixtures("folder")
-def test_both_answers_on_whole_bags_come_from_one_prediction(
-    llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    predicted, calls = LLPClassifier._predicted, []
-
-    def noted(self: LLPClassifier, rows: Any) -> Any:
-        calls.append(len(rows.numeric))
-        return predicted(self, rows)
-
-    monkeypatch.setattr(LLPClassifier, "_predicted", noted)
-    whole = ["--bag-column", "district", "--whole-bags", "--out", "new.csv"]
-    assert llpbench("predict", "fitted", "rows.csv", *whole).code == 0
-    assert calls == [300]
+    assert calls == [300, 300], "labels and probabilities come from one prediction"
 
 
 def fitted_proba(llpbench: LLPBench, *flags: str) -> Any:
@@ -166,17 +147,6 @@ def test_every_form_of_a_table_of_bags_is_the_same(folder: Path, llpbench: LLPBe
         ["--bags", "thrice.csv", "--counts", "yes", "--size-column", "size", "--classes", "no,yes", "--sampled"],
     ):
         assert np.allclose(fitted_proba(llpbench, *flags), expected)
-
-
-def test_marks_of_suppression_are_no_numbers_and_no_errors(folder: Path, llpbench: LLPBench) -> None:
-    table = pd.read_csv(folder / "bags.csv").astype({"no": object, "yes": object})
-    table.loc[[1, 2, 3], "yes"] = ["*", "<5", None]
-    table.to_csv("marked.csv", index=False)
-    given = ["--bags", "marked.csv", "--counts", "no,yes"]
-    found = fitted_proba(llpbench, *given, "--suppressed", "*, <5")
-    table.loc[[1, 2, 3], "yes"] = None
-    table.to_csv("marked.csv", index=False)
-    assert np.array_equal(fitted_proba(llpbench, *given), found)
 
 
 def test_keys_and_texts_are_read_as_they_stand(folder: Path, llpbench: LLPBench) -> None:
@@ -213,38 +183,6 @@ def test_left_out_columns_are_named(folder: Path, llpbench: LLPBench) -> None:
     assert "suppressed: 1 bag with counts" in result.out
 
 
-def broken_rows(folder: Path) -> None:
-    rows = pd.read_csv(folder / "rows.csv")
-    rows.loc[0, "district"] = 77
-    rows.to_csv(folder / "rows.csv", index=False)
-
-
-@pytest.mark.parametrize(
-    ("harm", "flags", "told"),
-    [
-        (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
-        (None, ["--counts", "no,no"], "no, no"),
-        (None, ["--counts", "no,maybe"], "has no column 'maybe'"),
-        (None, ["--leave-out", "idd"], "has no column 'idd'"),
-        (None, ["--types", "town=number"], "column 'town' must be numeric, got 'A'"),
-        (None, ["--set", "trees"], "--set must be NAME=VALUE"),
-        (None, ["--set", "leave=3"], "no hyperparameter 'leave'. Did you mean leaves"),
-        (None, ["--out", "rows.csv"], "'rows.csv' exists"),
-        (lambda f: (f / "bags.csv").write_bytes(b"\x00\xff"), [], "'bags.csv' must be in UTF-8"),
-        (broken_rows, [], "use --drop-unmatched."),
-    ],
-)
-def test_bad_input_is_one_clear_line(
-    harm: Callable[[Path], Any] | None, flags: list[str], told: str, folder: Path, llpbench: LLPBench
-) -> None:
-    if harm:
-        harm(folder)
-    result = llpbench(*replaced([*FIT, *QUICK], flags))
-    assert result.code == 2
-    assert told in result.err
-    assert len(result.err.strip().splitlines()) == 1
-
-
 CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-linear", "--leave-out", "id"]
 
 
@@ -263,9 +201,7 @@ def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, 
     assert {"folds.csv", "bags.csv", "bags.svg"} <= {path.name for path in (folder / "choice").iterdir()}
 
 
-def test_a_method_that_fails_is_named_on_the_page_and_the_others_are_compared(
-    folder: Path, llpbench: LLPBench, plugin: Path
-) -> None:
+def test_a_method_that_fails_is_named_on_the_page(folder: Path, llpbench: LLPBench, plugin: Path) -> None:
     told = [*CHOOSE, "--plugin", str(plugin), "--repeats", "1", "--folds", "2"]
     told[told.index("--methods") + 1] += ",broken"
     result = llpbench(*told)
@@ -290,9 +226,7 @@ def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbenc
     assert llpbench(*CHOOSE, *quick).code == 2
 
 
-def test_a_table_is_written_as_a_whole_or_not_at_all(
-    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_written_whole_or_not(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "new.csv").write_text("earlier")
 
     def full(_: int) -> None:
@@ -303,40 +237,6 @@ def test_a_table_is_written_as_a_whole_or_not_at_all(
     assert result.code == 2
     assert "No space left on device" in result.err
     assert (folder / "new.csv").read_text() == "earlier"
-
-
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (["--bag-column", ""], "--bag-column must name a column, got ''"),
-        (["--folds", "20"], "at least 20 bags with known counts, got 12"),
-        (["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
-        (["--out", "rows.csv"], "'rows.csv' is a file"),
-        (["--leave-out", "idd"], "has no column 'idd'"),
-    ],
-)
-@pytest.mark.usefixtures("folder")
-def test_what_cannot_be_compared_is_one_clear_line(flags: list[str], told: str, llpbench: LLPBench) -> None:
-    result = llpbench(*replaced(CHOOSE, flags))
-    assert result.code == 2
-    assert told in result.err
-    assert len(result.err.strip().splitlines()) == 1
-
-
-def test_confounded_bags_are_warned_of_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench
-) -> None:
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(40), 15)
-    votes = rng.random(600) < rng.uniform(0.0, 1.0, 40)[bags]
-    pd.DataFrame({"a": rng.normal(size=600), "district": bags}).to_csv(tmp_path / "rows.csv", index=False)
-    table = counted(pd.Series(bags, name="district"), np.array(["no", "yes"])[votes.astype(int)]).reset_index()
-    table.to_csv(tmp_path / "bags.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    result = llpbench(*FIT, "--set", "trees=200", "--set", "rounds=2")
-    assert result.code == 0
-    assert len(result.err.strip().splitlines()) == 1
-    assert "of the variance of bags' proportions" in result.err
 
 
 def test_a_column_that_looks_like_an_identifier_is_reported_once_in_a_line(folder: Path, llpbench: LLPBench) -> None:
@@ -350,9 +250,7 @@ def test_a_column_that_looks_like_an_identifier_is_reported_once_in_a_line(folde
 
 
 @pytest.mark.parametrize("keys", [["district"], ["district", "half"]])
-def test_bags_that_python_called_by_numbers_are_found_in_files(
-    keys: list[str], folder: Path, llpbench: LLPBench
-) -> None:
+def test_files_have_bags_that_python_called_by_numbers(keys: list[str], folder: Path, llpbench: LLPBench) -> None:
     rows = pd.read_csv(folder / "rows.csv").assign(half=lambda frame: frame["id"] // 150)
     rows.to_csv(folder / "rows.csv", index=False)
     features, bags = rows[["age", "owns", "town", "job"]], rows[keys if len(keys) > 1 else keys[0]]
@@ -372,10 +270,15 @@ def test_bags_that_python_called_by_numbers_are_found_in_files(
     assert f"as in fit ({len(keys)}, as in" in result.err
 
 
-def test_the_scale_of_numbers_is_saved_with_the_model(folder: Path, llpbench: LLPBench) -> None:
-    flags = ["--method", "bag-mean-linear", "--leave-out", "id", "--numbers"]
-    assert llpbench(*FIT, *flags, "scores").code == 0
-    assert LLPClassifier.load(folder / "model").numbers == "scores"
-    result = llpbench(*FIT, *flags, "ranks")
-    assert (result.code, result.out) == (2, "")
-    assert "'ranks'" in result.err
+@pytest.mark.parametrize(("column", "first"), [("day", 0), ("week", 11)])
+def test_later_bags_are_held_out_by_a_column(column: str, first: int, folder: Path, llpbench: LLPBench) -> None:
+    rows, table = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
+    rows.assign(day=(rows["district"] + 1).map("2024-01-{:02}".format)).to_csv("rows.csv", index=False)
+    table.assign(week=11 - table["district"]).to_csv("bags.csv", index=False)
+    result = llpbench(*CHOOSE, "--folds", "2", "--time-column", column)
+    assert result.code == 0, result.err
+    bags = pd.read_csv(folder / "choice" / "bags.csv")
+    assert first not in set(bags["bag"])
+    assert 4 <= bags["bag"].nunique() < 12
+    assert "later bags" in (folder / "choice" / "index.html").read_text()
+    assert ("'day'" in result.err) == (column != "day")  # a feature that names the bags, unless it is their time

@@ -11,7 +11,6 @@ import pytest
 from bench import LLPBench, arguments, start
 from districts import counted, people
 
-from llpbench.cli.main import cli
 from llpbench.results.journal import FILE
 
 
@@ -49,22 +48,7 @@ def test_who_reads_no_further_ends_a_command_without_a_word() -> None:
     assert process.stderr.read() == ""
 
 
-def test_only_a_command_that_goes_on_says_that_what_is_finished_is_safe(
-    llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "main", lambda **_: interrupt(None))
-    for command, safe in (("run", True), ("tune", True), ("fit", False), ("choose", False), ("effects", False)):
-        result = llpbench(command)
-        assert result.code == 130
-        assert ("to continue" in result.err) == safe
-
-
-def test_no_terminal_obeys_what_a_file_holds(
-    tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_terminal_obeys_a_file(tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame, bags, votes = people(300, 12)
     evil = "\x1b]0;owned\x07\x9b2J"

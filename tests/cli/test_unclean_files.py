@@ -51,9 +51,7 @@ def probabilities(llpbench: LLPBench, rows: str) -> Any:
 
 
 @pytest.mark.parametrize("spelling", ["${:,}", "{}%"])
-def test_numbers_written_as_text_are_named_and_the_advice_works(
-    spelling: str, rows: pd.DataFrame, llpbench: LLPBench
-) -> None:
+def test_numbers_written_as_text_are_named(spelling: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
     assert fit(llpbench).code == 0
     plain = probabilities(llpbench, "rows.csv")
     rows.assign(income=rows["income"].map(spelling.format)).to_csv("text.csv", index=False)
@@ -66,9 +64,7 @@ def test_numbers_written_as_text_are_named_and_the_advice_works(
 
 
 @pytest.mark.parametrize("command", ["fit", "choose"])
-def test_a_few_texts_among_numbers_are_an_error_whose_advice_works(
-    command: str, rows: pd.DataFrame, llpbench: LLPBench
-) -> None:
+def test_advice_on_a_few_texts_among_numbers_works(command: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
     text = rows.assign(income=rows["income"].map("{:,}".format))
     text.loc[7, "income"] = "n/a?"
     text.to_csv("text.csv", index=False)
@@ -79,19 +75,12 @@ def test_a_few_texts_among_numbers_are_an_error_whose_advice_works(
     advice = re.findall(r"use (--.+?)\.(?: |$)", result.err.strip())
     assert len(advice) == 2
     assert "X[" not in result.err
+    text.assign(people=1).to_csv("repeated.csv", index=False)
+    told = fit(llpbench, "--repeat-column", "people", rows="repeated.csv").err
+    assert ("'n/a?'" in told, "in line" in told) == (True, False), "a repeated row has no line"
     for flags in advice:
         result = fit(llpbench, *shlex.split(flags), rows="text.csv")
         assert (result.code, "used as categories" in result.err) == (0, False)
-
-
-def test_a_text_of_repeated_rows_has_no_line(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    text = rows.assign(income=rows["income"].astype(str), people=1)
-    text.loc[7, "income"] = "n/a?"
-    text.to_csv("text.csv", index=False)
-    assert "in line 9" in fit(llpbench, rows="text.csv").err
-    told = fit(llpbench, "--repeat-column", "people", rows="text.csv").err
-    assert "'n/a?'" in told
-    assert "in line" not in told
 
 
 def test_marks_of_gaps_in_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
@@ -118,36 +107,26 @@ def test_a_new_file_is_read_as_that_of_fit(rows: pd.DataFrame, llpbench: LLPBenc
     assert np.allclose(found, expected)
 
 
-@pytest.mark.parametrize("mark", ["1,200", "1 200", "1.200.000"])
-def test_thousands_in_counts_are_read_and_said(mark: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_counts_as_people_write_them_are_read_or_the_advice_works(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     del rows
-    table = pd.read_csv("bags.csv", dtype=str)
-    table.loc[0, "no"] = mark
-    table.to_csv("thousands.csv", index=False)
-    result = fit(llpbench, bags="thousands.csv")
-    number = int("".join(filter(str.isdigit, mark)))
-    assert result.code == 2
-    assert f"'{mark}' is {number}" in result.err
-    assert "--suppressed" not in result.err
-
-
-def test_percents_are_proportions(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    del rows
-    table = pd.read_csv("bags.csv")
-    table.assign(yes=[f"{100 * each / 12:.1f}%" for each in table["yes"]]).to_csv("percent.csv", index=False)
-    command = ["fit", "rows.csv", "--bags", "percent.csv", "--bag-column", "district", *LINEAR]
+    table, texts = pd.read_csv("bags.csv"), pd.read_csv("bags.csv", dtype=str)
+    for mark, number in (("1,200", 1200), ("1 200", 1200), ("1.200.000", 1_200_000)):
+        texts.assign(no=[mark, *texts["no"][1:]]).to_csv("counts.csv", index=False)
+        result = fit(llpbench, bags="counts.csv")
+        assert (result.code, "--suppressed" in result.err) == (2, False)
+        assert f"'{mark}' is {number}" in result.err
+    texts.assign(no=["<1,000", "(D)", *texts["no"][2:]]).to_csv("counts.csv", index=False)
+    advised = fit(llpbench, bags="counts.csv").err.partition("--suppressed '")[2].partition("'")[0]
+    assert fit(llpbench, "--suppressed", advised, bags="counts.csv").code == 0, "every mark is advised at once"
+    table.assign(no=table["no"] // 2, yes=table["yes"] // 2).to_csv("counts.csv", index=False)
+    result = fit(llpbench, bags="counts.csv")
+    assert (result.code, "--as-shares" in result.err, "--sampled" in result.err) == (2, True, False)
+    assert fit(llpbench, "--as-shares", bags="counts.csv").code == 0
+    table.assign(yes=[f"{100 * each / 12:.1f}%" for each in table["yes"]]).to_csv("counts.csv", index=False)
+    command = ["fit", "rows.csv", "--bags", "counts.csv", "--bag-column", "district", *LINEAR]
+    assert "--proportions" in llpbench(*command, "--counts", "yes").err
     assert llpbench(*command, "--proportions", "yes").code == 0
     assert np.allclose(LLPClassifier.load("model").bag_counts_[:, 1], table["yes"], atol=0.1)
-    assert "--proportions" in llpbench(*command, "--counts", "yes").err
-
-
-def test_every_mark_of_suppression_is_advised_at_once(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    del rows
-    table = pd.read_csv("bags.csv", dtype=str)
-    table.loc[[0, 1], "no"] = ["<1,000", "(D)"]
-    table.to_csv("marked.csv", index=False)
-    advised = fit(llpbench, bags="marked.csv").err.partition("--suppressed '")[2].partition("'")[0]
-    assert fit(llpbench, "--suppressed", advised, bags="marked.csv").code == 0
 
 
 def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpbench: LLPBench) -> None:
@@ -196,7 +175,10 @@ def test_columns_whose_names_hold_commas_plus_signs_and_spaces(rows: pd.DataFram
     assert list(pd.read_csv("new.csv").columns)[:2] == ["area+zone", "prediction"]
 
 
-def test_rows_are_repeated_where_they_stand_for_several(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+WHOLE = ["predict", "model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
+
+
+def test_rows_that_stand_for_several_people_are_repeated_or_weighted(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     assert fit(llpbench).code == 0
     counts = LLPClassifier.load("model").bag_counts_
     cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
@@ -208,32 +190,25 @@ def test_rows_are_repeated_where_they_stand_for_several(rows: pd.DataFrame, llpb
     model = LLPClassifier.load("model")
     assert np.array_equal(model.bag_counts_, counts)
     assert list(model.feature_names_in_) == ["income", "town"]
-    whole = ["predict", "model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
-    assert llpbench(*whole, "--repeat-column", "people").code == 2  # without --whole-bags
-    result = llpbench(*whole, "--whole-bags", "--repeat-column", "people")
+    expected = probabilities(llpbench, "cells.csv")
+    assert llpbench(*WHOLE, "--repeat-column", "people").code == 2  # without --whole-bags
+    result = llpbench(*WHOLE, "--whole-bags", "--repeat-column", "people")
     assert result.code == 0, result.err
     people = pd.read_csv("new.csv")
     assert len(people) == ROWS
-    expected = pd.DataFrame(model.bag_counts_[:, 1], index=model.bags_)[0]
-    assert np.allclose(people.groupby("district")["probability_yes"].sum(), expected[sorted(expected.index)])
+    of_bags = pd.Series(model.bag_counts_[:, 1], index=model.bags_).sort_index()
+    assert np.allclose(people.groupby("district")["probability_yes"].sum(), of_bags)
 
-
-def test_a_column_of_weights_is_a_row_for_each_person(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
-    cells.to_csv("cells.csv", index=False)
-    assert fit(llpbench, "--repeat-column", "people", rows="cells.csv").code == 0
-    expected = probabilities(llpbench, "cells.csv")
     result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
     assert (result.code, "240 people" in result.out) == (0, True), result.err
     assert np.array_equal(probabilities(llpbench, "cells.csv"), expected)
-    whole = ["predict", "model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
-    assert llpbench(*whole, "--weight-column", "people").code == 2  # without --whole-bags
-    assert llpbench(*whole, "--whole-bags").code == 2  # without the weights of fit
-    result = llpbench(*whole, "--whole-bags", "--weight-column", "people")
+    assert llpbench(*WHOLE, "--weight-column", "people").code == 2  # without --whole-bags
+    assert llpbench(*WHOLE, "--whole-bags").code == 2  # without the weights of fit
+    result = llpbench(*WHOLE, "--whole-bags", "--weight-column", "people")
     assert result.code == 0, result.err
-    found, model = pd.read_csv("new.csv"), LLPClassifier.load("model")
+    found = pd.read_csv("new.csv")
     assert len(found) == len(cells)
-    assert np.allclose(found.groupby("district")["count_yes"].sum(), model.bag_counts_[:, 1])
+    assert np.allclose(found.groupby("district")["count_yes"].sum(), of_bags)
     assert np.allclose(found["count_yes"] + found["count_no"], found["people"])
     groups = ["estimate", "model", "cells.csv", "--bag-column", "district", "--by", "town", "--refits", "5"]
     result = llpbench(*groups, "--weight-column", "people", "--out", "groups.csv")
@@ -245,6 +220,26 @@ def test_a_column_of_weights_is_a_row_for_each_person(rows: pd.DataFrame, llpben
     cells.assign(people=cells["people"].mask(cells.index == 3)).to_csv("cells.csv", index=False)
     result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
     assert (result.code, "weights must be numbers from 0" in result.err) == (2, True)
+
+
+def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
+    rows.assign(county=county).to_csv("rows.csv", index=False)
+    pd.read_csv("bags.csv").assign(county=county[::12]).to_csv("bags.csv", index=False)
+    keys = ["--bag-column", "county+district"]
+    command = ["fit", "rows.csv", "--bags", "bags.csv", *keys, "--counts", "no,yes", *LINEAR]
+    asked = ["predict", "model", "rows.csv", "--out", "new.csv"]
+    kept = ["--keep-key", "--leave-out", "district"]
+    for flags, features in (([], ["income", "town"]), (kept, ["income", "town", "county"])):
+        assert llpbench(*command, *flags).code == 0
+        assert list(LLPClassifier.load("model").feature_names_in_) == features
+        result = llpbench(*asked)
+        assert (result.code, result.err) == (0, "")
+    assert LLPClassifier.load("model")._columns.categories[1] == ["01", "1", "NA", "x"]
+    by_feature = pd.read_csv("new.csv")["probability_yes"]
+    expected = LLPClassifier.load("model").predict_proba(rows[["income", "town"]].assign(county=county))
+    assert np.allclose(by_feature, expected[:, 1])
+    assert llpbench(*asked, *keys).code == 0
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("0", "1")])
@@ -276,68 +271,3 @@ def test_a_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     result = fit(llpbench, rows="rows.xlsx", bags="bags.xlsx")
     assert result.code == 0, result.err
     assert np.allclose(probabilities(llpbench, "rows.xlsx"), plain)
-
-
-def test_fewer_counted_than_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    del rows
-    table = pd.read_csv("bags.csv")
-    table.assign(no=table["no"] // 2, yes=table["yes"] // 2).to_csv("voted.csv", index=False)
-    result = fit(llpbench, bags="voted.csv")
-    assert (result.code, "--as-shares" in result.err, "--sampled" in result.err) == (2, True, False)
-    assert fit(llpbench, "--as-shares", bags="voted.csv").code == 0
-
-
-def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
-    rows.assign(county=county).to_csv("rows.csv", index=False)
-    table = pd.read_csv("bags.csv")
-    table.assign(county=[county[12 * place] for place in range(20)]).to_csv("bags.csv", index=False)
-    command = [
-        "fit",
-        "rows.csv",
-        "--bags",
-        "bags.csv",
-        "--bag-column",
-        "county+district",
-        "--counts",
-        "no,yes",
-        *LINEAR,
-    ]
-    asked = ["predict", "model", "rows.csv", "--out", "new.csv"]
-    for flags, features in (
-        ([], ["income", "town"]),
-        (["--keep-key", "--leave-out", "district"], ["income", "town", "county"]),
-    ):
-        assert llpbench(*command, *flags).code == 0
-        assert list(LLPClassifier.load("model").feature_names_in_) == features
-        result = llpbench(*asked)
-        assert (result.code, result.err) == (0, "")
-    assert LLPClassifier.load("model")._columns.categories[1] == ["01", "1", "NA", "x"]
-    by_feature = pd.read_csv("new.csv")["probability_yes"]
-    features = rows[["income", "town"]].assign(county=county)
-    assert np.allclose(by_feature, LLPClassifier.load("model").predict_proba(features)[:, 1])
-    assert llpbench(*asked, "--bag-column", "county+district").code == 0
-
-
-@pytest.mark.usefixtures("rows")
-def test_a_second_table_of_bags_without_its_column_is_refused(llpbench: LLPBench) -> None:
-    result = fit(llpbench, "--bags", "bags.csv")
-    assert (result.code, len(result.err.strip().splitlines())) == (2, 1)
-    assert "--bag-column" in result.err
-
-
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (["--skip-rows", "x"], "--skip-rows must be a whole number"),
-        (["--separator", "ab"], "separator must be one character"),
-        (["--encoding", "rows:utf-99"], "encoding must be one that Python knows"),
-        (["--decimal", ",", "--decimal", "rows:."], "--decimal must be given once for ROWS"),
-        (["--repeat-column", "town"], "got 'Süd'"),
-    ],
-)
-@pytest.mark.usefixtures("rows")
-def test_options_that_cannot_be_are_one_clear_line(flags: list[str], told: str, llpbench: LLPBench) -> None:
-    result = fit(llpbench, *flags)
-    assert (result.code, len(result.err.strip().splitlines())) == (2, 1)
-    assert told in result.err

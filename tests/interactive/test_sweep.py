@@ -37,6 +37,8 @@ def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbe
     assert repr(made).startswith("<llpbench results: 8 runs, 2 methods, 1 dataset>\n")
     assert "quick-a" in repr(made)
     assert len(load_results(tmp_path / "python", tmp_path / "shell")) == 8
+    with pytest.raises(LLPBenchError, match="an empty list"):
+        load_results([])
 
 
 def test_a_plugin_that_was_edited_is_run_as_it_is_now(plugin: Path, tmp_path: Path) -> None:
@@ -143,30 +145,24 @@ class TestPredictions:
         assert len(again.predictions(str(again.frame["run"].iloc[0]))) == 80
 
 
-def test_where_predictions_cannot_be_kept_nothing_is_trained(plugin: Path, tmp_path: Path) -> None:
-    (tmp_path / "predictions").write_text("a file")
-    given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True)
-    with pytest.raises(LLPBenchError, match=r"^predictions cannot be stored in .* Choose another"):
-        llpbench.run(**given)
-    assert (tmp_path / "journal.jsonl").read_bytes() == b""
-
-
-def test_predictions_that_are_not_kept_cost_no_result(
-    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_that_cannot_be_kept(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any) -> None:
         del args
         raise OSError(28, "No space left on device")
 
+    given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True)
+    (tmp_path / "predictions").write_text("a file")
+    with pytest.raises(LLPBenchError, match=r"^predictions cannot be stored in .* Choose another"):
+        llpbench.run(**given)
+    assert (tmp_path / "journal.jsonl").read_bytes() == b""
+    (tmp_path / "predictions").unlink()
     monkeypatch.setattr("llpbench.training.saved_predictions.replace_file", refuse)
     with pytest.warns(UserWarning, match="predictions cannot be written to .*No space left"):
-        made = llpbench.run(**flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True))
+        made = llpbench.run(**given)
     assert set(made.frame["status"]) == {"ok"}
 
 
-def test_what_goes_wrong_later_speaks_of_arguments_too(
-    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_later_errors_speak_of_arguments(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any) -> None:
         del args
         raise LLPBenchError("no room in /a--b/bag-sizes. Choose --executor inline, or --save-predictions.")
@@ -174,11 +170,6 @@ def test_what_goes_wrong_later_speaks_of_arguments_too(
     monkeypatch.setattr("llpbench.interactive.sweep.carry_out", refuse)
     with pytest.raises(LLPBenchError, match=r"^no room in /a--b/bag-sizes. Choose executor inline, or save_pred"):
         llpbench.run(**flags(plugin, tmp_path))
-
-
-def test_an_empty_list_of_sources_is_not_everything() -> None:
-    with pytest.raises(LLPBenchError, match="an empty list"):
-        llpbench.load_results([])
 
 
 class TestResults:
@@ -203,20 +194,6 @@ class TestResults:
         assert frame["changed"].isna().sum() == 0
         assert len(frame.groupby(["method", "changed"])) > frame["method"].nunique()
 
-    def test_a_leaderboard_has_a_row_a_contender(self, published: llpbench.Results) -> None:
-        board = published.leaderboard(bagging="ordered", epochs=100)
-        assert {"rank", "method", "auc_mean", "rank_low", "rank_high"} <= {*board}
-        assert len(board.columns) <= 16
-        assert all(name.isidentifier() for name in board)
-        assert board.attrs["title"].startswith("Fine")
-        assert not board.duplicated(["method", "encoder", "pretraining", "configuration"]).any()
-        with pytest.raises(
-            LLPBenchError, match=r"no board with criterion='auc', bagging='heaps'.* auc 'ordered' \(100 "
-        ):
-            published.leaderboard(bagging="heaps")
-        with pytest.raises(LLPBenchError, match="metric='brier'"):
-            published.leaderboard("brier")
-
     def test_scores_are_the_boards_in_long_form(self, published: llpbench.Results) -> None:
         scores = published.scores
         assert all(name.isidentifier() for name in scores)
@@ -230,6 +207,15 @@ class TestResults:
 
     def test_a_leaderboard_begins_with_ranked_methods_and_ends_with_ceilings(self, published: llpbench.Results) -> None:
         board = published.leaderboard("auc", bagging="ordered", epochs=100)
+        assert {"rank", "method", "auc_mean", "rank_low", "rank_high"} <= {*board}
+        assert len(board.columns) <= 16
+        assert all(name.isidentifier() for name in board)
+        assert board.attrs["title"].startswith("Fine")
+        assert not board.duplicated(["method", "encoder", "pretraining", "configuration"]).any()
+        with pytest.raises(LLPBenchError, match=r"criterion='auc', bagging='heaps'.* auc 'ordered' \(100 "):
+            published.leaderboard(bagging="heaps")
+        with pytest.raises(LLPBenchError, match="metric='brier'"):
+            published.leaderboard("brier")
         ranked = board["rank"].notna()
         assert [*board.loc[ranked, "rank"]] == [*range(1, ranked.sum() + 1)]
         assert ranked[: ranked.sum()].all()
@@ -240,7 +226,13 @@ class TestResults:
         without = board.loc[on_labels, "auc_mean"].isna()  # what lacks runs has no mean
         assert set(without) == {False, True}
         assert without.is_monotonic_increasing
-        assert "bag-gp-gbdt" in published._repr_html_().partition("<tbody>")[2].partition("</tr>")[0]
+        shown = published._repr_html_()  # as a notebook does
+        assert "bag-gp-gbdt" in shown.partition("<tbody>")[2].partition("</tr>")[0]
+        assert f"{len(published):,} runs" in shown
+        assert shown.count("<tr>") <= 14
+        assert len(repr(published).splitlines()) <= 14
+        assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
+        assert len(repr(published.leaderboards)) < 3000
 
     def test_a_plot_is_a_picture(self, published: llpbench.Results, tmp_path: Path) -> None:
         picture = published.plot("bag-size")
@@ -250,27 +242,21 @@ class TestResults:
         saved = (tmp_path / "plot.svg").read_text(encoding="utf-8")
         for words in (picture.title, *picture.caption.split()):
             assert escape(words, quote=False) in saved
-
-    def test_a_notebook_shows_runs_and_the_first_board(self, published: llpbench.Results) -> None:
-        shown = published._repr_html_()
-        assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
-        assert len(repr(published.leaderboards)) < 3000
-        assert f"{len(published):,} runs" in shown
-        assert ">bag-gp-gbdt</td>" in shown
-        assert shown.count("<tr>") <= 14
-        assert len(repr(published).splitlines()) <= 14
+        with pytest.raises(LLPBenchError, match="learning curves"):
+            published.plot("learning-curves")  # which the published table leaves out
 
 
-def test_a_plot_that_is_of_all_datasets_is_of_none_alone(made: llpbench.Results) -> None:
-    with pytest.raises(LLPBenchError, match=r"not drawn for dataset='moon'. There is: all datasets in all bag sizes"):
-        made.plot("time", dataset="moon")
-
-
-def test_an_unknown_plot_is_not_taken_for_one_that_does_not_resemble_it(made: llpbench.Results) -> None:
-    with pytest.raises(LLPBenchError, match=r"no plot 'pie'\. Available: time, "):
-        made.plot("pie")
-    with pytest.raises(LLPBenchError, match=r"no plot 'times'\. Did you mean time\? Available: time, "):
-        made.plot("times")
+@pytest.mark.parametrize(
+    ("kind", "which", "told"),
+    [
+        ("time", {"dataset": "moon"}, r"not drawn for dataset='moon'. There is: all datasets in all bag sizes"),
+        ("pie", {}, r"no plot 'pie'\. Available: time, "),
+        ("times", {}, r"no plot 'times'\. Did you mean time\? Available: time, "),
+    ],
+)
+def test_plots_that_there_are_not(kind: str, which: dict[str, Any], told: str, made: llpbench.Results) -> None:
+    with pytest.raises(LLPBenchError, match=told):
+        made.plot(kind, **which)
 
 
 def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) -> None:
@@ -280,8 +266,3 @@ def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) 
     assert "2 failed" in repr(made)
     with pytest.raises(LLPBenchError, match=r"no plot 'bag-sizes'"):
         made.plot("bag-sizes")
-
-
-def test_what_the_published_table_leaves_out_is_said_where_it_is_asked_for(published: llpbench.Results) -> None:
-    with pytest.raises(LLPBenchError, match="learning curves"):
-        published.plot("learning-curves")

@@ -34,7 +34,6 @@ from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import mean_histograms, proportions
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
-from llpbench.report.plots.saving import save
 from llpbench.report.plots.style import METHODS, Style, method_style, row_styles
 from llpbench.report.plots.svg import DARK, compacted
 from llpbench.report.plots.time import pareto_rows, time
@@ -111,8 +110,11 @@ def test_every_kind_is_drawn_where_there_are_data_for_it(odd: tuple[list[Plot], 
     for plot in plots:
         assert plot.svg == (folder / f"{plot.name}.svg").read_text(encoding="utf-8")
         assert len(plot.svg) < 100_000
+        assert plot.svg.count("prefers-color-scheme:dark") == 1
         assert 0 < plot.caption.count(".") <= 3
     assert {file.name for file in folder.glob("[!.]*")} == {f"{plot.name}.svg" for plot in plots}
+    assert draw_gallery(Leaderboards((), tabulate([]).origin), folder / "none") == []
+    assert draw_gallery(tabulate([failed("dllp", bags={}), failed("mine", bags={})]), folder / "none") == []
 
 
 def test_names_from_outside_are_text_and_nothing_else(odd: tuple[list[Plot], Path]) -> None:
@@ -128,13 +130,6 @@ def test_names_from_outside_are_text_and_nothing_else(odd: tuple[list[Plot], Pat
     assert re.search(r"long-x+…x+-end", everything)
 
 
-def test_a_picture_says_what_it_is_of_and_can_be_dark(tmp_path: Path) -> None:
-    (plot,) = save(time(board(journal()), "x"), tmp_path)
-    for said in (plot.title, "ordered bags; epochs chosen by AUC of validation rows, at most 300 epochs, patience 20"):
-        assert said in plot.svg
-    assert plot.svg.count("prefers-color-scheme:dark") == 1
-
-
 def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_path: Path) -> None:
     boards = tabulate(journal(("dllp", "mine"), datasets=("adult",), curves=COURSE, bags=BAGS, aucs={"auc": 0.8}))
     first = draw_gallery(boards, tmp_path / "first")
@@ -143,6 +138,9 @@ def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_pat
         second = draw_gallery(boards, tmp_path / "second")
         assert dict(matplotlib.rcParams) == mine
     assert first == second
+    plot = next(plot for plot in first if plot.name.startswith("time-fine"))
+    for part in (plot.title, "ordered bags; epochs chosen by AUC of validation rows, at most 300 epochs, patience 20"):
+        assert part in plot.svg, "a picture says what it is of"
 
 
 def test_a_small_svg_is_the_same_picture() -> None:
@@ -160,11 +158,6 @@ def test_a_small_svg_is_the_same_picture() -> None:
         '<path id="i0" class="c0" d="M 1.23 2"/>\n<use xlink:href="#i0" class="c1"/>\n'
         '<g clip-path="url(#i1)">\n<text class="c1">a style="x" &lt;g&gt;</text>\n</g>\n</svg>'
     )
-
-
-def test_nothing_to_draw(tmp_path: Path) -> None:
-    assert draw_gallery(Leaderboards((), tabulate([]).origin), tmp_path / "none") == []
-    assert draw_gallery(tabulate([failed("dllp", bags={}), failed("mine", bags={})]), tmp_path / "none") == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -199,13 +192,6 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
         ElementTree.fromstring(plot.svg)
 
 
-def test_figures_that_need_more_are_not_drawn() -> None:
-    one_column = board(journal(sizes=(64,), datasets=("adult",)))
-    assert not list(bag_size_curves(one_column, "x"))
-    assert not list(learning_curves(board(journal(curves={})), "x"))
-    assert not list(proportions(tabulate(journal(bags={}))))
-
-
 # ---- looks, names, and the rows that are drawn
 
 
@@ -229,19 +215,15 @@ def test_every_method_that_comes_along_has_a_look_of_its_own() -> None:
     entries = registry.METHODS.entries()
     assert {entry.name for entry in entries if not entry.facts["extra"]} <= METHODS.keys()
     assert METHODS.keys() <= {entry.name for entry in entries}
-
-
-def test_pretraining_is_hollow_and_variants_are_paler() -> None:
     of = board([record("dllp"), record("dllp", encoder="saint"), record("dllp", pretraining="self")])
     found = {of.rows[row].contender.label: style for row, style in styles(of).items()}
     plain, saint, hollow = (found[f"dllp ({which})"] for which in ("mlp", "saint", "mlp, self"))
-    assert [style.hollow for style in (plain, saint, hollow)] == [False, False, True]
-    assert plain.colour == hollow.colour == METHODS["dllp"][0]
-    assert saint.colour != plain.colour
+    assert [style.hollow for style in (plain, saint, hollow)] == [False, False, True], "pretraining is hollow"
+    assert plain.colour == hollow.colour == METHODS["dllp"][0] != saint.colour
     assert saint.marker == plain.marker
 
 
-def test_long_names_keep_both_ends_and_are_numbered_where_these_are_equal() -> None:
+def test_labels_keep_both_ends_of_long_names_and_what_sets_rows_apart() -> None:
     name = "first-" + "x" * 80 + "-last"
     assert len(shown(name)) == LONGEST
     assert shown(name).startswith("first-")
@@ -251,9 +233,6 @@ def test_long_names_keep_both_ends_and_are_numbered_where_these_are_equal() -> N
     found = [*labels(board([record(each) for each in alike])).values()]
     assert found[0].removesuffix(" (1)") == found[1].removesuffix(" (2)")
     assert found[0] != found[1]
-
-
-def test_labels_name_the_encoder_only_where_rows_need_it() -> None:
     one, two = board([record("a"), record("b")]), board([record("a"), record("a", encoder="saint")])
     assert set(labels(one).values()) == {"a", "b"}
     assert set(labels(two).values()) == {"a (mlp)", "a (saint)"}
@@ -311,23 +290,22 @@ def test_pretraining_is_compared_with_the_same_method_without() -> None:
 
 
 def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
-    datasets = {"x": (0.9, 0.8, 0.6), "y": (0.8, 0.75, 0.85), "z": (0.7, 0.6, 0.5)}
-    scores = {"first": [], "second": [], "third": []}  # type: dict[str, list[float]]
-    records = []
-    for dataset, aucs in datasets.items():
-        for method, auc in zip(scores, aucs, strict=True):
-            scores[method].append(100 * auc)
-            records += runs(method, auc, auc, dataset=dataset)
-    of = board(
-        [*records, *runs("elsewhere", 0.99, dataset="x"), *runs("supervised", 0.99, role="ceiling", dataset="x")]
-    )
+    scores = {"first": (0.9, 0.8, 0.7), "second": (0.8, 0.75, 0.6), "third": (0.6, 0.85, 0.5)}
+    records = [
+        run
+        for method, aucs in scores.items()
+        for dataset, auc in zip("xyz", aucs, strict=True)
+        for run in runs(method, auc, auc, dataset=dataset)
+    ]
+    records += [*runs("elsewhere", 0.99, dataset="x"), *runs("supervised", 0.99, role="ceiling", dataset="x")]
+    of = board(records)
     (drawing,) = differences(of, "x")
     (ax,) = visible(drawing)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["second", "third"]
     means = [points(line)[0][0] for line in ax.get_lines() if line.get_marker() == "o"]
     ends = [[x for x, _ in points(line)] for line in ax.get_lines() if line.get_marker() == "None"]
     for place, name in enumerate(("second", "third")):
-        gaps = [one - other for one, other in zip(scores["first"], scores[name], strict=True)]
+        gaps = [100 * (one - other) for one, other in zip(scores["first"], scores[name], strict=True)]
         assert means[place] == pytest.approx(sum(gaps) / 3)
         assert ends[place] == pytest.approx(interval(gaps))
     assert "first" in drawing.title
@@ -335,19 +313,15 @@ def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
     assert not list(differences(board(runs("a", 0.8, 0.9)), "x"))
 
 
-def test_spreads_are_pooled_over_columns() -> None:
+def test_spreads_are_pooled_over_columns_and_critical_differences_need_ten_datasets() -> None:
     (drawing,) = robustness(board([*runs("a", 0.8, 0.9, 0.7), *runs("a", 0.8, 0.8, bag_size=256)]), "x")
     (ax,) = visible(drawing)
     assert [text.get_text() for text in ax.texts] == [f"{(200 / 3) ** 0.5:.1f}"]
-    assert not list(robustness(board(journal(seeds=1)), "x"))
-
-
-def test_critical_differences_need_ten_datasets() -> None:
     few, many = (journal(sizes=(64,), datasets=[f"d{n}" for n in range(number)], seeds=1) for number in (9, 10))
     assert not list(critical_difference(board(few), "x"))
     (drawing,) = critical_difference(board(many), "x")
-    (ax,) = visible(drawing)
-    assert ax.texts[0].get_text() == "1.0"
+    assert visible(drawing)[0].texts[0].get_text() == "1.0"
+    assert not list(robustness(board(journal(seeds=1)), "x"))
 
 
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
@@ -370,9 +344,6 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)
     assert steps[:3] == [(2.0, 70.0), (11.0, 80.0), (51.0, 85.0)]
     assert "51.0 s" in drawing.title
-
-
-def test_shared_devices_are_confessed() -> None:
     hardware = record()["hardware"]
     alone, shared = ({**hardware, "shared": flag} for flag in (False, True))
     (mixed,) = time(board([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")
@@ -390,6 +361,7 @@ def test_bag_size_curves_follow_the_means() -> None:
     assert np.allclose(ax.collections[0].get_segments()[0][:, 1], [80, 90])  # type: ignore[attr-defined]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
     assert "loses 25.0 points" in drawing.title
+    assert not list(bag_size_curves(board(journal(sizes=(64,), datasets=("adult",))), "x"))
 
 
 def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> None:
@@ -400,11 +372,8 @@ def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> N
     assert {text.get_text() for text in ax.texts} == {"85.0 ±7.1", "65.0 ±7.1", "60.0"}
     assert [label.get_text() for label in ax.get_yticklabels()] == ["adult  64", "credit  64"]
     assert "1 of 1 columns" in drawing.title
-
-
-def test_heat_maps_leave_out_what_has_no_room() -> None:
-    of = board(journal([f"m{n:02}" for n in range(20)], sizes=tuple(range(8, 48)), datasets=("x",), seeds=1))
-    (drawing,) = heat_map(of, "x")
+    large = board(journal([f"m{n:02}" for n in range(20)], sizes=tuple(range(8, 48)), datasets=("x",), seeds=1))
+    (drawing,) = heat_map(large, "x")
     (ax,) = visible(drawing)
     assert (len(ax.get_xticklabels()), len(ax.get_yticklabels())) == (8, 36)
     assert "13 further methods" in drawing.caption
@@ -419,14 +388,11 @@ def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
     marked = [line for line in visible(drawing)[0].get_lines() if line.get_marker() not in (None, "None", "")]
     assert {points(line)[0] for line in marked} == {(1, 0.8), (2, 0.7)}
     assert "epoch 1 " in drawing.title
-
-
-def test_learning_curves_are_of_the_easiest_and_the_hardest_dataset() -> None:
     aucs = {"middle": 0.8, "hard": 0.6, "easy": 0.9}
     of = board([record("a", auc, curves=COURSE, dataset=dataset) for dataset, auc in aucs.items()])
     assert [drawing.dataset for drawing in learning_curves(of, "x")] == ["easy", "hard"]
-    every = learning_curves(of, "x", every=True)
-    assert sorted(drawing.dataset or "" for drawing in every) == sorted(aucs)
+    assert sorted(drawing.dataset or "" for drawing in learning_curves(of, "x", every=True)) == sorted(aucs)
+    assert not list(learning_curves(board(journal(curves={})), "x"))
 
 
 def test_reliability_pools_seeds_and_leaves_out_small_bins_and_ceilings() -> None:
@@ -455,6 +421,7 @@ def test_proportions_are_of_the_dataset_with_most_kinds_of_bags() -> None:
     assert [ax.get_title().split("\n")[0] for ax in visible(drawing)] == ["ordered bags", "random bags", "bags by job"]
     assert all("256 rows" in ax.get_title() for ax in visible(drawing))
     assert drawing.setting == "adult"
+    assert not list(proportions(tabulate(journal(bags={}))))
 
 
 def test_the_shares_of_bags_count_every_seed_once() -> None:

@@ -63,6 +63,10 @@ def test_readme_has_the_first_rows_of_the_main_boards_and_links_what_there_is(re
     more = [record(f"m{n}", 0.5 + n / 100, bag_size=size) for n in range(12) for size in (64, 256)]
     files = markdown_files(make_report([*records, *more]))
     overview = files["README.md"]
+    few = markdown_files(make_report(records))["README.md"].split("\n## ")[1]
+    # ridge, the other of two, has not attempted 256 with seed 1: dllp has (86 + 80) / 2, and shares seed 0 alone
+    assert "| 1 | dllp (mlp) | 83.00 ± – (1) | – | – | 3.00 |\n" in few
+    assert "- ridge on adult 64, seed 1: singular matrix" in few
     assert set(re.findall(r"\]\(([\w-]+\.md)\)", overview)) == files.keys() - {"README.md"}
     fine, coarse = overview.split("\n## ")[1:]
     ranks = re.findall(r"^\| (\S+) \|", fine, re.MULTILINE)
@@ -70,13 +74,6 @@ def test_readme_has_the_first_rows_of_the_main_boards_and_links_what_there_is(re
     assert "Coarse" in coarse
     for fact in ("35 runs (2 failed)", "torch 2.13.0", "EPYC (cpu)"):
         assert fact in coarse, "what it was made with stands last"
-
-
-def test_readme_has_the_numbers_of_a_board(records: list[Record]) -> None:
-    fine = markdown_files(make_report(records))["README.md"].split("\n## ")[1]
-    # ridge, the other of two, has not attempted 256 with seed 1: dllp has (86 + 80) / 2, and shares seed 0 alone
-    assert "| 1 | dllp (mlp) | 83.00 ± – (1) | – | – | 3.00 |\n" in fine
-    assert "- ridge on adult 64, seed 1: singular matrix" in fine
 
 
 def test_long_tables_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,23 +86,15 @@ def test_long_tables_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_cannot_break_a_table() -> None:
+    made = []
+    for method in ("name", HOSTILE):
+        records = [*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)]
+        made.append(markdown_files(make_report(fine_alone(records))))
     for name in ("README.md", "which-method.md"):
-        plain, hostile = (
-            markdown_files(
-                make_report(
-                    fine_alone([*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)])
-                )
-            )[name]
-            for method in ("name", HOSTILE)
-        )
-        assert "<script" not in hostile
-        assert "\x1b" not in hostile
-        assert hostile.count("\n") == plain.count("\n")
-        tables = [
-            [line.replace(r"\|", "").count("|") for line in p.split("\n") if line.startswith("|")]
-            for p in (hostile, plain)
-        ]
-        assert tables[0] == tables[1]
+        plain, hostile = (files[name] for files in made)
+        assert not [part for part in ("<script", "\x1b") if part in hostile]
+        columns = [[line.replace(r"\|", "").count("|") for line in page.split("\n")] for page in (hostile, plain)]
+        assert columns[0] == columns[1]
 
 
 def test_standings_and_pairs_are_files_for_machines(tmp_path: Path) -> None:
@@ -122,6 +111,8 @@ def test_standings_and_pairs_are_files_for_machines(tmp_path: Path) -> None:
     assert [pair[name] for name in ("method", "other", "difference")] == ["a", "b (mlp)", "11.666667"]
     assert float(pair["low"]) < 11.7 < float(pair["high"])
     assert 0 < float(pair["p_t_holm"]) < 1
+    write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path, ["csv"])
+    assert {line["method"] for line in csv.DictReader((tmp_path / "leaderboards.csv").open())} == {"'=cmd|x"}
 
 
 def test_a_table_in_markdown_and_latex() -> None:
@@ -142,11 +133,6 @@ def test_a_table_in_markdown_and_latex() -> None:
 
 - a line"""
     )
-
-
-def test_no_text_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
-    write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path, ["csv"])
-    assert {line["method"] for line in csv.DictReader((tmp_path / "leaderboards.csv").open())} == {"'=cmd|x"}
 
 
 def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
@@ -175,39 +161,13 @@ def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path
     dllp = auc["dllp", "256"]
     cell = dllp.pop("cell")
     assert len(cell) == 16
-    assert dllp == {
-        "regime": "fine",
-        "criterion": "auc",
-        "bagging": "ordered",
-        "epochs": "300",
-        "patience": "20",
-        "bags_per_step": "2",
-        "rank": "1",
-        "role": "",
-        "method": "dllp",
-        "kind": "neural",
-        "encoder": "mlp",
-        "pretraining": "none",
-        "configuration": "",
-        "dataset": "adult",
-        "bag_size": "256",
-        "by": "",
-        "least_rows": "256",
-        "median_rows": "256.0",
-        "most_rows": "256",
-        "metric": "auc",
-        "unit": "percent",
-        "mean": "81.0",
-        "std": "1.414214",
-        "n": "2",
-        "n_expected": "2",
-        "failed": "0",
-        "missing": "0",
-        "stale": "0",
-        "undefined": "0",
-        "best_epoch_median": "19.0",
-        "seconds_median": "4.0",
-    }
+    expected = (
+        "regime=fine criterion=auc bagging=ordered epochs=300 patience=20 bags_per_step=2 rank=1 role= method=dllp "
+        "kind=neural encoder=mlp pretraining=none configuration= dataset=adult bag_size=256 by= least_rows=256 "
+        "median_rows=256.0 most_rows=256 metric=auc unit=percent mean=81.0 std=1.414214 n=2 n_expected=2 failed=0 "
+        "missing=0 stale=0 undefined=0 best_epoch_median=19.0 seconds_median=4.0"
+    )
+    assert dllp == dict(part.split("=") for part in expected.split(" "))
     ridge = auc["ridge", "256"]
     assert [ridge[key] for key in ("mean", "std", "n", "n_expected", "failed")] == ["", "", "0", "2", "1"]
     ceiling = auc["supervised", "256"]
@@ -221,18 +181,12 @@ def test_the_terminal_shows_everything_within_80_columns_if_asked_for(records: l
     lines = text.split("\n")
     assert max(map(len, lines)) <= 80
     assert text.count("86.00 ± 1.41 (2)") == 3  # one for each board
-    for expected in (
-        "2048",
-        "1/2 failed",
-        "1/2 undefined",
-        "Failed: ridge on adult 64, seed 1: singular matrix",
-        "floor",
-    ):
-        assert expected in text
+    failure = "Failed: ridge on adult 64, seed 1: singular matrix"
+    assert all(expected in text for expected in ("2048", "1/2 failed", "1/2 undefined", failure, "floor"))
     assert text.count("\nmethod") > 3  # five columns do not fit side by side
 
 
-def test_a_terminal_shows_the_finding_then_the_standings_then_the_scores_and_warnings_last(
+def test_a_terminal_shows_finding_standings_scores_and_warnings(
     records: list[Record],
 ) -> None:
     boards = tabulate(records)
@@ -248,12 +202,13 @@ def test_a_terminal_shows_the_finding_then_the_standings_then_the_scores_and_war
 @pytest.mark.parametrize("width", [80, 120])
 def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
     names = [f"a-method-with-a-long-name-{n:02}" for n in range(60)]
-    some = [run for n, name in enumerate(names) for run in runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=64)]
-    some += [run for n, name in enumerate(names) for run in runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=256)]
-    some += [
-        *runs("bag-soft-label", 0.6, 0.61, role="floor"),
-        *runs("bag-soft-label", 0.6, 0.61, bag_size=256, role="floor"),
+    some = [
+        run
+        for size in (64, 256)
+        for n, name in enumerate(names)
+        for run in runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=size)
     ]
+    some += [run for size in (64, 256) for run in runs("bag-soft-label", 0.6, 0.61, bag_size=size, role="floor")]
     some += [failed(name, seed=7, reason=f"reason {n} " * 9) for n, name in enumerate(names)]
     text = printed(tabulate(fine_alone(some)), width=width)
     assert text.count("\n") <= 38
@@ -262,12 +217,6 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
         assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
     assert "bag-soft-label (mlp), floor" in text
     assert re.search(r"\d+ more lines: --all-boards", text)
-
-
-def test_a_long_name_costs_no_number() -> None:
-    long = "a-method-" + "with-a-name-" * 9
-    text = printed(tabulate(fine_alone([*runs(long, 0.8, 0.81), *runs("b", 0.7, 0.71)])))
-    assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–1 ", text)
 
 
 def test_ranks_by_another_criterion_are_shown_only_where_they_differ() -> None:
@@ -310,13 +259,13 @@ def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked()
     assert "5 validation bags, got 4" in finding(coarse)
 
 
-def test_the_terminal_shows_names_as_they_are() -> None:
-    text = printed(tabulate(fine_alone([record("[bold]x[/bold]", 0.8), record("y\x1b[31m", 0.7)])))
+def test_names_are_shown_as_they_are_and_an_ascii_terminal_is_spoken_to_in_ascii(records: list[Record]) -> None:
+    long = "a-method-" + "with-a-name-" * 9
+    made = [*runs("[bold]x[/bold]", 0.8, 0.8), *runs("y\x1b[31m", 0.7, 0.7), *runs(long, 0.8, 0.81)]
+    text = printed(tabulate(fine_alone(made)), width=120)
     assert "[bold]x[/bold]" in text
     assert "\x1b" not in text
-
-
-def test_an_ascii_terminal_is_spoken_to_in_ascii(records: list[Record]) -> None:
+    assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–", text), "a long name costs no number"
     assert "86.00 +- 1.41 (2)" in printed(tabulate(fine_alone(records)), encoding="ascii")
 
 
@@ -324,12 +273,6 @@ def test_many_failures_do_not_flood_the_terminal() -> None:
     boards = tabulate([failed(dataset=f"d{i}") for i in range(50)])
     assert printed(boards).count("Failed:") < printed(boards, every=True).count("Failed:") == 21
     assert "Failed: 30 more" in printed(boards, every=True)
-
-
-def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
-    leaderboards = write_leaderboards([], tmp_path)
-    assert "llpbench run" in printed(leaderboards)
-    assert "llpbench run" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
 class TestFiles:
@@ -349,6 +292,10 @@ class TestFiles:
         for _ in range(2):
             write_leaderboards(fine_alone(records), tmp_path)
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+    def test_an_empty_journal_says_what_to_do(self, tmp_path: Path) -> None:
+        assert "llpbench run" in printed(write_leaderboards([], tmp_path))
+        assert "llpbench run" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
     def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "taken").write_text("mine")
@@ -435,11 +382,8 @@ def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> No
     assert f"Made by other code: {note}" in text
     rows = list(csv.DictReader((tmp_path / "leaderboards.csv").open(encoding="utf-8")))
     assert {(row["method"], row["stale"]) for row in rows} == {("a", "1"), ("b", "0")}
-
-
-def test_a_score_whose_every_run_failed_is_marked_too() -> None:
-    records = [failed("a"), record("b")]
-    board = tabulate(records, stale={records[0]["run"]: "old"}).boards[0]
+    broken = failed("a")
+    board = tabulate([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
     assert score_lines(next(row for row in board.rows if row.contender.method == "a").scores[0]) == ["failed", "stale"]
 
 

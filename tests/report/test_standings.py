@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pytest
 from factory import failed, fine_alone, record, runs
@@ -21,54 +20,20 @@ def board(*groups: list[Record]) -> Board:
     return tabulate(fine_alone(run for group in groups for run in group)).of("fine")[0]
 
 
-class Against(NamedTuple):
-    mean: float
-    interval: tuple[float, float] | None
-    ahead: int
-    columns: int
-
-
-class Gap(NamedTuple):
-    percent: float
-    interval: tuple[float, float] | None
-    columns: int
-
-
-@dataclass
-class Standing:
-    """Where a row stands, None for what is unknown."""
-
-    overall: Summary | None
-    mean_rank: float | None
-    interval: tuple[int, int] | None
-    letters: str
-    floor: Against | None
-    gap: Gap | None
-    wins: float | None
-    done: int
-    failed: int
-    expected: int
-
-
-def standing(of: Board, label: str) -> Standing:
+def standing(of: Board, label: str) -> dict[Any, Any]:
+    """Where a row stands, by column and part of it; None for what is unknown."""
     (place,) = [n for n, row in enumerate(of.rows) if row.contender.label == label]
-    found = standings(of).loc[place]
-    known: dict[Any, Any] = {key: None if value != value else value for key, value in found.items()}
+    return {key: None if value != value else value for key, value in standings(of).loc[place].items()}
 
-    def ends(key: str) -> tuple[Any, Any] | None:
-        return None if known[key, "low"] is None else (known[key, "low"], known[key, "high"])
 
-    mean, floor, gap = known["mean", "mean"], known["floor", "points"], known["gap", "percent"]
-    return Standing(
-        None if mean is None else Summary(mean, known["mean", "std"], known["mean", "n"]),
-        known["mean_rank", ""],
-        ends("interval"),
-        known["tie", ""] or "",
-        None if floor is None else Against(floor, ends("floor"), known["floor", "ahead"], known["floor", "of"]),
-        None if gap is None else Gap(gap, ends("gap"), known["gap", "columns"]),
-        known["wins", ""],
-        *(known["coverage", part] for part in ("done", "failed", "expected")),
-    )
+def parts(of: Board, label: str, column: str, *names: str) -> tuple[Any, ...]:
+    """Parts of a column of a row."""
+    found = standing(of, label)
+    return tuple(found[column, name] for name in names)
+
+
+def overall(of: Board, label: str) -> tuple[Any, ...]:
+    return parts(of, label, "mean", "mean", "std", "n")
 
 
 def gaps_closed(of: Board, method: str) -> dict[int, float]:
@@ -89,14 +54,27 @@ FOUR = (
 )
 
 
-def percent(of: Board, label: str) -> float | None:
-    gap = standing(of, label).gap
-    return None if gap is None else gap.percent
+def percent(of: Board, label: str) -> Any:
+    return standing(of, label)["gap", "percent"]
 
 
 def test_the_overall_mean_has_the_spread_of_its_seeds() -> None:
     # seed 0: (80 + 70) / 2 = 75, seed 1: (84 + 70) / 2 = 77: std sqrt(2)
-    assert standing(board(*FOUR), "a (mlp)").overall == pytest.approx((76.0, 2**0.5, 2))
+    assert overall(board(*FOUR), "a (mlp)") == pytest.approx((76.0, 2**0.5, 2))
+    single = board(runs("a", 0.8), runs("b", 0.7))
+    assert overall(single, "a (mlp)") == (80.0, None, 1)
+    assert parts(single, "a (mlp)", "interval", "low", "high") == (None, None)
+    # d: (80 + 70) / 2 = 75 and (84 + 72) / 2 = 78, variance 4.5; e: 60 and 64, variance 8. Mean of both: 69.25, with
+    # variance (4.5 + 8) / 4. Were seed 0 of d paired with seed 0 of e, it would be (67.5, 71): 6.1
+    made = [*runs("a", 0.80, 0.84, dataset="d"), *runs("a", 0.70, 0.72, dataset="d", bag_size=256)]
+    found = overall(board(made, runs("a", 0.60, 0.64, dataset="e")), "a (mlp)")
+    assert found == pytest.approx((69.25, (12.5 / 4) ** 0.5, 2))
+    # datasets weigh equally, however many seeds and sizes they have: (10 + (30 + 50) / 2) / 2; over runs it would be 22
+    made = [*runs("a", 0.1, 0.1, 0.1, dataset="x"), *runs("a", 0.3, dataset="y")]
+    found = overall(board(made, runs("a", 0.5, dataset="y", bag_size=128)), "a (mlp)")
+    assert found == (pytest.approx(25.0), None, 1)
+    apart = board(*([record(m, 0.8, seed=0), record(m, 0.6, seed=1, bag_size=256)] for m in ("a", "b")))
+    assert overall(apart, "a (mlp)") == (70.0, None, 0), "seeds that no column shares have no spread"
 
 
 def test_the_gap_is_closed_over_all_columns_together() -> None:
@@ -105,8 +83,9 @@ def test_the_gap_is_closed_over_all_columns_together() -> None:
     assert percent(found, "a (mlp)") == pytest.approx(42.0)
     assert percent(found, "bag-soft-label (mlp)") == pytest.approx(0.0)
     assert percent(found, "supervised (mlp)") == pytest.approx(100.0)
-    by_column = gaps_closed(found, "a")
-    assert by_column == pytest.approx({0: 55.0, 1: 100 / 3})
+    assert gaps_closed(found, "a") == pytest.approx({0: 55.0, 1: 100 / 3})
+    without = board(*FOUR[:3])
+    assert (percent(without, "a (mlp)"), standing(without, "a (mlp)")["floor", "points"]) == (None, None)
 
 
 @pytest.mark.parametrize("seeds", [((0, 1), (2, 3)), ((0, 1), (1, 2)), ((0, 1), (0, 1, 2, 3))])
@@ -114,23 +93,17 @@ def test_sizes_that_share_not_all_seeds_have_a_gap_and_no_interval(seeds: tuple[
     aucs = {"supervised": (0.91, 0.90), "a": (0.82, 0.70), "bag-soft-label": (0.71, 0.60)}
     roles = {"supervised": "ceiling", "bag-soft-label": "floor"}
     found = board(
-        *(
-            [
-                record(method, auc, seed=seed, bag_size=size, role=roles.get(method, ""))
-                for size, auc, of_size in zip((64, 256), both, seeds, strict=True)
-                for seed in of_size
-            ]
+        [
+            record(method, auc, seed=seed, bag_size=size, role=roles.get(method, ""))
             for method, both in aucs.items()
-        )
+            for size, auc, of_size in zip((64, 256), both, seeds, strict=True)
+            for seed in of_size
+        ]
     )
-    gap = standing(found, "a (mlp)").gap
-    assert gap is not None
-    assert (gap.percent, gap.columns) == pytest.approx((42.0, 2))
-    assert gap.interval is None  # gained (82 - 71) + (70 - 60) = 21 of (91 - 71) + (90 - 60) = 50
-    floor = standing(found, "a (mlp)").floor
-    assert floor is not None
-    assert floor.mean == pytest.approx(10.5)
-    assert floor.interval is None
+    # gained (82 - 71) + (70 - 60) = 21 of (91 - 71) + (90 - 60) = 50
+    assert parts(found, "a (mlp)", "gap", "percent", "columns") == pytest.approx((42.0, 2))
+    assert parts(found, "a (mlp)", "gap", "low", "high") == (None, None)
+    assert parts(found, "a (mlp)", "floor", "points", "low") == (pytest.approx(10.5), None)
 
 
 def test_no_gap_is_closed_if_floor_and_ceiling_are_equal() -> None:
@@ -138,36 +111,24 @@ def test_no_gap_is_closed_if_floor_and_ceiling_are_equal() -> None:
     found = board(*FOUR[:3], near)
     assert gaps_closed(found, "a").keys() == {1}
     # nor does it enter what is closed together: 70 - 60 of 30, where (82 - 90.5) + (70 - 60) of 0.5 + 30 would be 4.9
-    gap = standing(found, "a (mlp)").gap
-    assert gap is not None
-    assert (gap.percent, gap.columns) == pytest.approx((100 / 3, 1))
-
-
-def test_a_board_without_floor_has_no_gap() -> None:
-    found = standing(board(*FOUR[:3]), "a (mlp)")
-    assert (found.gap, found.floor) == (None, None)
+    assert parts(found, "a (mlp)", "gap", "percent", "columns") == pytest.approx((100 / 3, 1))
 
 
 @pytest.mark.parametrize("engine", [{"ensemble": 5}, {"precision": "bfloat16"}])
 def test_ensembles_and_other_precisions_are_no_reference_of_the_usual_rows(engine: dict[str, Any]) -> None:
-    roles = {"dllp": "", "bag-soft-label": "floor", "supervised": "ceiling"}
-    aucs = {"dllp": 0.75, "bag-soft-label": 0.65, "supervised": 0.95}
-    usual = [
-        record(name, auc + 0.001 * seed, seed=seed, role=roles[name]) for name, auc in aucs.items() for seed in (0, 1)
-    ]
-    better = [
-        record(name, auc + 0.03 + 0.001 * seed, seed=seed, role=roles[name], **engine)
-        for name, auc in aucs.items()
-        for seed in (0, 1)
-    ]
+    aucs = {"dllp": (0.75, ""), "bag-soft-label": (0.65, "floor"), "supervised": (0.95, "ceiling")}
+    usual, better = (
+        [
+            record(name, auc + more + 0.001 * seed, seed=seed, role=role, **how)
+            for name, (auc, role) in aucs.items()
+            for seed in (0, 1)
+        ]
+        for more, how in ((0.0, {}), (0.03, engine))
+    )
     for records in (usual, [*better, *usual]):
-        (board,) = tabulate(fine_alone(records)).of("fine")
-        (row,) = (row for row in board.rows if row.contender.label == "dllp (mlp)")
-        found = standing(board, row.contender.label)
-        assert found.floor is not None
-        assert found.floor.mean == pytest.approx(10.0)
-        assert found.gap is not None
-        assert found.gap.percent == pytest.approx(100 / 3)
+        found = board(records)
+        assert standing(found, "dllp (mlp)")["floor", "points"] == pytest.approx(10.0)
+        assert percent(found, "dllp (mlp)") == pytest.approx(100 / 3)
 
 
 def test_another_configuration_of_the_ceiling_changes_no_gap() -> None:
@@ -190,27 +151,21 @@ def test_the_gap_has_an_interval_over_datasets() -> None:
         datasets("a", 0.80, 0.65, 0.80),  # 20, 5 and 0
         datasets("bag-soft-label", 0.60, 0.60, 0.80, role="floor"),
     )
-    gap = standing(found, "a (mlp)").gap
-    assert gap is not None
     # 25/60; without one of them 5/30, 20/40, 25/50: mean 7/18, squares 8/36^2 + 2 (4/36)^2 + ..., t of 1 freedom 12.706
     ratios = [5 / 30, 20 / 40, 25 / 50]
     mean = sum(ratios) / 3
     half = 12.7062 * (2 / 3 * sum((ratio - mean) ** 2 for ratio in ratios)) ** 0.5
-    assert gap.percent == pytest.approx(100 * 25 / 60)
-    assert gap.interval == pytest.approx((100 * (25 / 60 - half), 100 * (25 / 60 + half)), abs=1e-3)
+    expected = [100 * part for part in (25 / 60, 25 / 60 - half, 25 / 60 + half)]
+    assert parts(found, "a (mlp)", "gap", "percent", "low", "high") == pytest.approx(expected, abs=1e-3)
     for label, known in (("supervised (mlp)", 100.0), ("bag-soft-label (mlp)", 0.0)):
-        assert percent(found, label) == pytest.approx(known)
-        assert standing(found, label).gap[1:] == (None, 3), "nothing is uncertain of the marks"  # type: ignore[index]
+        assert parts(found, label, "gap", "percent", "low", "columns") == (pytest.approx(known), None, 3)
 
 
 def test_what_is_trained_on_labels_but_no_ceiling_is_called_supervised() -> None:
     direct = datasets("supervised-gbdt", 0.99, role="ceiling", encoder=None)
     found = board(direct, datasets("supervised", 0.9, role="ceiling"), datasets("a", 0.8))
-    assert [(row.contender.method, row.mark) for row in found.rows] == [
-        ("supervised-gbdt", "supervised"),
-        ("supervised", "ceiling"),
-        ("a", ""),
-    ]
+    marks = [(row.contender.method, row.mark) for row in found.rows]
+    assert marks == [("supervised-gbdt", "supervised"), ("supervised", "ceiling"), ("a", "")]
     alone = board(direct, datasets("b", 0.8, encoder=None))
     assert [row.mark for row in alone.rows] == ["ceiling", ""], "the only mark that there is"
 
@@ -226,26 +181,15 @@ def test_one_ceiling_stands_on_all_boards() -> None:
 def test_the_floor_is_ranked_and_every_row_is_compared_with_it() -> None:
     scores = {"a": (0.80, 0.75, 0.76), "floor": (0.70, 0.73, 0.70), "b": (0.60, 0.70, 0.65)}
     found = board(*(datasets(name, *aucs, role="floor" if name == "floor" else "") for name, aucs in scores.items()))
-    assert [(row.contender.method, row.rank, row.mark) for row in found.rows] == [
-        ("a", 1, ""),
-        ("floor", 2, "floor"),
-        ("b", 3, ""),
-    ]
+    ranked = [(row.contender.method, row.rank, row.mark) for row in found.rows]
+    assert ranked == [("a", 1, ""), ("floor", 2, "floor"), ("b", 3, "")]
     # 10, 2 and 6: mean 6, std 4, t of 2 degrees of freedom 4.3027: 6 ± 4.3027 * 4 / sqrt(3)
-    against = standing(found, "a (mlp)").floor
-    assert against is not None
-    assert (against.mean, against.ahead, against.columns) == pytest.approx((6.0, 3, 3))
-    assert against.interval == pytest.approx((6 - 9.9366, 6 + 9.9366), abs=1e-3)
-    assert standing(found, "b (mlp)").floor[:1] == (pytest.approx(-6.0),)  # type: ignore[index]
-    assert standing(found, "floor (mlp)").floor is None
-
-
-def test_two_datasets_have_no_interval() -> None:
-    found = board(datasets("a", 0.80, 0.75), datasets("floor", 0.70, 0.73, role="floor"))
-    against = standing(found, "a (mlp)").floor
-    assert against is not None
-    assert against.mean == pytest.approx(6.0)
-    assert against.interval is None
+    assert parts(found, "a (mlp)", "floor", "points", "ahead", "of") == pytest.approx((6.0, 3, 3))
+    assert parts(found, "a (mlp)", "floor", "low", "high") == pytest.approx((6 - 9.9366, 6 + 9.9366), abs=1e-3)
+    assert standing(found, "b (mlp)")["floor", "points"] == pytest.approx(-6.0)
+    assert standing(found, "floor (mlp)")["floor", "points"] is None
+    two = board(datasets("a", 0.80, 0.75), datasets("floor", 0.70, 0.73, role="floor"))
+    assert parts(two, "a (mlp)", "floor", "points", "low", "high") == (pytest.approx(6.0), None, None)
 
 
 def test_columns_of_few_validation_bags_count_on_fine_boards_alone() -> None:
@@ -261,64 +205,49 @@ def test_columns_of_few_validation_bags_count_on_fine_boards_alone() -> None:
     assert [row.rank for row in nothing.rows] == [None, None]
 
 
-def test_seeds_are_paired_within_a_dataset_and_no_further() -> None:
-    # d: (80 + 70) / 2 = 75 and (84 + 72) / 2 = 78, variance 4.5; e: 60 and 64, variance 8. Mean of both: 69.25, with
-    # variance (4.5 + 8) / 4. Were seed 0 of d paired with seed 0 of e, it would be (67.5, 71): 6.1
-    made = [*runs("a", 0.80, 0.84, dataset="d"), *runs("a", 0.70, 0.72, dataset="d", bag_size=256)]
-    found = standing(board(made, runs("a", 0.60, 0.64, dataset="e")), "a (mlp)")
-    assert found.overall == pytest.approx((69.25, (12.5 / 4) ** 0.5, 2))
-
-
 def test_rounding_does_not_break_ties() -> None:
     """0.1 + 0.2 + 0.3 is more than 0.3 + 0.2 + 0.1 in floats."""
-    found = board(datasets("a", 0.3, 0.2, 0.1), datasets("b", 0.1, 0.2, 0.3))
-    assert [row.rank for row in found.rows] == [1, 1]
-    assert standing(found, "a (mlp)").mean_rank == standing(found, "b (mlp)").mean_rank == 1.5
-    seeds = board(runs("a", 0.3, 0.2, 0.1), runs("b", 0.1, 0.2, 0.3))
-    assert [row.rank for row in seeds.rows] == [1, 1]
-    assert standing(seeds, "a (mlp)").mean_rank == 1.5
-
-
-def test_means_weigh_datasets_equally_however_many_seeds_and_sizes_they_have() -> None:
-    # a: (10 + (30 + 50) / 2) / 2 = 25; over runs it would be 22
-    made = [*runs("a", 0.1, 0.1, 0.1, dataset="x"), *runs("a", 0.3, dataset="y")]
-    found = board(made, runs("a", 0.5, dataset="y", bag_size=128))
-    assert standing(found, "a (mlp)").overall == Summary(cast("float", pytest.approx(25.0)), None, 1)
+    for some in (datasets, runs):
+        found = board(some("a", 0.3, 0.2, 0.1), some("b", 0.1, 0.2, 0.3))
+        assert [row.rank for row in found.rows] == [1, 1]
+        assert {standing(found, label)["mean_rank", ""] for label in ("a (mlp)", "b (mlp)")} == {1.5}
 
 
 def test_wins_are_counted_run_by_run() -> None:
     # 64: seed 0 lost (80 < 82), seed 1 won; 256: both won. Columns weigh equally: (1/2 + 1) / 2
-    assert standing(board(*FOUR[:3]), "a (mlp)").wins == pytest.approx(75.0)
-    assert standing(board(*FOUR[:3]), "b (mlp)").wins == pytest.approx(25.0)
-    assert standing(board(*FOUR), "a (mlp)").wins == pytest.approx((75.0 + 100.0) / 2), "the floor is one of them"
+    without, found = board(*FOUR[:3]), board(*FOUR)
+    assert standing(without, "a (mlp)")["wins", ""] == pytest.approx(75.0)
+    assert standing(without, "b (mlp)")["wins", ""] == pytest.approx(25.0)
+    assert standing(found, "a (mlp)")["wins", ""] == pytest.approx((75.0 + 100.0) / 2), "the floor is one of them"
 
 
 def test_ranks_and_coverage() -> None:
     found = board(*FOUR, [*runs("c", 0.99, 0.99), failed("c", bag_size=256)])
-    a, c = standing(found, "a (mlp)"), standing(found, "c (mlp)")
-    assert (a.mean_rank, a.done, a.failed, a.expected) == (1.0, 4, 0, 4)
-    assert (c.overall, c.mean_rank, c.interval, c.wins) == (None, None, None, None)
-    assert (c.done, c.failed, c.expected) == (2, 1, 4)
-
-
-def test_a_single_run_has_no_interval() -> None:
-    found = standing(board(runs("a", 0.8), runs("b", 0.7)), "a (mlp)")
-    assert (found.overall, found.interval, found.letters) == (Summary(80.0, None, 1), None, "")
-
-
-def test_seeds_that_no_column_shares_have_no_spread() -> None:
-    methods = ("a", "b")
-    found = board(*([record(m, 0.8, seed=0), record(m, 0.6, seed=1, bag_size=256)] for m in methods))
-    assert standing(found, "a (mlp)").overall == Summary(70.0, None, 0)
+    assert standing(found, "a (mlp)")["mean_rank", ""] == 1.0
+    assert parts(found, "a (mlp)", "coverage", "done", "failed", "expected") == (4, 0, 4)
+    c = standing(found, "c (mlp)")
+    assert [c[key] for key in (("mean", "mean"), ("mean_rank", ""), ("interval", "low"), ("wins", ""))] == [None] * 4
+    assert parts(found, "c (mlp)", "coverage", "done", "failed", "expected") == (2, 1, 4)
 
 
 def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
     few = board(runs("a", 0.8, 0.8), runs("b", 0.8, 0.8), runs("c", 0.7, 0.7))
-    assert {row.letters for label in "abc" for row in [standing(few, f"{label} (mlp)")]} == {""}, "too few to test"
+    assert not any(standing(few, f"{label} (mlp)")["tie", ""] for label in "abc"), "too few to test"
     found = board(runs("a", 0.8, 0.8, 0.8), runs("b", 0.8, 0.8, 0.8), runs("c", 0.7, 0.7, 0.7))
     assert [row.rank for row in found.rows] == [1, 1, 3]
-    a = standing(found, "a (mlp)")
-    assert (a.overall, a.interval, a.wins) == (Summary(80.0, 0.0, 3), (1, 2), 75.0)
+    assert overall(found, "a (mlp)") == (80.0, 0.0, 3)
+    assert parts(found, "a (mlp)", "interval", "low", "high") == (1, 2)
+    assert standing(found, "a (mlp)")["wins", ""] == 75.0
+
+
+@pytest.mark.parametrize(
+    ("devices", "marked"), [("cpu cuda", [False, True]), ("cpu cpu", [False] * 2), ("cuda cuda", [False] * 2)]
+)
+def test_seconds_on_a_gpu_are_marked_beside_seconds_on_a_cpu(devices: str, marked: list[bool]) -> None:
+    one, other = ({**record()["hardware"], "device": device} for device in devices.split())
+    found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other))
+    assert ["*" in field.lines[0] for field in leaderboard.COLUMNS["seconds"].fields(found)] == marked
+    assert found.uses_both == any(marked)
 
 
 class TestMetric:
@@ -338,7 +267,7 @@ class TestMetric:
             (found,) = tabulate(fine_alone(made), metric=metric).of("fine")
             assert [(row.contender.method, row.rank) for row in found.rows] == [(order[0], 1), (order[1], 2)]
             assert found.rows[0].scores[0].headline == Summary(cast("float", pytest.approx(best)), 0.0, 2)
-            assert standing(found, f"{order[0]} (mlp)").wins == pytest.approx(100.0)
+            assert standing(found, f"{order[0]} (mlp)")["wins", ""] == pytest.approx(100.0)
             assert found.leaders == {(0, 0)}
 
     def test_less_is_ahead_of_the_floor(self) -> None:
@@ -346,10 +275,7 @@ class TestMetric:
         for run in low:
             run["method"]["role"] = "floor"
         (found,) = tabulate(fine_alone([*self.judged("a", brier=0.1), *low]), metric="brier").of("fine")
-        against = standing(found, "a (mlp)").floor
-        assert against is not None
-        assert against.mean == pytest.approx(0.3)
-        assert against.ahead == 1
+        assert parts(found, "a (mlp)", "floor", "points", "ahead") == pytest.approx((0.3, 1))
 
     def test_runs_that_lack_it_have_no_rank(self) -> None:
         (found,) = tabulate(fine_alone([*self.judged("a", brier=0.1), *runs("b", 0.9, 0.9)]), metric="brier").of("fine")
@@ -400,3 +326,95 @@ def test_a_journal_in_which_no_method_has_every_run_that_counts_has_a_board_with
     assert len(found.counting) == 18
     assert [row.rank for row in found.rows] == [None] * 3
     assert standings(found)[["interval", "tie", "wins"]].isna().all(axis=None)
+
+
+def order(shown: Board) -> list[tuple[str, int | None]]:
+    return [(row.contender.method, row.rank) for row in shown.rows]
+
+
+def leaders(shown: Board) -> set[tuple[str, str]]:
+    return {(shown.rows[row].contender.method, shown.columns[column].title) for row, column in shown.leaders}
+
+
+def test_rows_are_ranked_by_the_mean_over_columns_between_ceilings_and_floors() -> None:
+    shown = board(
+        [record("floor", 0.95, role="floor")],  # beats all, and still stands apart
+        [record("b", 0.70), record("b", 0.90, bag_size=256)],  # mean 80
+        [record("a", 0.75), record("a", 0.83, bag_size=256)],  # mean 79
+        [record("low-ceiling", 0.60, role="ceiling"), record("high-ceiling", 0.99, role="ceiling")],
+    )
+    assert order(shown) == [("high-ceiling", None), ("low-ceiling", None), ("b", 1), ("a", 2), ("floor", None)]
+
+
+def test_a_failed_seed_or_column_costs_the_rank_however_good_the_others_are() -> None:
+    shown = board(runs("a", 0.7, 0.7), [record("b", 0.99, seed=0), failed("b", seed=1)], runs("c", 0.6, 0.6))
+    assert order(shown) == [("a", 1), ("c", 2), ("b", None)]
+    column = [record("a", 0.7), record("a", 0.5, bag_size=256)], [record("b", 0.99), failed("b", bag_size=256)]
+    assert order(board(*column)) == [("a", 1), ("b", None)]
+
+
+def test_unranked_rows_stand_by_what_they_completed() -> None:
+    shown = board(
+        runs("a", 0.7, 0.7, 0.7),
+        [record("b", 0.9, seed=0), failed("b", seed=1), failed("b", seed=2)],
+        [*runs("c", 0.6, 0.6), failed("c", seed=2)],
+        runs("d", 0.6, 0.6, 0.6),
+    )
+    assert order(shown) == [("a", 1), ("d", 2), ("c", None), ("b", None)]
+
+
+def test_columns_and_seeds_that_only_a_newcomer_ran_change_no_rank() -> None:
+    published = [runs("a", 0.8, 0.8), runs("b", 0.7, 0.7), runs("c", 0.6, 0.6)]
+    newcomer = [*runs("new", 0.75, 0.75, 0.75, 0.75), record("new", 0.1, bag_size=256)]
+    assert order(board(*published, newcomer)) == [("a", 1), ("new", 2), ("b", 3), ("c", 4)]
+
+
+def test_arms_of_one_method_on_one_column_take_no_other_away() -> None:
+    both = [
+        run for name, auc in (("a", 0.8), ("b", 0.7)) for size in (64, 256) for run in runs(name, auc, bag_size=size)
+    ]
+    arms = [record("a", 0.9, bag_size=64, params={"weight": weight}) for weight in (0.1, 0.2, 0.3)]
+    shown = board(both, arms)
+    assert [row.rank for row in shown.rows] == [1, 2, None, None, None]
+
+
+def test_a_column_where_everything_failed_takes_no_rank_away() -> None:
+    shown = board(*([record(m, auc), failed(m, dataset="credit")] for m, auc in (("a", 0.8), ("b", 0.7))))
+    assert order(shown) == [("a", 1), ("b", 2)]
+
+
+def test_methods_that_share_no_run_are_not_ranked() -> None:
+    assert order(board([record("a", 0.8)], [record("b", 0.9, bag_size=256)])) == [("a", None), ("b", None)]
+
+
+class TestLeaders:
+    def test_all_within_one_std_of_the_best_are_marked_with_it(self) -> None:
+        # a: 90 ± 1.41, so b at 88.6 is within one std and c at 88.5 is not
+        shown = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886), runs("c", 0.885, 0.885))
+        assert leaders(shown) == {("a", "adult 64"), ("b", "adult 64")}
+        assert leaders(board(runs("a", 0.90, 0.92), runs("b", 0.80, 0.82))) == {("a", "adult 64")}
+        assert leaders(board(runs("a", 0.9), runs("b", 0.8))) == set(), "a single seed leads nothing"
+
+    def test_seeds_of_its_own_make_no_score_a_leader(self) -> None:
+        best, near, other = runs("a", 0.80, 0.81, 0.82), runs("b", 0.80, 0.80, 0.81), runs("c", 0.70, 0.71, 0.72)
+        before = tabulate(fine_alone([*best, *near, *other])).of("fine")[0].leaders
+        more = [record("c", 0.99, seed=seed) for seed in range(3, 20)]
+        assert tabulate(fine_alone([*best, *near, *other, *more])).of("fine")[0].leaders == before == {(0, 0), (1, 0)}
+
+    def test_a_ceiling_never_leads_and_a_floor_can(self) -> None:
+        shown = board(
+            runs("top", 0.98, 0.99, role="ceiling"), runs("a", 0.80, 0.81), runs("base", 0.90, 0.91, role="floor")
+        )
+        assert leaders(shown) == {("base", "adult 64")}
+
+    def test_a_score_with_failed_seeds_does_not_lead(self) -> None:
+        shown = board(
+            runs("a", 0.70, 0.71, 0.72), [*runs("b", 0.98, 0.99), failed("b", seed=2)], runs("c", 0.60, 0.61, 0.62)
+        )
+        assert leaders(shown) == {("a", "adult 64")}
+
+    def test_a_column_of_one_newcomer_is_no_contest(self) -> None:
+        shown = board(
+            runs("a", 0.7, 0.8), runs("b", 0.5, 0.6), [*runs("new", 0.1, 0.2), *runs("new", 0.9, 0.9, bag_size=256)]
+        )
+        assert leaders(shown) == {("a", "adult 64")}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from factory import failed, record, runs
+from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference
-from llpbench.report.report_table import ReportTable
+from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.statistics import interval
 from llpbench.report.study_tables import PaperFigure, beside_paper, study_tables
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
@@ -35,11 +37,15 @@ def test_paper_ours_difference_and_flag() -> None:
     assert far.lines[2] == "+2.39 ⚑"
     assert found.notes == {"⚑ Beyond two standard deviations": ("DLLP on AD: +2.39",)}
     assert field(found, "BA", "DLLP").lines == ("paper 77.18 ± 1.07",)
-
-
-def test_without_any_spread_nothing_is_flagged() -> None:
-    found = field(table("encoder", runs("dllp", 0.5, **HERE)), "AD", "col-6")  # the paper prints no std here
-    assert found.lines == ("paper 87.49", "50.00 ± – (1)", "-37.49")
+    without = field(table("encoder", runs("dllp", 0.5, **HERE)), "AD", "col-6")  # the paper prints no std here
+    assert without.lines == ("paper 87.49", "50.00 ± – (1)", "-37.49")
+    mlp = table("fine-grained", runs("dllp", 0.5, 0.51, bag_size=256, encoder="mlp"))
+    assert (field(mlp, "AD", "DLLP").lines[2], mlp.notes) == ("-37.11", {}), "of another encoder"
+    assert "Its encoder and training are different" in mlp.caption
+    short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
+    less = table("fine-grained", runs("dllp", 0.5, 0.51, protocol=short, **HERE))
+    assert field(less, "AD", "DLLP").lines[2] == "-37.11 ⚑"
+    assert "300 epochs, patience 20" in less.caption
 
 
 def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() -> None:
@@ -85,7 +91,11 @@ def test_other_configurations_are_not_the_studys() -> None:
     own = record("dllp", 0.8, **HERE)
     other = record("dllp", 0.9, params={"weight": 2.0}, **HERE)
     other["method"]["changed"] = {"weight": 2.0}
-    assert field(table("fine-grained", [own, other]), "AD", "DLLP").lines[1].startswith("80.00 ")
+    (before,) = runs("dllp", 0.6, params={"weight": 3.0}, **HERE)  # of defaults that have changed since
+    before["method"]["changed"] = {}
+    again = record("dllp", 0.8, seed=1, **HERE)
+    found = table("fine-grained", [own, again, other, before])
+    assert field(found, "AD", "DLLP").lines[1] == "80.00 ± 0.00 (2)"
 
 
 def test_a_named_hyperparameter_chooses_its_runs() -> None:
@@ -119,13 +129,23 @@ def test_criteria_diagnostics_and_times_are_read_off_the_same_runs() -> None:
     assert field(table("class-awareness", [run]), "AD", "TabLLP-BDC").lines[1] == "0.6200 ± – (1)"
     assert field(table("training-time", [run]), "AD", "TabLLP-BDC").lines[1].startswith("2.00 ")
     assert field(table("training-time", [run]), "AD", "Pretrain").lines[1].startswith("1.50 ")
+    shared = table("training-time", runs("dllp", 0.8, 0.8, **HERE))
+    assert field(shared, "AD", "DLLP").lines[1] == "0.06 ± – (2)", "times that seeds share have no spread"
+    run["dataset"] = {**run["dataset"], "code": "BA"}
+    assert field(table("fine-grained", [run]), "BA", "TabLLP-BDC").lines[1].startswith("90.00 ")
 
 
-def test_failed_runs_nan_and_infinite_values_are_no_results() -> None:
+def test_failed_runs_nan_and_infinite_values_are_no_results_and_runs_of_other_code_are_named() -> None:
     broken = record("dllp", None, seed=1, **HERE)
     infinite = record("dllp", float("inf"), seed=2, **HERE)
     found = table("fine-grained", [record("dllp", 0.8, **HERE), broken, infinite, failed("dllp", seed=3, **HERE)])
-    assert field(found, "AD", "DLLP").lines[1] == "80.00 ± – (1)"
+    assert field(found, "AD", "DLLP").lines[1::2] == ("80.00 ± – (1)", "1 failed")
+    assert found.notes["Failed"] == ("dllp on adult, seed 3: loss became NaN in epoch 4",)
+    alone = table("fine-grained", [failed("dllp", **HERE)])
+    assert field(alone, "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
+    old, new = runs("dllp", 0.8, 0.8, **HERE)
+    (made,) = study_tables(STUDIES["fine-grained"], [old, new], stale={old["run"]: "the method has changed"})
+    assert made.table.notes["Made by other code"] == ("dllp on adult, seed 0: the method has changed",)
 
 
 def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
@@ -140,38 +160,10 @@ def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
     assert "ours over 1 dataset" in found.caption
 
 
-def test_columns_are_named_by_the_codes_in_the_records() -> None:
-    run = record("dllp", 0.8, dataset="renamed", **HERE)
-    run["dataset"] = {**run["dataset"], "code": "BA"}
-    found = table("fine-grained", [run])
-    assert field(found, "BA", "DLLP").lines == ("paper 77.18 ± 1.07", "80.00 ± – (1)", "+2.82 ⚑")
-
-
-def test_runs_of_other_code_are_named() -> None:
-    old, new = runs("dllp", 0.8, 0.8, **HERE)
-    (made,) = study_tables(STUDIES["fine-grained"], [old, new], stale={old["run"]: "the method has changed"})
-    assert made.table.notes["Made by other code"] == ("dllp on adult, seed 0: the method has changed",)
-
-
 def test_every_number_of_the_paper_is_read() -> None:
     assert len(reference("fine_grained").values) == 81
     assert reference("pretraining").find({"pretraining": "Self", "method": "DLLP"}, "BA") == (84.36, None)
     assert reference("fine_grained").find({"method": "DLLP"}, "AD") == (87.61, 0.21)
-
-
-def test_failed_runs_are_shown_and_explained() -> None:
-    found = table("fine-grained", [record("dllp", 0.8, **HERE), failed("dllp", seed=1, **HERE)])
-    assert field(found, "AD", "DLLP").lines[-1] == "1 failed"
-    assert found.notes["Failed"] == ("dllp on adult, seed 1: loss became NaN in epoch 4",)
-    alone = table("fine-grained", [failed("dllp", **HERE)])
-    assert field(alone, "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
-
-
-def test_runs_of_defaults_that_have_changed_since_are_not_mixed() -> None:
-    (before,) = runs("dllp", 0.6, params={"weight": 2.0}, **HERE)
-    before["method"]["changed"] = {}
-    found = table("fine-grained", runs("dllp", 0.8, 0.8, **HERE), [before])
-    assert field(found, "AD", "DLLP").lines[1] == "80.00 ± 0.00 (2)"
 
 
 def test_a_choice_by_validation_names_itself_and_compares_the_same_seeds() -> None:
@@ -183,26 +175,6 @@ def test_a_choice_by_validation_names_itself_and_compares_the_same_seeds() -> No
     # over seed 0, which both have, bag is better; seed 1 of self would have turned that
     runs_of = [pretrained("self", 0, 0.6), pretrained("self", 1, 0.99), pretrained("bag", 0, 0.7)]
     assert field(table("downstream-objectives", runs_of), "AD", "Optimal", "DLLP").lines[-1] == "bag, best of 2 of 3"
-
-
-def test_times_that_seeds_share_have_no_spread() -> None:
-    found = table("training-time", runs("dllp", 0.8, 0.8, **HERE))
-    assert field(found, "AD", "DLLP").lines[1] == "0.06 ± – (2)"
-
-
-def test_of_another_encoder_than_the_papers_nothing_is_flagged() -> None:
-    found = table("fine-grained", runs("dllp", 0.5, 0.51, bag_size=256, encoder="mlp"))
-    far = field(found, "AD", "DLLP")
-    assert far.lines[2] == "-37.11"
-    assert found.notes == {}
-    assert "Its encoder and training are different" in found.caption
-
-
-def test_of_the_papers_encoder_trained_for_less_the_difference_is_flagged_and_said_to_be_of_protocols() -> None:
-    short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
-    found = table("fine-grained", runs("dllp", 0.5, 0.51, bag_size=256, encoder="saint", protocol=short))
-    assert field(found, "AD", "DLLP").lines[2] == "-37.11 ⚑"
-    assert "300 epochs, patience 20" in found.caption
 
 
 def test_times_are_compared_on_the_papers_hardware_only() -> None:
@@ -227,3 +199,93 @@ def test_the_summary_counts_a_shared_figure_once() -> None:
     tables, summary = beside_paper([*fine, *fine, *others])
     assert tables == [fine[0].table] * 2
     assert re.findall(r"\d+", summary)[:4] == ["1", "2", "1", "1"], "figures, tables, of the paper's network, beyond"
+
+
+STUDY = STUDIES["bag-number"]
+AUC = {(13, 64): 0.6, (13, 256): 0.7, (13, 1024): 0.72, (26, 256): 0.75, (52, 256): 0.8, (208, 64): 0.9}
+
+
+def arms_journal(
+    method: str = "bag-gp",
+    encoder: str | None = None,
+    *,
+    datasets: Sequence[str] = ("adult", "credit", "electricity"),
+    seeds: int = 2,
+    less: float = 0.0,
+    **facts: Any,
+) -> list[Record]:
+    """A method on every level, which of another seed or dataset is a little worse."""
+    return [
+        record(
+            method,
+            auc - less - 0.01 * place * (size == 1024) - 0.002 * seed,
+            **{"dataset": dataset, "bag_size": size, "max_bags": number, "seed": seed, "encoder": encoder, **facts},
+        )
+        for place, dataset in enumerate(datasets)
+        for (number, size), auc in AUC.items()
+        for seed in range(seeds)
+    ]
+
+
+def arms_tables(records: list[Record]) -> tuple[ReportTable, ReportTable]:
+    scores, arms = study_tables(STUDY, records)
+    return scores.table, arms.table
+
+
+def arm_field(table: ReportTable, column: int, *labels: str) -> Field:
+    return next(row[column] for row in table.rows if tuple(each.lines[0] for each in row[: len(labels)]) == labels)
+
+
+def test_a_level_holds_runs_of_its_number_of_bags_alone() -> None:
+    others = [record("bag-gp", 0.5, bag_size=256, encoder=None, seed=seed) for seed in (7, 8)]  # of all bags
+    scores, _ = arms_tables([*arms_journal(), *others])
+    assert arm_field(scores, 2, "bag-gp", "13 of 256").lines == ("69.90 ± 0.14 (2)",)
+    assert scores.caption.count("Not one of the paper's studies") == 1
+    whole = study_tables(STUDIES["bag-size"], arms_journal("dllp", "mlp"))
+    assert whole == [], "runs of fewer bags are of no other study"
+
+
+def test_the_ends_of_an_arm_are_compared_dataset_by_dataset() -> None:
+    _, arms = arms_tables(arms_journal())
+    headings = ["13 of 64 → 13 of 1024", "13 of 256 → 52 of 256", "208 of 64 → 13 of 1024"]
+    assert [heading.text for heading in arms.headings] == ["method", *headings]
+    size, number, rows = (arm_field(arms, column, "bag-gp") for column in (1, 2, 3))
+    low, high = interval([12.0, 11.0, 10.0])
+    assert size.lines == (f"+11.0 [{low:.1f}, {high:.1f}]", "3 datasets")
+    assert number.lines == ("+10.0 [10.0, 10.0]", "3 datasets")
+    assert rows.lines[0].startswith("-19.0 ")
+    _, lacking = arms_tables([run for run in arms_journal() if run["spec"]["bag_size"] != 1024])
+    assert [each.lines[0] for each in lacking.rows[0]] == ["bag-gp", "–", "+10.0 [10.0, 10.0]", "–"]
+
+
+def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -> None:
+    records = arms_journal(datasets=("adult",), seeds=3)
+    records[0] = record("bag-gp", 0.65, bag_size=64, max_bags=13, encoder=None)
+    size = arm_field(arms_tables(records)[1], 1, "bag-gp")
+    low, high = interval([7.0, 12.0, 12.0])
+    assert size.lines == (f"+10.3 [{low:.1f}, {high:.1f}]", "adult, 3 seeds")
+    assert arm_field(arms_tables(arms_journal(datasets=("adult",), seeds=1))[1], 1, "bag-gp").lines == (
+        "+12.0",
+        "adult, 1 seed",
+    )
+
+
+def test_methods_without_epochs_stand_beside_those_with_any() -> None:
+    short = {**PROTOCOL, "epochs": 30}
+    records = [*arms_journal(), *arms_journal("llp-vat", "mlp"), *arms_journal("dllp", "mlp", protocol=short)]
+    found = [made.table for made in study_tables(STUDY, records) if made.table.name.endswith("-arms")]
+    assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
+
+
+def test_ensembles_have_tables_of_their_own_whatever_the_order_of_records() -> None:
+    single, several = arms_journal("dllp", "mlp"), arms_journal("dllp", "mlp", ensemble=5, less=0.1)
+    orders = [[*single, *several], [*several, *single]]
+    found = [
+        {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in study_tables(STUDY, each)}
+        for each in orders
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+    assert sum("ensembles of 5" in title for title in found[0]) == 2
+    alone = {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in study_tables(STUDY, single)}
+    assert alone.items() <= found[0].items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -10,12 +11,13 @@ from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
+from llpbench.core.tuning_spec import Tuning
 from llpbench.report.assembling import make_report
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.comparing import compare
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning_tables import tuning_gains
+from llpbench.report.tuning_tables import tuning_gains, tuning_order
 from llpbench.results.journal import newer
 from llpbench.results.merging import join_tunings
 
@@ -166,8 +168,7 @@ def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
 
 def test_there_is_a_page_only_where_something_was_tuned() -> None:
     assert make_report(RECORDS).tuning == []
-    found = make_report(RECORDS, tunings=TUNINGS).tuning
-    titles = [table.title for table in found]
+    titles = [table.title for table in make_report(RECORDS, tunings=TUNINGS).tuning]
     assert len(titles) == len(set(titles)) == 3
     assert all(title.startswith("Gain from tuning, ") for title in titles)
 
@@ -176,3 +177,86 @@ def test_beside_the_published_runs_too_a_choice_stands_under_its_criterion_alone
     found = compare({run["run"]: run for run in RECORDS}, {}, TUNINGS)
     labels = {row.contender.label for row in board(found.leaderboards, "auc").rows}
     assert labels == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
+
+
+# The order before and after tuning
+
+
+def search(method: str, trials: int = 40, size: int = 256, role: str = "") -> TuningRecord:
+    start = make_cell_of(method, size)
+    found = searched(start, "fine", {"auc": (replace(start, params={"rate": 0.1}), 0.9, 0.5)}, trials)
+    return {**found, "method": {**found["method"], "role": role}}
+
+
+def both_runs(found: TuningRecord, default: float, tuned: float | None) -> Iterator[Record]:
+    """Two seeds of what a search started from, and of what it has chosen."""
+    start = Tuning.of(found["spec"]).cell
+    for cell, auc in ((start, default), (replace(start, params={"rate": 0.1}), tuned)):
+        for run in [] if auc is None else seeds(cell, auc, auc + 0.001):
+            yield {**run, "method": {**run["method"], "role": found["method"]["role"]}}
+
+
+def boards_of(*made: tuple[TuningRecord, float, float | None]) -> list[Board]:
+    records = [run for found, default, tuned in made for run in both_runs(found, default, tuned)]
+    return list(tabulate(records, tunings=[found for found, _, _ in made]).boards)
+
+
+def test_the_order_is_among_methods_that_have_both() -> None:
+    made = [(search("a"), 0.9, 0.91), (search("b"), 0.8, 0.95), (search("c"), 0.7, 0.8), (search("d"), 0.99, None)]
+    floor = (search("low", role="floor"), 0.5, 0.99)
+    (board,) = [each for each in boards_of(*made, floor) if each.criterion.name == "auc"]
+    tunings = [found for found, _, _ in (*made, floor)]
+    table = tuning_order(board, tunings, "x")
+    assert table is not None
+    assert [(row[0].lines[0], row[-1].lines[0]) for row in table.rows] == [
+        *(("low (floor)", "4 → 1"), ("b", "2 → 2"), ("a", "1 → 3"), ("c", "3 → 4"))
+    ]
+    assert table.notes == {"Pairs of methods that change places": ("adult 256: 4 of 6",)}
+    assert tuning_order(board, tunings[:1], "x") is None, "one method has no order"
+
+
+def test_over_columns_only_methods_that_have_each_are_ranked_and_the_page_begins_with_it() -> None:
+    made = [
+        *((search("a", size=8), 0.9, 0.7), (search("b", size=8), 0.8, 0.8), (search("c", size=8), 0.5, 0.9)),
+        *((search("a", size=4), 0.9, 0.9), (search("b", size=4), 0.7, 0.95)),
+    ]
+    records = [run for found, default, tuned in made for run in both_runs(found, default, tuned)]
+    first = make_report(records, tunings=[each for each, _, _ in made]).tuning[0]
+    assert first.title.startswith("Order before and after tuning, fine-grained")
+    assert [heading.text for heading in first.headings[-3:]] == ["adult 4", "adult 8", "all columns"]
+    order = {row[0].lines[0]: [field.lines[0] for field in row[-3:]] for row in first.rows}
+    assert order == {
+        "b": ["2 → 1", "2 → 2", "2 → 1"],
+        "a": ["1 → 2", "1 → 3", "1 → 2"],
+        "c": ["–", "3 → 1", "–"],
+    }
+
+
+def test_columns_with_too_few_bags_have_no_order() -> None:
+    made = [(search("a", size=size), 0.9, 0.7) for size in (4, 8)] + [(search("b", size=8), 0.8, 0.8)]
+    made.append((search("b", size=4), 0.8, 0.8))
+    tunings = [found for found, _, _ in made]
+    (board,) = [each for each in boards_of(*made) if each.criterion.name == "auc"]
+    few = replace(board, columns=(board.columns[0]._replace(counts=False), *board.columns[1:]))
+    table = tuning_order(few, tunings, "x")
+    assert table is not None
+    assert [heading.text for heading in table.headings[-1:]] == ["adult 8"]
+    assert "adult 4" not in {heading.text for heading in table.headings}
+    assert tuning_order(replace(few, columns=few.columns[:1]), tunings, "x") is None
+
+
+def test_of_several_searches_for_a_method_that_of_most_trials_counts() -> None:
+    short, long = search("a", trials=10), search("a", trials=40)
+    other = (search("b"), 0.85, 0.85)
+    better = replace(Tuning.of(long["spec"]).cell, params={"rate": 0.05})
+    long["best"] = {"auc": {**long["best"]["auc"], "cell": better.id}}
+    records = [*both_runs(short, 0.9, 0.8), *both_runs(*other)]
+    for run in both_runs(short, 0.9, 0.99):
+        if run["method"]["changed"]:
+            cell = {"run": better.run_id(run["seed"]), "cell": better.id, "spec": better.spec}
+            records.append(cast(Record, {**run, **cell}))
+    tunings = [short, long, other[0]]
+    (board,) = [each for each in tabulate(records, tunings=tunings).boards if each.criterion.name == "auc"]
+    table = tuning_order(board, tunings, "x")
+    assert table is not None
+    assert {row[0].lines[0]: row[-1].lines[0] for row in table.rows} == {"a": "1 → 1", "b": "2 → 2"}

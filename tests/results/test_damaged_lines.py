@@ -5,26 +5,24 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factory import make_cell_of, record, searched
+from factory import MISSING, changed, make_cell_of, make_record, places, record, searched
 
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.record import SCHEMA
+from llpbench.core.record import SCHEMA, Record
 from llpbench.results.journal import FILE, Contents, Journal, read, to_line
 from llpbench.results.merging import merge_into
-from llpbench.results.packing import UNPACKED
+from llpbench.results.packing import UNPACKED, PackingError, packed, unpacked
 from llpbench.results.schema import LONGEST_LINE
 
 CELL = make_cell_of()
 GOOD: list[Any] = [record("a"), record("b", seed=3), searched(CELL, "fine", {"auc": (CELL, 0.8, None)})]
 RUN = record("c", restamped={"when": "2026-01-01T00:00:00Z"})
 SEARCH = searched(CELL, "coarse", {"l1": (CELL, 0.2, 0.3), "kl": (CELL, 0.1, None)})
-MISSING = object()
-
 FIELDS: list[tuple[str, object, str]] = [
     ("run", "x", "run is \"x\", but cell and seed give {cell}-0"),
     ("cell", "../../etc/passwd", 'cell is "../../etc/passwd", not 16 hexadecimal digits'),
@@ -46,6 +44,7 @@ FIELDS: list[tuple[str, object, str]] = [
     ("results.l1.test.own", 1e200, "results.l1.test.own is 1e+200, not a number"),
     ("results.l1.diagnostics", [1], "results.l1.diagnostics is a list of 1, not an object"),
     ("curves.auc", [0.5, 7], "curves.auc.1 is 7, not a number from 0 to 1"),
+    ("curves.auc", ["x"] * 5000, "5,000 of its fields are wrong"),
     ("earlier_curves", {"first": {"auc": [0.5, 7]}}, "earlier_curves.first.auc.1 is 7, not a number from 0 to 1"),
     ("epochs", -40, "epochs is -40, not a whole number of 0 or more"),
     ("memory_mb", "much", 'memory_mb is "much", not a number of 0 or more'),
@@ -111,20 +110,6 @@ LINES: list[tuple[bytes, str]] = [
 """whole lines, and what is said of them"""
 
 
-def changed(whole: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
-    """A record with another value at a path with dots, or with none there."""
-    made: Any = copy.deepcopy(dict(whole))
-    *parents, last = path.split(".")
-    inner = made
-    for name in parents:
-        inner = inner[int(name) if isinstance(inner, list) else name]
-    if value is MISSING:
-        del inner[last]
-    else:
-        inner[last] = value
-    return made  # type: ignore[no-any-return]
-
-
 def read_with(folder: Path, *lines: bytes) -> Contents:
     """What is read of a journal with these lines among good ones, which must all be there."""
     good = [to_line(each) for each in GOOD]
@@ -149,7 +134,7 @@ def encoded(value: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize(("path", "value", "said"), FIELDS)
 def test_a_wrong_field_of_a_run_is_named(tmp_path: Path, path: str, value: object, said: str) -> None:
-    line = encoded(changed(RUN, path, value))
+    line = encoded(changed(RUN, {path: value}))
     (warning,) = read_with(tmp_path, line).warnings
     assert warning.startswith(f"line 2 of {str(tmp_path / FILE)!r}: {said.format(cell=RUN['cell'])}")
     assert warning.endswith("; its run counts as missing")
@@ -158,7 +143,7 @@ def test_a_wrong_field_of_a_run_is_named(tmp_path: Path, path: str, value: objec
 
 @pytest.mark.parametrize(("path", "value", "said"), SEARCH_FIELDS)
 def test_a_wrong_field_of_a_search_is_named(tmp_path: Path, path: str, value: object, said: str) -> None:
-    damaged: Any = {"schema": SEARCH["schema"], **changed(SEARCH, path, value)}
+    damaged: Any = {"schema": SEARCH["schema"], **changed(SEARCH, {path: value})}
     (warning,) = read_with(tmp_path, to_line(damaged)).warnings
     assert f": {said}" in warning
 
@@ -171,34 +156,26 @@ def test_a_line_that_is_no_record_says_why(tmp_path: Path, line: bytes, said: st
     assert warning.isprintable()
 
 
-@pytest.mark.parametrize("name", [*METRICS])
-def test_every_metric_has_bounds(tmp_path: Path, name: str) -> None:
-    least, most = METRICS[name].bounds
-    inside = [record("c", results={"auc": {**RUN["results"]["auc"], "test": {name: value}}}) for value in (least, most)]
-    for value in (least - 0.01, most + 0.01):
-        (warning,) = read_with(tmp_path, encoded(changed(RUN, f"results.auc.test.{name}", value))).warnings
-        assert f"results.auc.test.{name} is {value}, not a number from" in warning
-    assert read_with(tmp_path, *map(to_line, inside)).warnings == ()
-
-
-@pytest.mark.parametrize("name", [*CRITERIA])
-def test_every_criterion_has_bounds(tmp_path: Path, name: str) -> None:
-    least, most = CRITERIA[name].bounds
-    for value in (least - 0.01, most + 0.01):
-        results = {name: {**RUN["results"]["auc"], "validation": value}}
-        lines = [encoded({**RUN, "results": results}), encoded({**RUN, "curves": {name: [value]}})]
-        first, second = read_with(tmp_path, *lines).warnings
-        assert f"results.{name}.validation is {value}, not a number from" in first
-        assert f"curves.{name}.0 is {value}, not a number from" in second
-
-
-def test_of_very_many_faults_the_number_is_given(tmp_path: Path) -> None:
-    (warning,) = read_with(tmp_path, encoded(changed(RUN, "curves.auc", ["x"] * 5000))).warnings
-    assert ": 5,000 of its fields are wrong; its run counts as missing" in warning
+def test_every_metric_and_criterion_has_bounds(tmp_path: Path) -> None:
+    judged = RUN["results"]["auc"]
+    for name, metric in METRICS.items():
+        least, most = metric.bounds
+        for value in (least - 0.01, most + 0.01):
+            (warning,) = read_with(tmp_path, encoded(changed(RUN, {f"results.auc.test.{name}": value}))).warnings
+            assert f"results.auc.test.{name} is {value}, not a number from" in warning
+        inside = [record("c", results={"auc": {**judged, "test": {name: value}}}) for value in (least, most)]
+        assert read_with(tmp_path, *map(to_line, inside)).warnings == ()
+    for name, criterion in CRITERIA.items():
+        least, most = criterion.bounds
+        for value in (least - 0.01, most + 0.01):
+            parts = {"results": {name: {**judged, "validation": value}}}, {"curves": {name: [value]}}
+            first, second = read_with(tmp_path, *(encoded({**RUN, **part}) for part in parts)).warnings
+            assert f"results.{name}.validation is {value}, not a number from" in first
+            assert f"curves.{name}.0 is {value}, not a number from" in second
 
 
 def test_what_a_later_version_may_add_is_read_and_kept(tmp_path: Path) -> None:
-    new: Any = {**changed(RUN, "spec.depth", 3), "mood": {"good": [1, {"very": True}]}}
+    new: Any = {**changed(RUN, {"spec.depth": 3}), "mood": {"good": [1, {"very": True}]}}
     new["results"]["new"] = {**new["results"]["auc"], "test": {"auc": 0.5, "new": -7.0}, "mood": "good"}
     assert read_with(tmp_path, to_line(new)).records[RUN["run"]] == new
     merge_into(tmp_path / "merged", [tmp_path / FILE])
@@ -211,15 +188,12 @@ def test_what_is_no_number_in_json_is_unknown_where_that_may_be(tmp_path: Path) 
         contents = read_with(tmp_path, line)
         assert contents.warnings == ()
         assert contents.records[RUN["run"]] == {**RUN, "memory_mb": None}
-
-
-def test_spaces_in_a_line_are_no_damage(tmp_path: Path) -> None:
     spaced = json.dumps(json.loads(to_line(RUN)), separators=(" , ", " : ")).encode()
-    assert read_with(tmp_path, spaced).records[RUN["run"]] == RUN
+    assert read_with(tmp_path, spaced).records[RUN["run"]] == RUN, "spaces are no damage"
 
 
 def test_a_last_line_that_is_wrong_but_whole_is_not_torn_off(tmp_path: Path) -> None:
-    wrong = encoded(changed(RUN, "status", "of tomorrow"))
+    wrong = encoded(changed(RUN, {"status": "of tomorrow"}))
     (tmp_path / FILE).write_bytes(to_line(RUN) + wrong)
     (warning,) = read(tmp_path / FILE).warnings
     assert "the last line of" in warning
@@ -237,14 +211,6 @@ def test_whatever_is_written_can_be_read(tmp_path: Path) -> None:
     contents = read(tmp_path / FILE)
     assert contents.warnings == ()
     assert contents.records[huge["run"]]["results"]["auc"]["diagnostics"] == {"one": None, "two": None, "three": -1e99}
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every container in a value, with each of its keys."""
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-        yield value, key
-        if isinstance(inner, dict | list):
-            yield from places(inner)
 
 
 STRANGE: list[Any] = [None, True, -1, 0, 0.5, 1e9, -1e300, 10**400, "", "a\nb", "x" * 5000]
@@ -274,3 +240,50 @@ def test_no_damage_by_chance_costs_another_run(tmp_path: Path, seed: int) -> Non
     again = read(tmp_path / "merged" / FILE)
     assert again.warnings == ()
     assert (again.records, again.tunings) == (merged.records, merged.tunings)
+
+
+def some_run() -> Record:
+    """Return a run whose `auc` chose another epoch than `mpiou` and `l1`."""
+    run = copy.deepcopy(make_record(make_cell_of()))
+    run["results"]["auc"] |= {"epoch": 7, "test": {"auc": 0.95, "accuracy": None}}
+    return run
+
+
+def test_criteria_that_chose_the_same_epoch_share_one_judgement() -> None:
+    line = json.loads(to_line(some_run()))
+    assert line["schema"] == SCHEMA
+    assert len(line["judged"]) == 2
+    assert line["results"]["mpiou"]["judged"] == line["results"]["l1"]["judged"] != line["results"]["auc"]["judged"]
+    assert unpacked(packed(some_run())) == some_run()
+
+
+def test_lines_of_both_schemas_give_the_same_record(tmp_path: Path) -> None:
+    run = some_run()
+    old = json.dumps({**run, "schema": UNPACKED}).encode() + b"\n"
+    read_back = []
+    for name, line in (("old", old), ("new", to_line(run))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / FILE).write_bytes(line)
+        contents = read(tmp_path / name / FILE)
+        assert contents.warnings == ()
+        read_back.append(contents.records[run["run"]])
+    assert read_back == [run, run]
+    assert len(to_line(run)) < len(old)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(("judged", None), ("judged", [3]), ("results.auc", "x"), ("results", [])),
+        *(("results.auc.judged", 2), ("results.auc.judged", True), ("results.auc.judged", -1)),
+    ],
+)
+def test_a_line_with_a_broken_reference_counts_as_missing(tmp_path: Path, path: str, value: object) -> None:
+    line = changed(json.loads(to_line(some_run())), {path: value})
+    with pytest.raises(PackingError):
+        unpacked(line)
+    good = make_record(make_cell_of("other"))
+    (tmp_path / FILE).write_bytes(json.dumps(line).encode() + b"\n" + to_line(good))
+    contents = read(tmp_path / FILE)
+    assert [*contents.records] == [good["run"]]
+    assert len(contents.warnings) == 1

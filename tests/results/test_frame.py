@@ -20,16 +20,12 @@ def test_a_row_is_a_run_and_criterion_and_a_failed_run_has_one_without() -> None
     assert frame["test_auc"].tolist()[:2] == [0.9, 0.7]
     assert math.isnan(frame["test_auc"].iat[2])
     assert (frame["status"].iat[2], frame["reason"].iat[2]) == ("failed", "no luck")
-
-
-def test_of_two_records_of_a_run_the_last_counts() -> None:
-    frame = tidy([record("a", 0.9), record("a", 0.8)])
-    assert frame.loc[frame["criterion"] == "auc", "test_auc"].tolist() == [0.8]
-
-
-def test_criteria_may_be_chosen_and_what_has_none_of_them_is_a_row() -> None:
-    frame = tidy([record("a", aucs={"auc": 0.9, "kl": 0.7}), record("b", aucs={"kl": 0.7})], criteria=["auc"])
-    assert frame[["method", "criterion", "status"]].values.tolist() == [["a", "auc", "ok"], ["b", None, "ok"]]
+    repeated = tidy([record("half \ud800 ü", 0.9), record("half \ud800 ü", 0.8)], criteria=["auc"])
+    assert repeated[["method", "test_auc"]].values.tolist() == [["half ? ü", 0.8]], "the last record counts"
+    chosen = tidy([record("a", aucs={"auc": 0.9, "kl": 0.7}), record("b", aucs={"kl": 0.7})], criteria=["auc"])
+    assert chosen[["method", "criterion", "status"]].values.tolist() == [["a", "auc", "ok"], ["b", None, "ok"]]
+    assert (len(tidy([])), [*tidy([])]) == (0, [*COLUMNS])
+    assert {metric_column(name) for name in METRICS} <= COLUMNS.keys()
 
 
 def test_what_sets_a_cell_apart_is_a_text() -> None:
@@ -72,30 +68,11 @@ def test_stale_runs_say_why() -> None:
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.25, 25.0), (None, None), (math.inf, None)])
-def test_percentages_are_shown_times_100_and_nothing_that_is_not_finite(
-    value: float | None, expected: float | None
-) -> None:
+def test_finite_percentages_are_shown_times_100(value: float | None, expected: float | None) -> None:
     run = record("a", value)
     (found,) = shown(tidy([run], criteria=["auc"]), "auc").tolist()
     assert found == expected or (expected is None and math.isnan(found))
     assert shown(tidy([run], criteria=["auc"]), "l1").tolist() == [0.25]
-
-
-def test_a_single_value_is_scaled_likewise() -> None:
     assert value_of(record("a", 0.25), "auc", "auc") == 25.0
-    assert value_of(record("a"), "auc", "l1") == 0.25
-    assert value_of(record("a"), "kl", "auc") is None
-    assert value_of(failed("a"), "auc", "auc") is None
-
-
-def test_every_metric_has_a_column() -> None:
-    assert {metric_column(name) for name in METRICS} <= COLUMNS.keys()
-
-
-def test_an_empty_journal_is_an_empty_table() -> None:
-    frame = tidy([])
-    assert (len(frame), [*frame]) == (0, [*COLUMNS])
-
-
-def test_half_a_character_is_a_question_mark_and_a_whole_one_stays() -> None:
-    assert tidy([record("half \ud800 ü")])["method"].iat[0] == "half ? ü"
+    assert value_of(run, "auc", "l1") == 0.25
+    assert value_of(run, "kl", "auc") is value_of(failed("a"), "auc", "auc") is None

@@ -48,14 +48,19 @@ def no_more_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_what_is_appended_is_read(tmp_path: Path) -> None:
+def test_what_is_appended_or_joined_is_read_and_the_last_record_of_a_run_counts(tmp_path: Path) -> None:
+    failed = make_record(CELL, 0, "failed")
     with Journal(tmp_path / "new" / "folder") as journal:
-        for record in RECORDS:
-            journal.append(record)
+        journal.append(failed, *RECORDS)
         assert list(journal.contents.records.values()) == RECORDS
-    contents = read(journal.path)
-    assert list(contents.records.values()) == RECORDS
-    assert contents.warnings == ()
+    whole = journal.path.read_bytes()
+    for content in (whole, whole + whole, whole.rstrip(b"\n")):
+        contents = read(write(tmp_path, content))
+        assert contents.records == {record["run"]: record for record in RECORDS}
+        assert contents.warnings == ()
+    with Journal(tmp_path) as journal:  # without a last line break
+        journal.append(make_record(CELL, 3))
+    assert len(read(journal.path).records) == 4
 
 
 def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,38 +102,12 @@ def test_a_last_line_torn_anywhere_is_dropped_and_mended(tmp_path: Path) -> None
             with Journal(tmp_path) as journal:
                 journal.append(RECORDS[1])
             assert path.read_bytes() == first + last
-
-
-def test_a_torn_first_line_is_mended_too(tmp_path: Path) -> None:
-    line = to_line(RECORDS[0])
-    for torn in (line[:1], line[:9], line[:40], b"\0" * 512):
+    for torn in (first[:1], first[:9], first[:40], b"\0" * 512):  # of the first line, too
         path = write(tmp_path, torn)
         with Journal(tmp_path) as journal:
             assert len(journal.contents.warnings) == 1
             journal.append(RECORDS[0])
-        assert path.read_bytes() == line
-
-
-def test_a_missing_last_line_break_loses_nothing(tmp_path: Path) -> None:
-    first, last = map(to_line, RECORDS[:2])
-    path = write(tmp_path, first, last.rstrip(b"\n"))
-    assert read(path).warnings == ()
-    with Journal(tmp_path) as journal:
-        journal.append(RECORDS[2])
-    assert list(read(path).records.values()) == RECORDS
-
-
-def test_the_last_record_of_a_run_counts(tmp_path: Path) -> None:
-    failed = make_record(CELL, 0, "failed")
-    path = write(tmp_path, to_line(failed), to_line(RECORDS[1]), to_line(RECORDS[0]))
-    assert read(path).records == {record["run"]: record for record in RECORDS[:2]}
-
-
-def test_concatenation_merges_two_journals(tmp_path: Path) -> None:
-    here, there = to_line(RECORDS[0]) + to_line(RECORDS[1]), to_line(RECORDS[1]) + to_line(RECORDS[2])
-    contents = read(write(tmp_path, here, there))
-    assert list(contents.records.values()) == RECORDS
-    assert contents.warnings == ()
+        assert path.read_bytes() == first
 
 
 @pytest.mark.parametrize(
@@ -156,42 +135,29 @@ def test_another_schema_is_refused_and_left_alone(tmp_path: Path, schema: int, a
     assert path.read_bytes() == before
 
 
-def test_a_folder_or_device_is_no_journal(tmp_path: Path) -> None:
+def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a" / FILE).mkdir(parents=True)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).symlink_to("/dev/zero")
-    for folder in ("a", "b"):
-        with pytest.raises(LLPBenchError, match="is not a file") as error:
-            Journal(tmp_path / folder)
-        one_line(error)
-
-
-def test_an_unreadable_journal_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, to_line(RECORDS[0]))
+    (tmp_path / "file").write_text("")
+    unwritable = (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench"))
+    for told, folders in {
+        "is not a file": (tmp_path / "a", tmp_path / "b"),
+        "Choose another --out": unwritable,
+    }.items():
+        for folder in folders:
+            with pytest.raises(LLPBenchError, match=told) as error:
+                Journal(folder)
+            one_line(error)
 
     def refuse(self: Path) -> bytes:
         raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
+    path = write(tmp_path, to_line(RECORDS[0]))
     monkeypatch.setattr(Path, "read_bytes", refuse)  # as root, every file can be read
     with pytest.raises(LLPBenchError, match="cannot be read: Permission denied") as error:
         read(path)
     one_line(error)
-
-
-def test_an_unwritable_folder_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench")):
-        with pytest.raises(LLPBenchError, match=r"Choose another --out") as error:
-            Journal(folder)
-        one_line(error)
-
-
-def test_only_one_process_writes(tmp_path: Path) -> None:
-    with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing") as error:
-        Journal(tmp_path)
-    one_line(error)
-    with Journal(tmp_path) as journal:
-        journal.append(RECORDS[0])
 
 
 def test_a_lock_file_that_was_left_behind_is_no_obstacle(tmp_path: Path) -> None:
@@ -242,9 +208,7 @@ def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pyte
     assert list(read(journal.path).records.values()) == RECORDS[:1]
 
 
-def test_an_interrupt_between_writing_and_syncing_is_no_strangers_doing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_before_syncing_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(file: int) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 

@@ -124,9 +124,7 @@ def test_what_is_saved_joins_what_is_there(tmp_path: Path, llpbench: LLPBench) -
     assert len(read(journal.path).records) == 3
 
 
-def test_where_the_folder_cannot_be_made_again_another_takes_the_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_folder_takes_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spare").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
     with stopped(tmp_path / "out") as journal:

@@ -14,7 +14,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import in_order, join_tunings, journal_files, merge, merge_into, read_shipped, shipped
+from llpbench.results.merging import in_order, join_tunings, journal_files, merge, merge_into, shipped
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -177,6 +177,8 @@ def test_the_order_of_each_journal_is_kept_when_they_are_joined(tmp_path: Path) 
     other = record("a", 0.805, finished=LATER)
     one, two = journal(tmp_path / "one", ahead, last), journal(tmp_path / "two", ahead)
     three = journal(tmp_path / "three", other)
+    early, late = record("b", 0.80, finished=NOW), record("b", 0.81, finished=LATER)
+    assert in_order([[early, late], [late, early]]) == [early, late], "time decides where journals contradict"
     for order in permutations([one, two, three]):
         (kept,) = merge(order).kept.values()
         assert kept == [other, ahead, last], "a journal knows that the clock was wrong"
@@ -186,20 +188,18 @@ def test_the_order_of_each_journal_is_kept_when_they_are_joined(tmp_path: Path) 
         (tmp_path / "out" / FILE).unlink()
 
 
-def test_journals_that_contradict_each_other_are_ordered_by_time() -> None:
-    early, late = record("a", 0.80, finished=NOW), record("a", 0.81, finished=LATER)
-    assert in_order([[early, late], [late, early]]) == [early, late]
-
-
 def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
     days = [record("a", auc, finished=f"2026-01-0{day}T00:00:00Z") for day, auc in ((1, 0.80), (2, 0.81), (3, 0.805))]
     journals = [journal(tmp_path / str(number), each) for number, each in enumerate(days)]
-    whole = merge(journals).kept
+    whole, written = merge(journals).kept, set()
     for first, second, third in permutations(journals):
         merge_into(tmp_path / "step", [first, second])
-        merged = merge([tmp_path / "step" / FILE, third])
-        assert merged.kept == whole
-        (tmp_path / "step" / FILE).unlink()
+        steps = merge_into(tmp_path / "steps", [tmp_path / "step" / FILE, third])
+        assert steps.kept == whole
+        written.add((tmp_path / "steps" / FILE).read_bytes())
+        for folder in ("step", "steps"):
+            (tmp_path / folder / FILE).unlink()
+    assert len(written) == 1, "it depends on the records alone"
 
 
 def test_a_renewed_stamp_is_newer_than_the_copy_without(tmp_path: Path) -> None:
@@ -213,26 +213,13 @@ def test_a_renewed_stamp_is_newer_than_the_copy_without(tmp_path: Path) -> None:
 
 
 def test_what_is_appended_counts_as_it_does_when_it_is_read(tmp_path: Path) -> None:
-    runs = [
-        record("a", 0.8),
-        record("a", 0.7),
-        failed("a"),
-        record("b", 0.8),
-        record("b", 0.7, sources={"method": "x"}),
-    ]
+    runs = [record("a", 0.8), record("a", 0.7), failed("a"), record("b", 0.8)]
     with Journal(tmp_path) as opened:
-        for run in runs:
+        for run in (*runs, record("b", 0.7, sources={"method": "x"})):
             opened.append(run)
     assert opened.contents.records == read(tmp_path / FILE).records
     assert opened.contents.disputed == read(tmp_path / FILE).disputed
     assert len(opened.contents.disputed) == 1
-
-
-def test_a_merge_depends_on_the_records_alone(tmp_path: Path) -> None:
-    one, two = record("a", seed=1), record("b", seed=0)
-    for name, records in (("x", (one, two)), ("y", (two, one))):
-        merge_into(tmp_path / f"{name}-out", [journal(tmp_path / name, *records)])
-    assert (tmp_path / "x-out" / FILE).read_bytes() == (tmp_path / "y-out" / FILE).read_bytes()
 
 
 def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
@@ -241,12 +228,8 @@ def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
         merge_into(tmp_path / "out", [first])
     merge_into(tmp_path / "out", [first, other])
     assert len(read(other).records) == 2
-
-
-def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
-    path = journal(tmp_path, record("a"))
-    with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing"):
-        merge_into(tmp_path, [path])
+    with Journal(tmp_path / "a"), pytest.raises(LLPBenchError, match="another llpbench is writing"):
+        merge_into(tmp_path / "a", [first])
 
 
 def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
@@ -258,12 +241,6 @@ def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
         journal_files(str(tmp_path / "nowhere"))
 
 
-def test_what_is_published_can_be_read_and_is_undisputed() -> None:
-    contents = read_shipped()
-    assert len(contents.records) > 200
-    assert (contents.disputed, contents.warnings) == ({}, ())
-
-
 class TestCompare:
     def test_a_new_method_stands_among_the_published_ones_of_its_places(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
@@ -273,6 +250,8 @@ class TestCompare:
         assert [column.dataset for column in board.columns] == ["adult"]
         assert found.yours == {record("mine")["cell"]}
         assert found.remarks == ()
+        nowhere = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
+        assert nowhere.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 
     def test_repeated_runs_are_compared(self) -> None:
         there = _by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
@@ -284,13 +263,7 @@ class TestCompare:
 
     def test_other_runs_are_counted_with_what_differs(self) -> None:
         there = _by_run(record("a"), record("b"), record("b", protocol={**PROTOCOL, "epochs": 30}))
-        mine = [
-            record("a"),
-            record("a", seed=7),
-            record("a", dataset="x"),
-            record("new", seed=0),
-            record("new", seed=1),
-        ]
+        mine = [record("a"), record("a", seed=7), record("a", dataset="x"), record("new"), record("new", seed=1)]
         mine += [record("b", protocol={**PROTOCOL, "epochs": 5}), record("b", encoder="saint")]
         _, others = compare(_by_run(*mine), there).remarks[:2]
         counts = [int(number) for number in re.findall(r"\((\d)\)", others)]
@@ -300,21 +273,15 @@ class TestCompare:
         found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))
         assert [row.contender.method for row in found.leaderboards.of("fine")[0].rows] == ["b"]
         assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
-
-    def test_a_failure_of_one_s_own_hides_no_published_success(self) -> None:
-        found = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
-        assert found.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
-        assert "1 run failed here but succeeded when published" in found.remarks[0]
+        broken = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
+        assert broken.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
+        assert "1 run failed here but succeeded when published" in broken.remarks[0]
 
     def test_another_protocol_is_reported(self) -> None:
         found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))
         assert len(found.leaderboards.of("fine")) == 1  # the one that it stands on
         assert "than yours (at most 30 epochs" in found.remarks[0]
         assert "another protocol (at most 300 epochs" in found.remarks[0]
-
-    def test_places_without_published_results_are_reported(self) -> None:
-        found = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
-        assert found.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 
     def test_runs_of_other_code_are_marked(self) -> None:
         mine, there = record("mine", 0.83), record("dllp", 0.8)

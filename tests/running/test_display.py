@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -17,11 +18,12 @@ from rich.console import Console
 
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Status
+from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import duration
 from llpbench.running import display as displays
 from llpbench.running import runner
 from llpbench.running.display import LiveDisplay, PlainDisplay, make_display
+from llpbench.running.live_board import TITLE, draw
 from llpbench.running.notebook import NotebookDisplay, cell_output
 from llpbench.running.run_progress import figure, in_short, title
 from llpbench.running.schedule import Job
@@ -39,15 +41,18 @@ def shown(console: Console) -> str:
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("is_terminal", "no_color", "kind"), [(True, "", LiveDisplay), (True, "1", PlainDisplay), (False, "", PlainDisplay)]
-)
-def test_only_a_terminal_gets_a_live_display(
-    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, no_color: str, kind: type
-) -> None:
-    monkeypatch.setattr(displays, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=is_terminal))
-    monkeypatch.setenv("NO_COLOR", no_color)
-    assert type(make_display()) is kind
+def test_terminals_and_notebooks_have_displays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llpbench.running.notebook.cell_output", lambda: print)
+    for options, no_color, kind in (
+        ({"force_terminal": True}, "", LiveDisplay),
+        ({"force_terminal": True}, "1", PlainDisplay),
+        ({"force_terminal": False}, "", PlainDisplay),
+        ({"force_jupyter": True}, "", NotebookDisplay),
+    ):
+        made: Any = Console(file=io.StringIO(), **options)  # type: ignore[arg-type]
+        monkeypatch.setattr(displays, "Console", lambda made=made, **_: made)
+        monkeypatch.setenv("NO_COLOR", no_color)
+        assert type(make_display()) is kind
 
 
 def test_a_job_says_what_differs_from_the_default(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
@@ -88,26 +93,21 @@ def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
 def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
     console = Console(file=io.StringIO(), width=40)
     with PlainDisplay(console) as display:
-        display.begin(2)
+        display.begin(4)
         display.say("[bold]a line that is longer than the width of the terminal[/]")
         display.started(JOB)
         for epoch in range(5):
             display.progressed(JOB, Epoch(epoch, 5, "auc", 0.5, 2))
         display.finished(JOB, [make_record(JOB.cell, 0), make_record(JOB.cell, 1, "failed")])
+        display.started(JOB)
+        display.finished(JOB, runs("dllp", 0.881, 0.883))
     assert shown(console).splitlines() == [
         "[bold]a line that is longer than the width of the terminal[/]",
         "started dllp mlp on adult ordered 256 (2 seeds)",
-        "failed dllp mlp on adult ordered 256 (2 seeds) in 0 s, 2/2 runs: AUC 90.0; bad luck (1 seed of 2)",
+        "failed dllp mlp on adult ordered 256 (2 seeds) in 0 s, 2/4 runs: AUC 90.0; bad luck (1 seed of 2)",
+        "started dllp mlp on adult ordered 256 (2 seeds)",
+        "ok dllp mlp on adult ordered 256 (2 seeds) in 0 s, 4/4 runs: AUC 88.2 ± 0.1",
     ]
-
-
-def test_a_line_of_a_finished_cell_carries_its_figure() -> None:
-    console = Console(file=io.StringIO(), width=40)
-    with PlainDisplay(console) as display:
-        display.begin(2)
-        display.started(JOB)
-        display.finished(JOB, runs("dllp", 0.881, 0.883))
-    assert shown(console).splitlines()[-1] == f"ok {JOB} in 0 s, 2/2 runs: AUC 88.2 ± 0.1"
 
 
 def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> None:
@@ -193,7 +193,83 @@ def test_what_is_refused_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_
     assert all("one" in call for call in calls)
 
 
-def test_a_notebook_gets_a_display_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(displays, "Console", lambda **_: Console(file=io.StringIO(), force_jupyter=True))
-    monkeypatch.setattr("llpbench.running.notebook.cell_output", lambda: print)
-    assert type(make_display()) is NotebookDisplay
+def live_board(records: Sequence[Record], height: int = 40, searches: Sequence[TuningRecord] = ()) -> list[list[str]]:
+    """The words of each line below the title."""
+    drawn = draw(records, searches, height)
+    if drawn is None:
+        return []
+    console = Console(file=io.StringIO(), width=120)
+    console.print(drawn)
+    assert isinstance(console.file, io.StringIO)
+    title, *found = console.file.getvalue().splitlines()
+    assert title.strip() == TITLE
+    assert len(found) < height
+    return [line.split() for line in found]
+
+
+HEADINGS = ["method", "AUC", "columns", "runs"]
+
+
+def test_best_first_with_the_number_of_runs() -> None:
+    again = [*runs("[/red]", 0.95), *runs("[/red]", 0.7)]  # repeated; its name is no markup
+    found = live_board([*runs("dllp", 0.8, 0.82), *runs("bag-mean-linear", 0.9, encoder=None), *again])
+    assert found == [
+        HEADINGS,
+        ["bag-mean-linear", "90.0", "1/1", "1"],
+        ["dllp", "mlp", "81.0", "1/1", "2"],
+        ["[/red]", "mlp", "70.0", "1/1", "1"],
+    ]
+
+
+def test_a_method_that_lacks_a_column_has_no_mean() -> None:
+    both = [*runs("whole", 0.7, 0.7, bag_size=64), *runs("whole", 0.6, bag_size=256)]
+    found = live_board([*runs("easy-only", 0.99, bag_size=64), *both])
+    assert found == [HEADINGS, ["whole", "mlp", "65.0", "2/2", "3"], ["easy-only", "mlp", "–", "1/2", "1"]]
+
+
+def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_has_is_left_out() -> None:
+    start = make_cell_of("dllp", 64)
+    chosen, other, mine = (replace(start, params={"weight": weight}) for weight in (0.5, 0.9, 0.1))
+    search: Any = {"tuning": "x", "spec": {"cell": start.spec}, "method": make_record(start)["method"]}
+    search["best"] = {"auc": {"cell": chosen.id}, "l1": {"cell": other.id}}
+    search["former"] = {}
+    records = [make_record(cell) for cell in (start, chosen, other, mine)]
+    assert [line[:3] for line in live_board(records)[1:]] == [
+        *(["dllp", "mlp", "90.0"], ["dllp", "mlp", "weight=0.1"]),
+        *(["dllp", "mlp", "weight=0.5"], ["dllp", "mlp", "weight=0.9"]),
+    ]
+    assert [line[:3] for line in live_board(records, searches=[search])[1:]] == [
+        *(["dllp", "mlp", "90.0"], ["dllp", "mlp", "tuned"], ["dllp", "mlp", "weight=0.1"])
+    ]
+
+
+def test_failures_and_runs_without_labels_of_validation_rows_are_gaps() -> None:
+    lines = live_board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
+    assert lines[1:] == [["dllp", "mlp", "80.0", "1/1", "1"], ["broken", "mlp", "–", "0/1", "0"]]
+    assert live_board([record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})])[1] == ["dllp", "mlp", "–", "0/1", "0"]
+
+
+def test_rows_are_labelled_by_everything_in_which_they_differ() -> None:
+    records = [
+        record("dllp", 0.9, role="ceiling"),
+        record("dllp", 0.8, pretraining="self+bag"),
+        record("dllp", 0.7, params={"hidden": 128}),
+        record("dllp", 0.6, encoder="saint"),
+    ]
+    assert [line[:-3] for line in live_board(records)[1:]] == [
+        ["dllp", "mlp", "(ceiling)"],
+        ["dllp", "mlp", "self+bag"],
+        ["dllp", "mlp", "hidden=128"],
+        ["dllp", "saint"],
+    ]
+
+
+def test_it_keeps_to_the_room_there_is() -> None:
+    many = [
+        each for size in range(1, 13) for name in "abcdefgh" for each in runs(name, 0.5 + size / 100, bag_size=size)
+    ]
+    assert live_board(many)[1] == ["a", "mlp", "56.5", "12/12", "12"]
+    assert live_board(many, height=6)[-1] == ["and", "5", "more", "methods"]
+    assert len(live_board(many, height=6)) == 5
+    assert live_board(many, height=3) == []
+    assert live_board([]) == []

@@ -66,18 +66,13 @@ def test_an_estimate_is_the_median_of_the_nearest_runs() -> None:
     assert estimator.total([]) == Estimate()
 
 
-def test_epochs_grow_with_the_patience_up_to_the_most_there_may_be() -> None:
+def test_time_grows_with_patience_up_to_the_most_epochs_and_with_bags() -> None:
     cell = make_cell_of()
     estimator = of_journal(make_record(cell, seconds=40.0, epochs=40))
     for epochs, patience, expected in ((300, 20, 40), (300, 10, 20), (30, 20, 15), (1000, 200, 400)):
         other = replace(cell, protocol=Protocol(epochs, patience))
         assert seconds_of(estimator, other) == pytest.approx(expected)
-
-
-def test_part_of_the_bags_takes_as_much_less_as_it_has_rows() -> None:
-    cell = make_cell_of()
-    estimator = of_journal(make_record(cell, seconds=40.0))
-    few = replace(cell, max_bags=10)
+    few = replace(cell, max_bags=10)  # part of the bags takes as much less as it has rows
     assert seconds_of(estimator, few) == pytest.approx(40 * 10 * 256 / (0.8 * 48842))
     assert seconds_of(estimator, replace(cell, max_bags=10**6)) == pytest.approx(40)
 
@@ -93,6 +88,10 @@ def test_failures_and_other_hardware_say_nothing_about_time() -> None:
         assert bases_of(estimator, cell) == {Basis.GUESS}
     assert seconds_of(of_journal(make_record(cell, hardware=gpu), gpu=True), cell) == pytest.approx(1)
     assert seconds_of(of_journal(make_record(direct), gpu=True), direct) == pytest.approx(1)
+    assert bases_of(of_published(gpu=True), a_cell()) == {Basis.GUESS}
+    assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {Basis.PUBLISHED}, "a fit uses the CPU anyway"
+    known, on_gpu = make_cell_of(), make_record(make_cell_of(), seconds=0.1, hardware=gpu)
+    assert seconds_of(of_others(make_record(known, seconds=40.0), on_gpu, on_gpu), known) == pytest.approx(40.0)
 
 
 def test_memory_is_known_from_runs_of_the_same_shape() -> None:
@@ -152,12 +151,6 @@ def of_others(*records: Record) -> Estimator:
     return Estimator((), lambda: timings_of(records), table_sizes(None))
 
 
-def test_published_runs_of_gpus_tell_nothing_of_cpus() -> None:
-    cell = make_cell_of()
-    on_gpu = make_record(cell, seconds=0.1, hardware={"device": "cuda"})
-    assert seconds_of(of_others(make_record(cell, seconds=40.0), on_gpu, on_gpu), cell) == pytest.approx(40.0)
-
-
 # Guesses
 
 
@@ -166,26 +159,17 @@ def test_there_is_an_estimate_for_methods_without_timings() -> None:
     for cell in (make_cell_of("mine"), make_cell_of("mine", encoder=None), make_cell_of("dllp", dataset="unheard-of")):
         assert math.isfinite(seconds_of(estimator, cell))
     assert bases_of(estimator, make_cell_of("mine")) == {Basis.GUESS}
-    assert bases_of(estimator, a_cell(encoder="saint-row"), make_cell_of("mine"), a_cell("dllp")) == {
-        Basis.GUESS,
-        Basis.PUBLISHED,
-    }
+    several = (a_cell(encoder="saint-row"), make_cell_of("mine"), a_cell("dllp"))
+    assert bases_of(estimator, *several) == {Basis.GUESS, Basis.PUBLISHED}
     own_network = replace(make_cell_of("mine", encoder=None), protocol=QUICK)
     assert seconds_of(estimator, own_network) > seconds_of(estimator, make_cell_of("mine", encoder=None))
 
 
 def test_a_method_without_timings_is_as_dear_as_others_with_its_encoder() -> None:
-    records = [
-        make_record(make_cell_of("dllp", encoder=name), seconds=s) for name, s in (("mlp", 1.0), ("saint", 60.0))
-    ]
-    estimator = of_others(*records)
+    mlp, saint = (make_cell_of("dllp", encoder=name) for name in ("mlp", "saint"))
+    estimator = of_others(make_record(mlp, seconds=1.0), make_record(saint, seconds=60.0))
     assert seconds_of(estimator, make_cell_of("mine", encoder="saint")) == pytest.approx(60)
     assert seconds_of(estimator, make_cell_of("dllp", encoder="tabm")) in (pytest.approx(1), pytest.approx(60))
-
-
-def test_cpu_timings_are_a_guess_for_a_gpu() -> None:
-    assert bases_of(of_published(gpu=True), a_cell()) == {Basis.GUESS}
-    assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {Basis.PUBLISHED}, "a fit uses the CPU anyway"
 
 
 # Pretraining

@@ -10,23 +10,27 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from factory import make_cell_of, make_record
+from filelock import FileLock
 from scripted import scripted, scripted_jobs, scripted_slowly
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import software
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source_hash import cell_sources
 from llpbench.results.journal import SAVED, Journal, read
-from llpbench.running import channel, ray_executor
-from llpbench.running.cluster import Alive, Finished, Nodes, Progressed, Room, Started, TrialRequest
+from llpbench.running import channel, ray_executor, ray_host
+from llpbench.running.cluster import Alive, Finished, NodeFiles, Nodes, Progressed, Room, Started, TrialRequest
 from llpbench.running.debug import Debug
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import run_job
@@ -194,7 +198,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     return executor.name, note
 
 
-def test_auto_is_ray_where_several_jobs_can_run_at_a_time() -> None:
+def test_auto_is_ray_where_it_is_installed_and_several_jobs_can_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = scripted_jobs(5, 6)
     assert chosen(Resources(2), jobs) == ("ray", "")
     assert chosen(Resources(1), jobs) == ("inline", "")
@@ -204,28 +208,16 @@ def test_auto_is_ray_where_several_jobs_can_run_at_a_time() -> None:
     assert chosen(Resources(2, 2), jobs, device="cuda:1") == ("inline", "")
     assert chosen(Resources(2), jobs, executor="inline") == ("inline", "")
     assert chosen(Resources(1), jobs[:1], executor="ray") == ("ray", "")
-
-
-def test_auto_does_not_start_ray_for_a_few_seconds_of_work() -> None:
-    jobs = scripted_jobs(5, 6)
-    assert chosen(Resources(2), jobs, seconds=1) == ("inline", "")
-    assert chosen(Resources(2), jobs, seconds=60) == ("ray", "")
-
-
-def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen(Resources(2), jobs, seconds=1) == ("inline", ""), "not for a few seconds of work"
+    with pytest.raises(LLPBenchError, match="--device cuda:1"):
+        chosen(Resources(2, 2), jobs, executor="ray", device="cuda:1")
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
-    name, note = chosen(Resources(2), scripted_jobs(5, 6))
-    assert name == "inline"
-    assert note
-    assert chosen(Resources(1), scripted_jobs(5, 6)) == ("inline", "")
+    name, note = chosen(Resources(2), jobs)
+    assert (name, bool(note)) == ("inline", True)
+    assert chosen(Resources(1), jobs) == ("inline", "")
     with pytest.raises(LLPBenchError):
-        chosen(Resources(2), scripted_jobs(5, 6), executor="ray")
-
-
-def test_ray_cannot_be_told_a_gpu() -> None:
-    with pytest.raises(LLPBenchError, match="--device cuda:1"):
-        chosen(Resources(2, 2), scripted_jobs(5), executor="ray", device="cuda:1")
+        chosen(Resources(2), jobs, executor="ray")
 
 
 def test_room_on_cpus_and_gpus() -> None:
@@ -311,40 +303,6 @@ def test_a_job_is_finished_when_its_process_is_free_again() -> None:
     assert told[2:] == [Finished("a", []), Finished("b", [])]
     events.on_trial_error(0, [], one)
     assert cast(Ended, told[4].outcome).how == "lost"
-
-
-# What is frozen
-
-
-FROZEN_HOST = """
-import os, signal, sys
-from pathlib import Path
-from llpbench.running.channel import Parent
-from llpbench.running.cluster import Nodes, Room
-
-def main():
-    parent = Parent()
-    again = Path(parent.receive().environment.data_dir, "again")
-    parent.send(Nodes((Room(1.0),)))
-    if not again.exists():
-        again.write_text(str(os.getpid()))
-        os.kill(os.getpid(), signal.SIGSTOP)
-    parent.send(None)
-"""
-"""a stand-in for Ray's process that stops the first time"""
-
-
-def test_a_process_that_is_frozen_is_taken_for_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "frozen_host.py").write_text(FROZEN_HOST)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(ray_executor, "Child", lambda _, **options: channel.Child("frozen_host", **options))
-    monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENCE", 1.0)
-    monkeypatch.setattr(channel, "_SECONDS_TO_END", 0.5)
-    diary = Diary()
-    executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(1))
-    executor.run(Schedule([], lambda _: 1.0), diary)
-    assert len(diary.lines) == 1, "it was started again once"
-    assert not Path("/proc", (tmp_path / "again").read_text()).exists()
 
 
 def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,3 +455,77 @@ def test_ray_goes_on_whatever_happens_to_it_and_nobody_else_can_use_it(
 
     assert len(found) == 10
     assert read(tmp_path / "out" / SAVED).records == {record["run"]: record for record in diary.records}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeFiles:
+    """As the driver has packed it, with the temporary folder of another machine."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tables = {"credit": ("/driver/data/credit.parquet", 4, b"rows"), "movies": ("/driver/data/ml.zip", 3, b"zip")}
+    tables["openml:31"] = ("/driver/data/openml-31.parquet", 5, b"toads")
+    return NodeFiles("llpbench-1", software(), {"/driver/mine.py": b"x = 1\n"}, tables)
+
+
+def test_what_a_machine_lacks_is_unpacked_once(files: NodeFiles, tmp_path: Path) -> None:
+    driver = Environment(
+        data_dir="/driver/data", pretrained="/driver/out/p", tuning="/driver/out/t", plugins=("/driver/mine.py",)
+    )
+    fetched: list[bytes] = []
+
+    def fetch(content: bytes) -> bytes:
+        fetched.append(content)
+        return content
+
+    for _ in range(2):
+        here = files.unpack(driver, "credit", fetch)
+        assert here.data_dir is not None
+        assert Path(here.data_dir, "credit.parquet").read_bytes() == b"rows"
+        assert [Path(path).name for path in here.plugins] == ["mine.py"]
+        assert Path(here.plugins[0]).read_bytes() == b"x = 1\n"
+        assert here.pretrained == str(files.folder / "p")
+        assert here.tuning == str(files.folder / "t")
+    assert fetched == [b"rows"]
+    assert files.folder == tmp_path / "llpbench-1"
+    assert files.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
+    assert files.unpack(driver, "movies", fetch).data_dir == str(files.folder / "data-movies")
+    assert (files.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
+    assert files.unpack(driver, "openml:31", fetch).data_dir == str(files.folder / "data-openml-31")
+    assert (files.folder / "data-openml-31" / "openml-31.parquet").read_bytes() == b"toads"
+    assert files.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
+
+
+def test_what_a_machine_shares_is_used_as_it_is(files: NodeFiles, tmp_path: Path) -> None:
+    for name, content in {"credit.parquet": b"rows", "mine.py": b"x = 1\n"}.items():
+        (tmp_path / name).write_bytes(content)
+    path, plugin = (str(tmp_path / name) for name in ("credit.parquet", "mine.py"))
+    packed = replace(files, tables={"credit": (path, 4, b"rows")}, plugins={plugin: b"x = 1\n"})
+    driver = Environment(data_dir=str(tmp_path), pretrained=str(tmp_path / "p"), plugins=(plugin,))
+    assert packed.unpack(driver, "credit", pytest.fail) == driver
+    (tmp_path / "mine.py").write_bytes(b"x = 2\n")
+    assert packed.unpack(driver, "credit", pytest.fail).plugins != (plugin,), "another version of it"
+
+
+def test_a_machine_with_other_software_is_refused(files: NodeFiles) -> None:
+    packed = replace(files, software={**software(), "torch": "1.0"})
+    with pytest.raises(LLPBenchError, match=r"must have torch 1\.0 "):
+        packed.unpack(Environment(), "adult", pytest.fail)
+
+
+def test_rooms_add_up() -> None:
+    assert Room.sum([Room(1, 0.5, 10), Room(2, 0, 5)]) == Room(3, 0.5, 15)
+    assert Room.sum([]) == Room(0)
+    assert Room(2, 1, 10).holds(Room(2, 0.5, 10))
+    assert not Room(2, 1, 10).holds(Room(1, 0, 11))
+
+
+def test_who_waits_for_another_process_that_starts_ray_says_so_and_gives_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ray_host, "_SECONDS_TO_WARN", 0.1)
+    monkeypatch.setattr(ray_host, "_SECONDS_TO_GIVE_UP", 0.1)
+    file = tmp_path / "ray.lock"
+    with FileLock(file), pytest.raises(LLPBenchError, match="is locked by another process"):
+        ray_host._waiting(FileLock(file))
+    assert str(file) in caplog.text
+    with ray_host._waiting(FileLock(file)) as lock:
+        assert lock.is_locked

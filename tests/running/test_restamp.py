@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import LLPBench, make_settings, timeless
+from bench import LLPBench, make_settings
 from factory import make_cell_of, make_record
 from test_runner import Silent
 
@@ -20,13 +20,7 @@ from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import runner
-from llpbench.running.restamp import (
-    Restamped,
-    difference,
-    draw,
-    restamp,
-    trained_together,
-)
+from llpbench.running.restamp import Restamped, difference, draw, restamp, trained_together
 from llpbench.training import cell_runs as training
 
 
@@ -48,11 +42,14 @@ def out(tiny_bench: Path, tmp_path: Path) -> Path:
 
 
 def test_equal_numbers_keep_all_that_the_sample_speaks_for(out: Path) -> None:
-    before = {record["run"]: record for record in read(out / FILE).records.values()}
+    before, content = dict(read(out / FILE).records), (out / FILE).read_bytes()
     verdict = restamp(out, Silent(), sample=2)
     assert (verdict.cells, verdict.compared, verdict.renewed, verdict.difference) == (2, 4, 8, "")
     assert verdict.left == ("broken: failed (4 runs)",)
     after = read(out / FILE).records
+    assert (out / FILE).read_bytes().startswith(content), "earlier lines stay"
+    added = [json.loads(line) for line in (out / FILE).read_bytes()[len(content) :].splitlines()]
+    assert [(line["numerics"], line["status"]) for line in added] == [(NUMERICS, "ok")] * 8
     for run, record in after.items():
         if record["status"] == "ok":
             stamp = record.pop("restamped")
@@ -91,8 +88,7 @@ def test_another_number_refuses_and_touches_nothing(out: Path) -> None:
             record["results"]["auc"]["test"]["auc"] += 1e-16 + 1e-9  # type: ignore[operator]
     (out / FILE).unlink()
     with Journal(out) as journal:
-        for record in records:
-            journal.append(record)
+        journal.append(*records)
     before = (out / FILE).read_bytes()
     verdict = restamp(out, Silent(), sample=2)
     assert verdict.renewed == 0
@@ -101,14 +97,11 @@ def test_another_number_refuses_and_touches_nothing(out: Path) -> None:
     assert (out / FILE).read_bytes() == before
 
 
-def test_a_reference_of_the_code_before_speaks_where_the_journal_is_of_another_machine(
-    out: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_reference_speaks_for_another_machine(out: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     reference = tmp_path_factory.mktemp("reference")
     records = list(read(out / FILE).records.values())
     with Journal(reference) as journal:
-        for record in records:
-            journal.append(record)
+        journal.append(*records)
     (out / FILE).unlink()
     with Journal(out) as journal:
         for record in records:
@@ -132,31 +125,27 @@ def test_a_reference_of_todays_code_is_refused(out: Path, tmp_path_factory: pyte
         restamp(out, Silent(), reference=[reference / FILE])
 
 
-def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> list[Record]:
-        raise ValueError("no more")
-
-    monkeypatch.setattr(training, "run_cell", fail)
-    before = (out / FILE).read_bytes()
-    verdict = restamp(out, Silent())
-    assert "status was ok, now failed (ValueError: no more)" in verdict.difference
-    assert (out / FILE).read_bytes() == before
-
-
-def test_interrupted_it_has_changed_nothing(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_failure_or_an_interrupt_changes_nothing(
+    interrupted: bool, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[Cell] = []
     original = training.run_cell
 
-    def interrupted(cell: Cell, seeds: Sequence[int], *rest: Any) -> list[Record]:
+    def run_cell(cell: Cell, seeds: Sequence[int], *rest: Any) -> list[Record]:
         made.append(cell)
-        if len(made) == 3:
-            raise KeyboardInterrupt
-        return original(cell, seeds, *rest)
+        if len(made) < 3:
+            return original(cell, seeds, *rest)
+        raise KeyboardInterrupt if interrupted else ValueError("no more")
 
-    monkeypatch.setattr(training, "run_cell", interrupted)
+    monkeypatch.setattr(training, "run_cell", run_cell)
     before = (out / FILE).read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        restamp(out, Silent(), sample=4)
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            restamp(out, Silent(), sample=4)
+    else:
+        difference = restamp(out, Silent(), sample=4).difference
+        assert "status was ok, now failed (ValueError: no more)" in difference
     assert (out / FILE).read_bytes() == before
 
 
@@ -168,8 +157,7 @@ def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_p
         for seed, members, day in [(4, 2, 1), (1, 2, 2), (0, 2, 1), (3, 2, 2), (2, 1, 3), (5, 3, 3)]
     ]
     with Journal(tmp_path) as journal:
-        for record in records:
-            journal.append(record)
+        journal.append(*records)
     asked: list[tuple[tuple[int, ...], Environment]] = []
 
     def run(cell: Cell, seeds: Sequence[int], environment: Environment, _: object) -> list[Record]:
@@ -219,7 +207,6 @@ def test_the_sample_is_spread_over_methods_then_datasets_then_sizes() -> None:
 def test_a_new_figure_is_no_difference_but_a_lost_one_is() -> None:
     cell = make_cell_of()
     old, new = make_record(cell), make_record(cell)
-    assert difference(old, new) == ""
     new["results"]["auc"]["test"] = {**new["results"]["auc"]["test"], "f1": 0.5}
     assert difference(old, new) == ""
     assert "results.auc.test.f1 was 0.5, now nothing" in difference(new, old)
@@ -227,16 +214,12 @@ def test_a_new_figure_is_no_difference_but_a_lost_one_is() -> None:
     assert difference(old, elsewhere).endswith("epochs was 40, now 5; hardware or libraries differ")  # type: ignore[arg-type]
     nan = make_record(cell, results={"auc": {"epoch": 3, "validation": float("nan"), "test": {}}})
     assert difference(nan, nan) == ""
-
-
-def test_curves_of_earlier_stages_must_come_out_again_where_they_were_kept() -> None:
-    cell = make_cell_of()
-    old = make_record(cell)
-    new = make_record(cell, earlier_curves={"first": {"auc": [0.5, 0.6]}})
-    assert difference(old, new) == ""
-    assert "earlier_curves.first.auc was [0.5, 0.6], now nothing" in difference(new, old)
-    longer = make_record(cell, earlier_curves={"first": {"auc": [0.5, 0.6, 0.5]}})
-    assert "earlier_curves.first.auc was [0.5, 0.6]" in difference(new, longer)
+    staged, longer = (
+        make_record(cell, earlier_curves={"first": {"auc": curve}}) for curve in ([0.5, 0.6], [0.5, 0.6, 0.5])
+    )
+    assert difference(old, staged) == "", "an older run has no curves of earlier stages"
+    assert "earlier_curves.first.auc was [0.5, 0.6], now nothing" in difference(staged, old)
+    assert "earlier_curves.first.auc was [0.5, 0.6]" in difference(staged, longer)
 
 
 def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
@@ -255,28 +238,6 @@ def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
     assert (nowhere.code, nowhere.err.count("\n")) == (2, 1)
     assert not (out.parent / "none").exists()
     assert llpbench("restamp", "--out", str(out), "--sample", "0").code == 2
-
-
-def test_what_is_restamped_is_newer_than_its_copy(out: Path) -> None:
-    from llpbench.results.merging import merge
-
-    copy = out.parent / "copy.jsonl"
-    copy.write_bytes((out / FILE).read_bytes())
-    restamp(out, Silent(), sample=4)
-    for order in ([copy, out / FILE], [out / FILE, copy]):
-        merged = merge(order)
-        assert timeless(list(merged.records.values())) == timeless(list(read(out / FILE).records.values()))
-        assert merged.disputed == []
-
-
-def test_lines_of_before_stay_in_the_journal(out: Path) -> None:
-    before = (out / FILE).read_bytes()
-    verdict = restamp(out, Silent(), sample=2)
-    after = (out / FILE).read_bytes()
-    assert after.startswith(before)
-    added = [json.loads(line) for line in after[len(before) :].splitlines()]
-    assert len(added) == verdict.renewed
-    assert {(line["numerics"], line["status"]) for line in added} == {(NUMERICS, "ok")}
 
 
 SUPERSEDED = "0" * 16

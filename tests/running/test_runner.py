@@ -21,10 +21,9 @@ from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import load_plugin
-from llpbench.results.journal import FILE, LOCK, Journal, read
+from llpbench.results.journal import FILE, LOCK, read
 from llpbench.running import runner
 from llpbench.running.debug import Debug
-from llpbench.running.estimates import Basis
 from llpbench.running.executors import Listener, Outcome, notify
 from llpbench.running.resources import Resources
 from llpbench.running.run_progress import Display
@@ -99,21 +98,13 @@ def undisturbed(finished: Path, tiny_bench: Path) -> list[dict[str, Any]]:  # no
     return timeless([*read(finished).records.values()])
 
 
-def test_a_run_leaves_a_journal_and_nothing_else(tiny_bench: Path, tmp_path: Path) -> None:
+def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
     outcome, display = run(tiny_bench, tmp_path)
-    assert not outcome.incomplete
-    assert outcome.left == 0
-    assert len(journal(tmp_path)) == 8
-    assert {record["status"] for record in journal(tmp_path)} == {"ok"}
+    assert (outcome.incomplete, outcome.left, display.known, len(display.jobs)) == (False, 0, [], 4)
+    assert [record["status"] for record in journal(tmp_path)] == ["ok"] * 8
     assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
     assert outcome.contents.records == read(tmp_path / FILE).records
-    assert len(display.jobs) == 4
     assert display.said == ["8 runs to do in 4 cells; less than a second; debug, 1 at a time"]
-
-
-def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
-    _, display = run(tiny_bench, tmp_path)
-    assert display.known == []
     before = (tmp_path / FILE).read_bytes()
     _, display = run(tiny_bench, tmp_path)
     assert display.said == ["nothing to run: 0 runs to do in 0 cells, 8 done"]
@@ -168,19 +159,7 @@ def test_a_time_budget_leaves_the_rest_for_the_next_run(tiny_bench: Path, tmp_pa
     assert len(journal(tmp_path)) == 6
 
 
-def test_a_cell_that_cannot_end_in_time_is_not_started(tiny_bench: Path, tmp_path: Path) -> None:
-    run(tiny_bench, tmp_path, methods="quick-a", bag_sizes="8")
-    with Journal(tmp_path) as open_journal:
-        for record in list(open_journal.contents.records.values()):
-            open_journal.append({**record, "times": {"total": 1000.0}})
-    outcome, display = run(tiny_bench, tmp_path, methods="quick-a", bag_sizes="16", time_budget="10m")
-    assert display.jobs == []
-    assert outcome.left == 2
-
-
-def test_an_interrupt_keeps_what_is_finished(
-    tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
-) -> None:
+def test_an_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]) -> None:
     class Interrupted(Silent):
         def finished(self, job: Job, records: Sequence[Record]) -> None:
             super().finished(job, records)
@@ -241,29 +220,7 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(
     assert "quick-b" in (out / "README.md").read_text()
 
 
-def test_a_full_disk_is_one_line_and_the_run_goes_on_later(
-    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
-) -> None:
-    resource = pytest.importorskip("resource")
-
-    def almost_full() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
-
-    out = tmp_path / "full"
-    process = start(arguments(plugin, out, *SLOWLY), preexec_fn=almost_full)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 2
-    assert errors.splitlines()[-1].startswith(
-        f"llpbench: journal {str(out / FILE)!r} cannot be written: File too large."
-    )
-    assert "Traceback" not in errors
-    assert output == ""
-    assert 0 < len(journal(out)) < 8
-    run(plugin, out, set=SLOW)
-    assert timeless(journal(out)) == undisturbed
-
-
-def test_what_ran_out_of_memory_beside_others_is_tried_alone(
+def test_what_ran_out_of_memory_is_tried_alone(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[tuple[str, tuple[int, ...]]] = []
@@ -290,9 +247,7 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 
 
-def test_what_becomes_of_jobs_that_made_nothing(
-    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_that_made_nothing(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = {
         8: [Ended("killed", "by somebody")],
         16: [Ended("killed", "by somebody")] * 2,
@@ -329,7 +284,7 @@ def test_what_becomes_of_jobs_that_made_nothing(
     assert "quick-a on tiny ordered 8 (2 seeds): by somebody; retrying alone" in display.said
 
 
-def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
+def test_a_device_that_is_not_there_is_one_line(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
@@ -357,7 +312,7 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
-def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(
+def test_a_run_that_cannot_begin_leaves_nothing(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nowhere(*_: object) -> None:
@@ -370,19 +325,6 @@ def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(
         with pytest.raises(LLPBenchError, match="no Ray cluster"):
             run(tiny_bench, out)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-
-
-def test_a_preview_touches_nothing(tiny_bench: Path, tmp_path: Path) -> None:
-    settings = make_settings(tiny_bench, tmp_path / "none")
-    plan, estimate = runner.preview(settings, pytest.fail)
-    assert [planned.state for planned in plan.cells] == ["to run"] * 4
-    assert estimate.bases.keys() == {Basis.GUESS}
-    assert not (tmp_path / "none").exists()
-    run(tiny_bench, tmp_path / "some", methods="quick-a")
-    plan, estimate = runner.preview(make_settings(tiny_bench, tmp_path / "some"), pytest.fail)
-    assert [planned.state for planned in plan.cells] == ["done", "to run"] * 2
-    assert estimate.seconds > 0
-    assert runner.counts(plan) == "4 runs to do in 2 cells, 4 done"
 
 
 @pytest.mark.slow

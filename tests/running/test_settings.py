@@ -27,45 +27,26 @@ def error_of(flags: dict[str, Any] | None = None, **more: Any) -> str:
     return str(error.value)
 
 
-def test_nothing_said_is_the_quick_preset() -> None:
-    settings = resolve({})
-    names = (settings.methods, settings.datasets, settings.encoders, settings.baggings)
-    assert names == ("all", "adult", "mlp", "ordered")
-    assert settings.bag_sizes == (256,)
-    assert settings.seeds == (0, 1, 2)
-    assert settings.protocol == Protocol(epochs=5, patience=3)
-    assert settings.out == Path("results")
-
-
-def test_the_paper_preset_has_the_papers_protocol() -> None:
-    settings = resolve({}, preset="paper")
-    assert settings.protocol == Protocol()
-    assert settings.encoders == "saint"
-    assert settings.seeds == tuple(range(10))
-    assert len(settings.datasets.split(",")) == 6
+def test_presets() -> None:
+    quick, paper = resolve({}), resolve({}, preset="paper")
+    assert (quick.methods, quick.datasets, quick.encoders, quick.baggings) == ("all", "adult", "mlp", "ordered")
+    assert (quick.bag_sizes, quick.seeds, quick.out) == ((256,), (0, 1, 2), Path("results"))
+    assert quick.protocol == Protocol(epochs=5, patience=3, bags_per_step=2)
+    assert resolve({"bags-per-step": "8"}).protocol == Protocol(epochs=5, patience=3, bags_per_step=8)
+    assert (paper.protocol, paper.encoders, paper.seeds) == (Protocol(), "saint", tuple(range(10)))
+    assert len(paper.datasets.split(",")) == 6
+    assert {*PRESETS} == {"quick", "paper"}
+    assert [default(name) for name in ("bag-sizes", "threads", "plugin", "time-budget")] == [256, 1, None, None]
 
 
 def test_flags_override_the_file_and_the_file_overrides_the_preset(tmp_path: Path) -> None:
-    path = config(
-        tmp_path,
-        """
-        preset = "paper"
-        bag-sizes = [64, 256]
-        seeds = 5
-        epochs = 7
-        """,
-    )
+    path = config(tmp_path, 'preset = "paper"\nbag-sizes = [64, 256]\nseeds = 5\nepochs = 7')
     settings = resolve({"seeds": "2"}, config=path)
     assert settings.seeds == (0, 1)
     assert settings.bag_sizes == (64, 256)
     assert settings.protocol == Protocol(epochs=7)
     assert settings.encoders == "saint"
     assert resolve({}, config=path, preset="quick").encoders == "mlp"
-
-
-def test_bags_per_step_are_the_protocols() -> None:
-    assert resolve({"bags-per-step": "8"}).protocol == Protocol(epochs=5, patience=3, bags_per_step=8)
-    assert resolve({}).protocol.bags_per_step == 2
 
 
 def as_flag(value: Any) -> Any:
@@ -148,53 +129,52 @@ def test_the_environment_carries_what_workers_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("name", "given", "expected"),
     [
-        ("1", (0,)),
-        ("3", (0, 1, 2)),
-        (3, (0, 1, 2)),
-        ("0,3,7", (0, 3, 7)),
-        ("4-6", (4, 5, 6)),
-        ("7-7", (7,)),
-        ("7,", (7,)),
-        ("0-2,9,1", (0, 1, 2, 9)),
-        ([5, 6], (5, 6)),
+        ("seeds", "1", (0,)),
+        ("seeds", "3", (0, 1, 2)),
+        ("seeds", 3, (0, 1, 2)),
+        ("seeds", "0,3,7", (0, 3, 7)),
+        ("seeds", "4-6", (4, 5, 6)),
+        ("seeds", "7-7", (7,)),
+        ("seeds", "7,", (7,)),
+        ("seeds", "0-2,9,1", (0, 1, 2, 9)),
+        ("seeds", [5, 6], (5, 6)),
+        ("bag-sizes", "64,256, 64", (64, 256)),
+        ("bag-sizes", 64, (64,)),
+        ("bag-sizes", [64, 1024], (64, 1024)),
+        ("bag-sizes", "1024,64", (1024, 64)),
+        ("time-budget", "540s", 540),
+        ("time-budget", "9m", 540),
+        ("time-budget", "1.5h", 5400),
+        ("time-budget", "30", 30),
+        ("time-budget", 30, 30),
+        ("time-budget", 1.5, 1.5),
     ],
 )
-def test_seeds(given: Any, expected: tuple[int, ...]) -> None:
-    assert resolve({"seeds": given}).seeds == expected
+def test_numbers_and_times(name: str, given: Any, expected: Any) -> None:
+    assert getattr(resolve({name: given}), name.replace("-", "_")) == expected
 
 
 @pytest.mark.parametrize(
-    "given", ["0", "-1", "x", "", "1.5", "5-3", "0-99999999", "99999999", True, 2.0, "1,x", [], "-2-4"]
+    ("name", "given", "message"),
+    [
+        (
+            "seeds",
+            [*["0", "-1", "x", "1.5", "5-3", "0-99999999", "99999999", "1,x", "-2-4"], "", True, 2.0, []],
+            "a number",
+        ),
+        (
+            "bag-sizes",
+            [*["0", "-64", "many", "64,x", "2.5", "1e3", "²"], "", 2.5, [64, "x"], True, None],
+            "positive whole",
+        ),
+        ("time-budget", ["0", "-3m", "soon", "1.2.3s", "9 days", "", True, "inf"], "a time such as 540s, 9m or 1.5h"),
+    ],
 )
-def test_bad_seeds(given: Any) -> None:
-    assert "--seeds must be a number of seeds" in error_of({"seeds": given})
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"), [("64,256, 64", (64, 256)), (64, (64,)), ([64, 1024], (64, 1024)), ("1024,64", (1024, 64))]
-)
-def test_bag_sizes(given: Any, expected: tuple[int, ...]) -> None:
-    assert resolve({"bag-sizes": given}).bag_sizes == expected
-
-
-@pytest.mark.parametrize("given", ["0", "-64", "many", "64,x", "", "2.5", 2.5, [64, "x"], True, None, "1e3", "²"])
-def test_bad_bag_sizes(given: Any) -> None:
-    message = error_of({"bag-sizes": given})
-    assert message.startswith("--bag-sizes must be positive whole numbers such as 64,256,1024, got ")
-
-
-@pytest.mark.parametrize(
-    ("given", "seconds"), [("540s", 540), ("9m", 540), ("1.5h", 5400), ("30", 30), (30, 30), (1.5, 1.5)]
-)
-def test_time_budgets(given: Any, seconds: float) -> None:
-    assert resolve({"time-budget": given}).time_budget == seconds
-
-
-@pytest.mark.parametrize("given", ["0", "-3m", "soon", "1.2.3s", "9 days", "", True, "inf"])
-def test_bad_time_budgets(given: Any) -> None:
-    assert "--time-budget must be a time such as 540s, 9m or 1.5h, got " in error_of({"time-budget": given})
+def test_bad_numbers_and_times(name: str, given: list[Any], message: str) -> None:
+    for each in given:
+        assert f"--{name} must be {message}" in error_of({name: each}), each
 
 
 @pytest.mark.parametrize(
@@ -219,10 +199,7 @@ def test_bad_time_budgets(given: Any) -> None:
         ),
         ({"set": ("dllp.rate=",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=,",)}, "--set must be METHOD.PARAM=VALUE"),
-        (
-            {"set": ("dllp.rate=1", "dllp.rate=2")},
-            "--set must be given once for dllp.rate",
-        ),
+        ({"set": ("dllp.rate=1", "dllp.rate=2")}, "--set must be given once for dllp.rate"),
         ({"shard": "4/3"}, "--shard must be"),
         ({"shard": "0/3"}, "--shard must be"),
         ({"shard": "1"}, "--shard must be"),
@@ -266,18 +243,5 @@ def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in error_of(config=tmp_path / "none.toml")
     assert "cannot be read: Is a directory" in error_of(config=tmp_path)
-    binary = tmp_path / "binary.toml"
-    binary.write_bytes(b"\xff\xfe\0")
-    assert "is not TOML" in error_of(config=binary)
-
-
-def test_every_preset_can_be_read() -> None:
-    for preset in PRESETS:
-        resolve({}, preset=preset)
-
-
-def test_defaults_are_shown() -> None:
-    assert default("bag-sizes") == 256
-    assert default("threads") == 1
-    assert default("plugin") is None
-    assert default("time-budget") is None
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
+    assert "is not TOML" in error_of(config=tmp_path / "binary.toml")

@@ -31,9 +31,7 @@ def test_parts_are_the_whole_and_do_not_depend_on_what_else_is_planned(tiny_benc
     assert set(few) <= set(parts[1])
 
 
-def test_parts_have_journals_of_their_own_which_are_merged(
-    tiny_bench: Path, tmp_path: Path, llpbench: LLPBench
-) -> None:
+def test_journals_of_parts_are_merged(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     for part in (1, 2):
         given = make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7", shard=f"{part}/2")
         summary = runner.run(given, Silent())
@@ -84,9 +82,7 @@ def test_what_parts_have_made_with_different_results_is_made(tiny_bench: Path, t
     assert display.jobs == [], "once more would not settle it"
 
 
-def test_the_printed_merge_command_works_in_a_shell_and_writes_tuned_values(
-    tiny_bench: Path, tmp_path: Path, llpbench: LLPBench
-) -> None:
+def test_the_printed_merge_command_works_in_a_shell(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     out = tmp_path / "some where's"
     words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "3", "--executor", "debug"]
     for part in ("1/2", "2/2"):

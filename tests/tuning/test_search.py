@@ -55,14 +55,10 @@ def test_trials_are_numbered_and_the_first_is_the_default(undisturbed: list[Tria
     assert [trial.number for trial in undisturbed] == list(range(24))
     assert all(CELL.params[name] == value for name, value in undisturbed[0].params.items())
     assert len({str(trial.params) for trial in undisturbed}) == 24
-
-
-def test_trials_of_a_round_have_one_architecture(undisturbed: list[Trial]) -> None:
-    for start in range(0, 24, 4):
-        round_ = undisturbed[start : start + 4]
-        shared = {(trial.params["objective"], trial.params["dropout"], trial.params["hidden"]) for trial in round_}
-        assert len(shared) == 1
-        assert len({trial.params["learning_rate"] for trial in round_}) == len(round_)
+    for start in range(0, 24, 4):  # trials of a round have one architecture
+        round_ = [trial.params for trial in undisturbed[start : start + 4]]
+        assert len({(params["objective"], params["dropout"], params["hidden"]) for params in round_}) == 1
+        assert len({params["learning_rate"] for params in round_}) == 4
 
 
 @pytest.mark.parametrize(
@@ -78,19 +74,16 @@ def test_they_have_one_where_what_conditions_are_on_is_fixed(method: str, fixed:
     assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
 
 
-def test_a_file_holds_the_same_search(tmp_path: Path, undisturbed: list[Trial]) -> None:
+def test_a_file_holds_the_same_search_after_a_shorter_one(tmp_path: Path, undisturbed: list[Trial]) -> None:
+    with opened(replace(TUNING, trials=10), tmp_path) as search:
+        assert finish(search) == undisturbed[:12], "rounds are whole"
+        with pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
+            pass
     with opened(TUNING, tmp_path) as search:
         assert finish(search) == undisturbed
     with opened(TUNING, tmp_path) as search:
         assert search.ask() == []
         assert search.made == undisturbed
-
-
-def test_a_longer_search_goes_on_where_a_shorter_one_ended(tmp_path: Path, undisturbed: list[Trial]) -> None:
-    with opened(replace(TUNING, trials=10), tmp_path) as search:
-        assert finish(search) == undisturbed[:12], "rounds are whole"
-    with opened(TUNING, tmp_path) as search:
-        assert finish(search) == undisturbed
 
 
 @pytest.mark.parametrize("first", range(2))
@@ -142,11 +135,6 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / f"{TUNING.search_id}.log"
     path.write_bytes(path.read_bytes() + b"\0\0\n")
     with pytest.raises(LLPBenchError, match=r"\.log' is damaged\. Delete it"), opened(TUNING, tmp_path):
-        pass
-
-
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with opened(TUNING, tmp_path), pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
         pass
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import optuna
 import pytest
 
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
+from llpbench.tuning.halving import Halving
 from llpbench.tuning.space import (
     applies,
     architecture,
@@ -41,15 +44,14 @@ def test_every_method_accepts_its_proposed_hyperparameters(method: str) -> None:
 
 
 def test_what_means_nothing_beside_the_others_is_not_searched() -> None:
-    for chosen in proposals("tabllp-bdc"):
+    every = proposals("tabllp-bdc")
+    for chosen in every:
         objective = chosen["objective"]
         assert ("margin" in chosen) is (objective == "cosine-embedding")
         assert ("temperature" in chosen) is (objective == "sup-info-nce")
         assert ("self_temperature" in chosen) is (objective == "self-contrastive")
         assert ("generator" in chosen) is (objective != "self-contrastive")
-    assert {chosen["objective"] for chosen in proposals("tabllp-bdc")} == set(
-        search_space("tabllp-bdc")["objective"]["choices"]
-    )
+    assert {chosen["objective"] for chosen in every} == {*search_space("tabllp-bdc")["objective"]["choices"]}
 
 
 def test_the_default_is_a_proposal_that_gives_the_default() -> None:
@@ -59,12 +61,6 @@ def test_the_default_is_a_proposal_that_gives_the_default() -> None:
     chosen = suggest(study.ask(), space, BDC)
     assert chosen == {name: BDC[name] for name in chosen}
     assert chosen.keys() == {name for name in space if applies(space[name], BDC)}
-
-
-def test_a_default_that_is_no_choice_becomes_one() -> None:
-    space = search_space("dllp", {"hidden": [128, 256]})
-    assert space["hidden"] == {"choices": [128, 256]}
-    assert with_default(space, {**BDC, "hidden": 64})["hidden"] == {"choices": [128, 256, 64]}
 
 
 def test_members_of_a_population_may_differ_in_numbers_only() -> None:
@@ -80,6 +76,10 @@ def test_ranges_are_overridden() -> None:
     assert space["learning_rate"] == {"low": 1e-5, "high": 1e-2, "log": True}
     assert space["dropout"] == {"choices": [0.0, 0.3]}
     assert "weight_decay" not in space
+    assert with_default(space, {**BDC, "dropout": 0.2})["dropout"] == {"choices": [0.0, 0.3, 0.2]}
+    require_start("dllp", search_space("dllp"), BDC)
+    with pytest.raises(LLPBenchError, match=r"dllp.weight_decay must be above 0.*got 0"):
+        require_start("dllp", search_space("dllp"), {**BDC, "weight_decay": 0.0})
     assert fixed("dllp", {"learning_rate": [1e-5, 1e-2], "weight_decay": "0.1"}) == {"weight_decay": 0.1}
 
 
@@ -104,8 +104,33 @@ def test_an_impossible_range_is_one_clear_line(overrides: dict[str, Any], told: 
     assert "\n" not in str(error.value)
 
 
-def test_a_search_cannot_start_at_0_on_a_logarithmic_scale() -> None:
-    space = search_space("dllp")
-    with pytest.raises(LLPBenchError, match=r"dllp.weight_decay must be above 0.*got 0"):
-        require_start("dllp", space, {**BDC, "weight_decay": 0.0})
-    require_start("dllp", space, BDC)
+AUC, KL = CRITERIA["auc"], CRITERIA["kl"]
+
+
+def test_the_best_third_goes_on_and_rungs_are_written_down() -> None:
+    halving = Halving(AUC, (3, 9), eta=3)
+    values = {number: number / 10 for number in range(6)}
+    assert halving.leaving(2, values) == set()
+    assert halving.leaving(3, values) == {0, 1, 2, 3}
+    assert halving.leaving(9, {4: 0.7, 5: 0.6}) == {5}
+    assert halving.reached[4] == [(3, 0.4), (9, 0.7)]
+    assert halving.reached[0] == [(3, 0.0)]
+
+
+def test_lower_is_better_where_the_criterion_says_so_and_who_is_protected_stays_and_counts() -> None:
+    values = {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}
+    assert Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
+    assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
+
+
+def test_trials_made_before_are_compared_with() -> None:
+    halving = Halving(AUC, (1,), eta=2)
+    for value in (0.8, 0.9, None):
+        halving.remember([(1, value)])
+    assert halving.leaving(1, {7: 0.7, 8: 0.85}) == {7}
+
+
+def test_equal_trials_continue_together_and_trials_without_a_number_stop() -> None:
+    assert Halving(AUC, (1,), eta=3).leaving(1, {0: 0.5, 1: 0.5, 2: 0.5}) == set()
+    assert Halving(AUC, (1,), eta=2).leaving(1, {0: math.nan, 1: 0.2}) == {0}
+    assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: math.nan, 1: math.nan}) == {1}
