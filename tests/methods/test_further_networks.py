@@ -21,9 +21,10 @@ from llpbench.methods.self_llp import TRANSFORMATIONS, SelfLLP, SelfLLPParams
 from llpbench.methods.sim_llp import SimLLP, SimLLPParams, similarity_loss
 
 
-def test_matrices_are_orthogonal_and_the_first_does_nothing() -> None:
-    task = toy_task(0)
-    rotations = SelfLLP(SelfLLPParams(hidden=8)).build(mlp(task), task.schema).rotations
+def test_matrices_are_orthogonal_the_first_does_nothing_and_a_head_of_zeros_knows_nothing_of_the_task() -> None:
+    task, bags, method = toy_task(0), some_bags(unequal=True), SelfLLP(SelfLLPParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    rotations = network.rotations
     assert len(rotations.matrices) == TRANSFORMATIONS - 1
     for matrix in rotations.matrices:
         assert torch.allclose(matrix @ matrix.T, torch.eye(len(matrix)), atol=1e-5)
@@ -32,15 +33,8 @@ def test_matrices_are_orthogonal_and_the_first_does_nothing() -> None:
     assert torch.equal(turned[0], flat[0])
     assert torch.allclose(turned[1], flat[1] @ rotations.matrices[0], atol=1e-6)
     assert torch.allclose(turned[2], flat[2] @ rotations.matrices[2], atol=1e-6)
-
-
-def test_a_head_of_zeros_knows_nothing_of_the_task() -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = SelfLLP(SelfLLPParams(hidden=8))
-    network = method.build(mlp(task), task.schema)
-    with torch.no_grad():
-        for parameter in network.rotations.head[-1].parameters():
-            parameter.zero_()
+    for parameter in rotations.head[-1].parameters():
+        torch.nn.init.zeros_(parameter)
     assert float(method.task(Model(network, stream()), bags).detach()) == pytest.approx(math.log(4), abs=1e-5)
 
 
@@ -71,25 +65,17 @@ def test_the_teacher_follows_and_the_matrices_stay() -> None:
     (outcome,) = population.train()
     assert torch.equal(population.stack.template.rotations.matrices, matrices)
     weights = outcome.selected["l1"].weights
-    teacher, student = (torch.cat([weights[population.stack.place(name)] for name in NAMES[who]]) for who in NAMES)
-    first = torch.cat([start[0, population.stack.place(name)] for name in NAMES["student"]])
-    assert 0 < float((teacher - first).norm()) < float((student - first).norm())
+    for name in ("encoder.first.weight", "head.0.weight"):
+        student, teacher = (population.stack.place(owner + name) for owner in ("", "teacher."))
+        first = start[0, student]
+        assert 0 < float((weights[teacher] - first).norm()) < float((weights[student] - first).norm())
 
 
-NAMES = {
-    "teacher": ("teacher.encoder.first.weight", "teacher.head.0.weight"),
-    "student": ("encoder.first.weight", "head.0.weight"),
-}
-
-
-def test_equal_views_of_no_direction_have_the_proportions_for_codes() -> None:
+def test_codes_meet_proportions() -> None:
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.25, 0.75]])
     nothing = torch.zeros(1, 4, 2)
     assert torch.allclose(transported(nothing, bags, CODES, 3), torch.tensor([0.25, 0.75]).expand(1, 4, 2))
     assert float(swapped_loss(nothing, nothing, bags)) == pytest.approx(math.log(2), abs=1e-5)
-
-
-def test_codes_meet_proportions_with_more_rounds() -> None:
     torch.manual_seed(0)
     bags = make_bags(no_features(1, 50), torch.ones(1, 50, dtype=torch.bool), [[0.3, 0.5, 0.2]])
     codes = transported(torch.randn(1, 50, 3).tanh() / 4, bags, CODES, 50)
@@ -169,12 +155,7 @@ def test_whose_turn_it_is(phase: str, moves: set[str]) -> None:
     method = LLPAAE(LLPAAEParams(hidden=8))
     network = method.build(mlp(task), task.schema)
     loss = method.loss(Model(network, stream()), bags, moment(phase=phase))
-    named: dict[str, Any] = dict(network.named_parameters())
-    gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
-    found = {
-        name.partition(".")[0]
-        for name, gradient in zip(named, gradients, strict=True)
-        if gradient is not None and bool((gradient != 0).any())
-    }
-    assert found == moves
+    loss.backward()
+    named = network.named_parameters()
+    assert moves == {name.partition(".")[0] for name, each in named if each.grad is not None and each.grad.any()}
     assert {prefix.rstrip(".") for each in method.phases if each.name == phase for prefix in each.modules} <= moves

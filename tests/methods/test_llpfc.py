@@ -14,20 +14,12 @@ from llpbench.methods.llpfc import LLPFC, LLPFCParams, forward_targets, noisy_pr
 GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
 
 
-def test_the_matrix_of_two_bags() -> None:
-    found = transition(GAMMA, np.array([0.5, 0.5]))
-    assert found == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
-    assert found.sum(axis=0) == pytest.approx([1, 1])
-
-
-def test_the_fitted_prior_solves_for_classes() -> None:
-    assert noisy_prior(GAMMA, np.array([0.5, 0.5])) == pytest.approx([0.25, 0.75], abs=1e-5)
+def test_the_matrix_and_the_fitted_prior_of_two_bags() -> None:
+    half = np.array([0.5, 0.5])
+    assert transition(GAMMA, half) == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
+    assert transition(np.array([[1.0, 0.0], [1.0, 0.0]]), half).tolist() == [[0.5, 0.5]] * 2, "a class in no bag"
+    assert noisy_prior(GAMMA, half) == pytest.approx([0.25, 0.75], abs=1e-5)
     assert noisy_prior(GAMMA, np.array([0.95, 0.05])) == pytest.approx([1.0, 0.0], abs=1e-5)  # beyond any mixture
-
-
-def test_a_class_in_no_bag() -> None:
-    found = transition(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0.5, 0.5]))
-    assert found.tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
 class Given(Model):
@@ -42,26 +34,17 @@ class Given(Model):
         return self.given
 
 
-@pytest.mark.parametrize(("row", "expected"), [(0, 0.470004), (1, 0.980829)])
-def test_the_corrected_loss(row: int, expected: float) -> None:
-    target = transition(GAMMA, np.array([0.5, 0.5]))[row].tolist()
-    bags = make_bags(no_features(1, 1), torch.ones(1, 1, dtype=torch.bool), [target])
-    found = LLPFC(LLPFCParams(hidden=8)).loss(Given(torch.tensor([[[0.9, 0.1]]]).log()), bags, moment())
-    assert float(found) == pytest.approx(expected, abs=1e-5)
-
-
-def test_pure_bags_give_cross_entropy_and_rows_without_part_no_gradient() -> None:
-    log_proba = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log().requires_grad_()
-    pure = transition(np.eye(2), np.array([0.5, 0.5]))
-    bags = make_bags(no_features(2, 1), torch.ones(2, 1, dtype=torch.bool), [pure[0].tolist(), [1.0, 1.0]])
-    loss = LLPFC(LLPFCParams(hidden=8)).loss(Given(log_proba), bags, moment())
-    assert float(loss) == pytest.approx(-np.log(0.9) / 2, abs=1e-5)
-    logits = torch.zeros(2, 1, 2, requires_grad=True)
-    (gradient,) = torch.autograd.grad(
-        LLPFC(LLPFCParams(hidden=8)).loss(Given(logits.log_softmax(dim=-1)), bags, moment()), [logits]
-    )
-    assert bool((gradient[0] != 0).any())
-    assert float(gradient[1].abs().max()) < 1e-6
+def test_the_corrected_loss_and_rows_without_part_that_have_no_gradient() -> None:
+    method = LLPFC(LLPFCParams(hidden=8))
+    for gamma, row, expected in ((GAMMA, 0, 0.470004), (GAMMA, 1, 0.980829), (np.eye(2), 0, -np.log(0.9))):
+        target = transition(gamma, np.array([0.5, 0.5]))[row].tolist()
+        logits = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log().requires_grad_()
+        bags = make_bags(no_features(2, 1), torch.ones(2, 1, dtype=torch.bool), [target, [1.0, 1.0]])
+        loss = method.loss(Given(logits.log_softmax(dim=-1)), bags, moment())
+        assert float(loss.detach()) == pytest.approx(expected / 2, abs=1e-5)
+        (gradient,) = torch.autograd.grad(loss, [logits])
+        assert bool((gradient[0] != 0).any())
+        assert float(gradient[1].abs().max()) < 1e-6
 
 
 def test_bags_in_groups_left_over_and_suppressed() -> None:

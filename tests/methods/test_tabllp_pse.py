@@ -7,68 +7,31 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from bagged import in_bags, rows_of
 from scipy.optimize import linear_sum_assignment
 from small import assert_same, moment, together
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Task
+from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.method import Member, Now
 from llpbench.core.model import Network, NoEncoder
 from llpbench.data.toy import toy_task
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
-from llpbench.training.members import Outcome
-from llpbench.training.population import Population
 
-
-def bagged(index: list[list[int]], counts: list[list[int]]) -> BaggedRows:
-    rows = sum(position >= 0 for bag in index for position in bag)
-    nothing = np.zeros((rows, 0))
-    return BaggedRows(
-        Rows(nothing, nothing.astype(np.int64), nothing > 0), np.array(index), np.array(counts, dtype=np.float64)
-    )
+NOTHING = rows_of([[]] * 4)
 
 
 def squared(points: FloatArray, centroids: FloatArray) -> FloatArray:
     return np.asarray(((points[:, None] - centroids) ** 2).sum(axis=-1))
 
 
-@pytest.mark.parametrize(("counts", "expected"), [([3, 1], [0, 0, 0, 1]), ([2, 2], [0, 0, 1, 1])])
-def test_a_bag_on_a_line(counts: list[int], expected: list[int]) -> None:
-    points, centroids = np.array([[0.0], [1.0], [2.0], [10.0]]), np.array([[1.0], [10.0]])
-    assert match_counts(squared(points, centroids), bagged([[0, 1, 2, 3]], [counts])).tolist() == expected
-
-
-def random_problem(classes: int, unequal: bool) -> tuple[FloatArray, BaggedRows]:
-    rng = np.random.default_rng(classes)
-    train = toy_task(0, classes=classes, unequal=unequal).train
-    return rng.normal(size=(len(train.rows.numeric), classes)), train
-
-
-@pytest.mark.parametrize("unequal", [False, True])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_every_bag_gets_its_counts_and_no_feasible_labelling_costs_less(classes: int, unequal: bool) -> None:
-    cost, train = random_problem(classes, unequal)
-    labels, rng = match_counts(cost, train), np.random.default_rng(0)
-    for bag, counts in zip(train.index, train.counts, strict=True):
-        rows = bag[bag >= 0]
-        assert np.bincount(labels[rows], minlength=classes).tolist() == counts.tolist()
-        mine = cost[rows, labels[rows]].sum()
-        for _ in range(100):
-            other = rng.permutation(np.repeat(np.arange(classes), counts.astype(int)))
-            assert mine <= cost[rows, other].sum() + 1e-9
-
-
-def test_sorting_is_the_assignment_problem() -> None:
-    cost, train = random_problem(2, unequal=True)
-    labels = match_counts(cost, train)
-    for bag, counts in zip(train.index, train.counts, strict=True):
-        rows = bag[bag >= 0]
-        matrix = cost[rows][:, np.repeat([0, 1], counts.astype(int))]
-        assert cost[rows, labels[rows]].sum() == pytest.approx(matrix[linear_sum_assignment(matrix)].sum())
+def random_problem(classes: int) -> tuple[FloatArray, BaggedRows]:
+    train = toy_task(0, classes=classes, unequal=True).train
+    return np.random.default_rng(classes).normal(size=(len(train.rows.numeric), classes)), train
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_objective_never_rises_and_labels_keep_every_count(classes: int) -> None:
-    _, train = random_problem(classes, unequal=True)
+    _, train = random_problem(classes)
     points = np.random.default_rng(1).normal(size=(len(train.rows.numeric), 5))
     labels, objective = constrained_kmeans(points, points[:classes], train)
     assert len(objective) > 2
@@ -77,12 +40,6 @@ def test_the_objective_never_rises_and_labels_keep_every_count(classes: int) -> 
         assert np.bincount(labels[bag[bag >= 0]], minlength=classes).tolist() == counts.tolist()
     final = squared(points, centroids_of(points, np.eye(classes)[labels]))
     assert objective[-1] == pytest.approx(final[np.arange(len(points)), labels].sum())
-
-
-def test_centroids_of_a_class_without_weight_are_the_mean() -> None:
-    points = np.array([[0.0], [2.0], [4.0]])
-    weights = np.array([[0.5, 0.0], [0.5, 0.0], [1.0, 0.0]])
-    assert centroids_of(points, weights).tolist() == [[2.5], [2.0]]
 
 
 @pytest.mark.parametrize(("refresh", "epochs"), [(None, [0]), (5, [0, 5]), (1, list(range(7)))])
@@ -129,7 +86,7 @@ def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
     space: str, positive: list[float], expected: list[int]
 ) -> None:
     method = TabLLPPSE(PSEParams(space=space))
-    member = Fixed(bagged([[3, 1, 0, 2]], [[2, 2]]), [10.0, 0.0, 9.0, 1.0], positive)
+    member = Fixed(in_bags(NOTHING, [[3, 1, 0, 2]], [[2, 2]]), [10.0, 0.0, 9.0, 1.0], positive)
     targets = method.prepare(member, moment("pseudo-labels"))
     assert targets is not None
     assert targets.tolist() == np.eye(2)[expected].tolist()
@@ -140,14 +97,11 @@ def test_a_class_without_rows_does_no_harm() -> None:
     points = np.array([[0.0], [1.0], [2.0], [10.0]])
     with np.errstate(all="raise"):
         centroids = centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
-        labels, objective = constrained_kmeans(points, centroids, bagged([[0, 1, 2, 3]], [[3, 1, 0]]))
+        labels, objective = constrained_kmeans(points, centroids, in_bags(NOTHING, [[0, 1, 2, 3]], [[3, 1, 0]]))
     assert labels.tolist() == [0, 0, 0, 1]
     assert objective[-1] == pytest.approx(2.0)
-
-
-def trained(method: TabLLPPSE, tasks: dict[int, Task], epochs: int) -> tuple[Population, list[Outcome]]:
-    population = together(method, tasks, epochs=epochs)
-    return population, population.train()
+    assert centroids[0] == pytest.approx((0.8 * 3 + 0.1 * 10) / 2.5)
+    assert centroids[2] == pytest.approx(points.mean(axis=0))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -155,30 +109,32 @@ def test_members_together_are_members_alone_and_their_labels_match_every_bag(cla
     """Bags of different sizes, labels refreshed every epoch; equal up to rounding."""
     method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
     tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(2)}
-    population, both = trained(method, tasks, epochs=2)
+    population = together(method, tasks, epochs=2)
+    both = population.train()
     for seed, task in tasks.items():
         targets = population.state.targets.values[seed].numpy()
         for bag, counts in zip(task.train.index, task.train.counts, strict=True):
             assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
-    _, (alone,) = trained(method, {1: tasks[1]}, epochs=2)
+    (alone,) = together(method, {1: tasks[1]}, epochs=2).train()
     assert_same(alone, both[1])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_noisy_counts_are_matched_as_whole_ones_and_suppressed_bags_get_their_cheapest_labels(classes: int) -> None:
-    cost, train = random_problem(classes, unequal=True)
-    rng = np.random.default_rng(0)
-    counts = train.counts + rng.normal(0, 3, size=train.counts.shape)
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_labels_match_whole_counts_at_the_least_cost_and_suppressed_bags_get_their_cheapest(
+    classes: int, noise: float
+) -> None:
+    cost, train = random_problem(classes)
+    counts = train.counts + np.random.default_rng(0).normal(0, noise, size=train.counts.shape)
     counts[[1, 4]] = np.nan
-    noisy = replace(train, counts=counts, noise=3.0)
-    labels = match_counts(cost, noisy)
+    some = replace(train, counts=counts, noise=noise)
+    labels = match_counts(cost, some)
     for number, bag in enumerate(train.index):
         rows = bag[bag >= 0]
         if number in (1, 4):
             assert labels[rows].tolist() == cost[rows].argmin(axis=1).tolist()
             continue
-        held = noisy.whole_counts[number]
+        held = some.whole_counts[number] if noise else train.counts[number].astype(int)
         assert np.bincount(labels[rows], minlength=classes).tolist() == held.tolist()
         matrix = cost[rows][:, np.repeat(np.arange(classes), held)]
         assert cost[rows, labels[rows]].sum() == pytest.approx(matrix[linear_sum_assignment(matrix)].sum())
-    assert (match_counts(cost, train) != labels).any()

@@ -13,39 +13,24 @@ from llpbench.owndata.column_statistics import ColumnStatistics, Moments
 from llpbench.owndata.columns import FeatureColumns
 
 
-def counted(frame: pd.DataFrame, rows: int) -> ColumnStatistics:
+def counted(frame: pd.DataFrame, rows: int, ahead: bool = False) -> ColumnStatistics:
+    """Statistics from batches; `ahead`: all of them are computed before the first one is added."""
     statistics = ColumnStatistics([*frame.columns], seed=0)
-    for start in range(0, len(frame), rows):
-        batch = frame.iloc[start : start + rows]
-        statistics.merge(statistics.of_batch(batch, statistics.draw(0, start, len(batch))))
+    parts = ((start, frame.iloc[start : start + rows]) for start in range(0, len(frame), rows))
+    seen = (statistics.of_batch(batch, statistics.draw(0, start, len(batch))) for start, batch in parts)
+    for each in [*seen] if ahead else seen:
+        statistics.merge(each)
     return statistics
 
 
-def ahead(frame: pd.DataFrame, rows: int) -> ColumnStatistics:
-    """As `counted`, with all statistics of batches before the first one is added."""
-    statistics = ColumnStatistics([*frame.columns], seed=0)
-    starts = range(0, len(frame), rows)
-    parts = [(start, frame.iloc[start : start + rows]) for start in starts]
-    for seen in [statistics.of_batch(batch, statistics.draw(0, start, len(batch))) for start, batch in parts]:
-        statistics.merge(seen)
-    return statistics
-
-
-def test_batches_that_are_read_ahead_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_the_sample_do_not_depend_on_batches_nor_on_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_statistics, "_SAMPLE_ROWS", 100)
     frame = people(3000)[0]
-    one, other = counted(frame, 70), ahead(frame, 70)
-    assert one.sampled == other.sampled <= 200
-    assert one.ranges() == other.ranges()
+    one = counted(frame, 70)
+    for other in (counted(frame, 1000), counted(frame, 70, ahead=True)):
+        assert one.sampled == other.sampled <= 200
+        assert one.ranges() == other.ranges()
     assert np.array_equal(one.moments.squares, other.moments.squares)
-
-
-def test_rows_of_the_sample_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_statistics, "_SAMPLE_ROWS", 100)
-    frame = people(3000)[0]
-    one, other = counted(frame, 70), counted(frame, 1000)
-    assert one.sampled == other.sampled <= 200
-    assert one.ranges() == other.ranges()
 
 
 @pytest.mark.parametrize("rows", [1, 70, 1000])
