@@ -17,7 +17,6 @@ from llpbench.core.bags import FloatArray
 BAGS, WIDTHS = 7, (2, 3, 4)
 SIZES = np.array([20, 3, 20, 20, 7, 3, 20])
 NOISE = np.array([0.1, 0.02, 0.1, 0.1, 0.0, 0.02, 0.0])
-KINDS = np.array([0, 1, 0, 0, 2, 1, 3])
 
 
 def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
@@ -99,15 +98,6 @@ def test_posterior(space: str) -> None:
     assert_allclose(np.array(posterior.inverse.tracer()([*some])), expected, rtol=1e-9)
 
 
-def test_bags_of_the_same_size_and_noise_are_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_room, "covariance", Features)
-    space = some_evidence()._space
-    assert isinstance(space, Features)
-    assert len(space.counts) == KINDS.max() + 1
-    assert sorted(space.counts) == [1, 1, 2, 3]
-    assert (space.kinds[[0, 1]] == space.kinds[[2, 5]]).all()
-
-
 @pytest.mark.parametrize(
     ("bags", "width", "components", "equal", "best"),
     [
@@ -148,7 +138,7 @@ def test_draws_stay_where_the_density_is() -> None:
     assert drawn.mean() == pytest.approx(1.0, abs=0.15)
 
 
-@pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, KINDS)])
+@pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, np.array([0, 1, 0, 0, 2, 1, 3]))])
 def test_features_without_values_change_nothing(algebra: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence_room, "covariance", lambda means, _: algebra(means))  # type: ignore[operator]
     plain = some_evidence()

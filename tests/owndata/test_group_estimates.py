@@ -17,7 +17,7 @@ from llpbench.core.bags import FloatArray, Rows
 from llpbench.owndata import group_intervals
 from llpbench.owndata.group_estimates import NUMBERS, UncertainGroups, bounds, read_groups
 from llpbench.owndata.group_intervals import ClassCounts, EffectsOfGroups, GroupedRows
-from llpbench.owndata.logit_draws import ProcessDraws, process_of
+from llpbench.owndata.logit_draws import ProcessDraws, RefitDraws, process_of
 
 FAST = {"most_pairs": 0, "draws": 0}
 

@@ -100,12 +100,6 @@ def test_a_drift_is_seen_by_later_bags_and_not_by_random_ones() -> None:
     assert later.board["kl"].min() > 1.5 * random.board["kl"].min()
 
 
-def test_repeats_make_no_sense_with_time() -> None:
-    frame, bags, votes = people(200, 12)
-    with pytest.raises(LLPBenchError, match="repeats"):
-        choose(frame, bags, counts=counted(bags, votes), time=range(12), repeats=2)
-
-
 def test_a_network_stops_by_its_latest_bags(monkeypatch: pytest.MonkeyPatch) -> None:
     frame, bags, votes = people(200, 20)
     held, real = [], fitting._held_out
@@ -126,6 +120,8 @@ def test_fit_refuses_a_time_that_it_has_no_use_for(given: dict[str, Any]) -> Non
     method = given.pop("method")
     with pytest.raises(LLPBenchError, match="time="):
         LLPClassifier(method).fit(frame, bags, counts=counted(bags, votes), time=range(20), **given)
+    with pytest.raises(LLPBenchError, match="repeats"):
+        choose(frame, bags, counts=counted(bags, votes), time=range(20), repeats=2)
 
 
 def test_dated_bags_are_told_of_once() -> None:
