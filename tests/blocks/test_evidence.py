@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from llpbench.blocks import covariance as room
 from llpbench.blocks import evidence as evidence_room
-from llpbench.blocks.covariance import BagSpace, Features, Grams, covariance
+from llpbench.blocks.covariance import BagSpace, Features, Grams
 from llpbench.blocks.evidence import Evidence, Prior
 from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import FloatArray
@@ -96,24 +96,6 @@ def test_posterior(space: str) -> None:
     some = np.random.default_rng(1).normal(size=(3, BAGS, 3))
     expected = [np.trace(each.T @ inverse @ each) for each in some]
     assert_allclose(np.array(posterior.inverse.tracer()([*some])), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("bags", "width", "components", "equal", "best"),
-    [
-        (120, 9000, 250, True, Grams),
-        (1500, 3000, 100, True, BagSpace),
-        (3000, 400, 40, True, Features),
-        (300, 600, 10, False, Grams),
-        (3000, 1000, 40, False, Features),
-    ],
-)
-def test_the_algebra_with_the_least_work_is_chosen(
-    bags: int, width: int, components: int, equal: bool, best: type
-) -> None:
-    means = np.split(np.ones((bags, width), dtype=np.float64), components, axis=1)
-    kinds = np.zeros(bags, dtype=np.int64) if equal else np.arange(bags)
-    assert isinstance(covariance(means, kinds), best)
 
 
 def test_draws_have_the_moments_of_a_known_posterior() -> None:

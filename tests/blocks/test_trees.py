@@ -76,24 +76,6 @@ def test_scores_of_training_rows_are_predictions(classes: int) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_every_part_has_trees_of_its_own() -> None:
-    train, _ = some_train()
-    data = TreeRows(train.rows)
-    parts, seen = data.parts(train.bag_of_row, BAGS), list[int]()
-
-    def gradients(part: int) -> trees.Gradients:
-        def of_part(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-            seen.append(part)
-            return scores, np.ones_like(scores)
-
-        return of_part
-
-    booster = data.grow([gradients(part) for part in range(len(parts))], 1, TreeSettings(7), seed=0)
-    assert seen == [0, 1, 2, 0, 1, 2, 0]
-    assert booster.num_boosted_rounds() == 7
-
-
-@pytest.mark.usefixtures("in_parts")
 def test_parts_together_learn_from_all_bags() -> None:
     train, logit = some_train()
     start = np.zeros((len(logit), 2))
