@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.registry import METHODS
 
 
 def rows_of(numeric: Sequence[Sequence[float]], categorical: Sequence[Sequence[int]] | None = None) -> Rows:
@@ -29,3 +30,10 @@ def schema_of(train: BaggedRows, *cardinalities: int) -> Schema:
     classes = train.counts.shape[1]
     prior: FloatArray = train.counts.sum(axis=0) / train.counts.sum()
     return Schema(train.rows.numeric.shape[1], cardinalities, classes, tuple(prior.tolist()), rows_per_step=1)
+
+
+def predict(name: str, train: BaggedRows, other: Rows, *cardinalities: int, **params: object) -> FloatArray:
+    """Probabilities that the method of this name, fitted on bags, gives other rows."""
+    declared = METHODS.get(name)
+    method = declared(declared.Params(**params))
+    return np.asarray(method.fit(train, schema_of(train, *cardinalities), np.random.default_rng(0))(other))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import bagged
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of, schema_of
@@ -20,7 +21,6 @@ from llpbench.blocks.mean_operator import (
     mean_operator,
 )
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.registry import METHODS
 from llpbench.methods.alternating_mean_map import AlternatingMeanMapParams, alternated
 from llpbench.methods.inv_cal import calibrated
 
@@ -51,9 +51,7 @@ def pure_bags(classes: int) -> tuple[BaggedRows, IntArray]:
 
 
 def predict(name: str, train: BaggedRows, other: Rows, **params: object) -> FloatArray:
-    declared = METHODS.get(name)
-    method, schema = declared(declared.Params(**params)), schema_of(train, *(3,) * train.rows.categorical.shape[1])
-    return np.asarray(method.fit(train, schema, np.random.default_rng(0))(other))
+    return bagged.predict(name, train, other, *(3,) * train.rows.categorical.shape[1], **params)
 
 
 class TestAllOfThem:

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of, schema_of
+from bagged import in_bags, predict, rows_of
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows
-from llpbench.core.method import DirectMethod
-from llpbench.core.registry import METHODS
+from llpbench.core.bags import FloatArray, Rows
 
 NAN = float("nan")
 
@@ -21,13 +19,6 @@ COUNTS = [[1, 1, 1], [0, 0, 1], [1, 1, 0], [2, 1, 1]]
 TRAIN = in_bags(rows_of(NUMERIC, CATEGORIES), BAGS, COUNTS)
 """three classes, bags of one to four rows, missing numbers and categories, a constant column, code 3 unseen"""
 OTHER = rows_of([[0.5, 4], [NAN, 5], [-3.0, 6], [1.0, 5]], [[3], [2], [1], [0]])
-
-
-def predict(name: str, train: BaggedRows, other: Rows, *cardinalities: int, **params: object) -> FloatArray:
-    """Probabilities that the method of this name, fitted on bags, gives other rows."""
-    declared = METHODS.get(name)
-    method: DirectMethod = declared(declared.Params(**params))
-    return method.fit(train, schema_of(train, *cardinalities), np.random.default_rng(0))(other)
 
 
 def standardised(train: Rows, other: Rows, codes: int) -> tuple[FloatArray, FloatArray]:
