@@ -9,13 +9,16 @@ import pandas as pd
 import pytest
 from districts import people
 
+from llpbench.blocks.bag_logits import ProcessPredictor, fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
+from llpbench.blocks.many_rows import BagGroup
 from llpbench.core.bags import BaggedRows, Ragged, Rows
 from llpbench.core.errors import DataError
-from llpbench.owndata import column_statistics
+from llpbench.owndata import column_statistics, quick_rows
 from llpbench.owndata.column_statistics import ColumnStatistics, Moments
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns
 from llpbench.owndata.grid_bins import GridBins
+from llpbench.owndata.quick_rows import JointFeatures, QuickGroup, QuickPredictor
 
 
 def counted(frame: pd.DataFrame, rows: int, ahead: bool = False) -> ColumnStatistics:
@@ -117,6 +120,29 @@ def test_bins_are_those_of_a_binary_search(bagged: BaggedRows, process: FittedPr
         found, expected = GridBins(components)(rows), components.bin(rows)
         assert np.array_equal(found.fine, expected.fine)
         assert np.array_equal(found.coarse, expected.coarse)
+
+
+def test_groups_of_bags_have_the_same_means(
+    bagged: BaggedRows, process: FittedProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick_rows, "_ROWS", 64)
+    components, bags = process.components, slice(0, len(bagged.sizes))
+    slow = BagGroup(components, np.arange(1200), bags, bagged.sizes)
+    fast = QuickGroup(components, components.binned, JointFeatures(components), bags, bagged.sizes)
+    weights = [w[:, 0] for w in process.coefficients]
+    values, slopes = slow.values(weights), np.linspace(1, 2, 1200)
+    assert np.allclose(fast.values(weights), values, atol=1e-6)
+    assert np.allclose(fast.features(), slow.features(), atol=1e-6)
+    assert np.allclose(fast.features(slopes), slow.features(slopes), atol=1e-6)
+    both = fast.values_and_features(weights, lambda some: some**2)
+    assert np.allclose(both[0], values, atol=1e-6)
+    assert np.allclose(both[1], slow.features(values**2), atol=1e-6)
+
+
+@pytest.mark.parametrize("link", ["logit", "identity"])
+def test_predictions_are_the_same(bagged: BaggedRows, process: FittedProcess, link: str) -> None:
+    predictor = ProcessPredictor(process if link == "identity" else fit_logits(process, bagged))
+    assert np.allclose(QuickPredictor(predictor)(bagged.rows), predictor(bagged.rows), atol=1e-6)
 
 
 def test_columns_give_the_same_rows() -> None:
