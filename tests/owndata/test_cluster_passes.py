@@ -119,36 +119,36 @@ def test_what_a_part_shows_holds_for_later_ones(tmp_path: Path, joined: str, wri
         pd.testing.assert_frame_equal(mine, theirs, check_exact=True)
 
 
-def contradict(frame: pd.DataFrame, number: int) -> pd.DataFrame:
-    """A column without values at first has texts in the third part, then numbers."""
-    return frame.assign(note=None if number < 2 else "text" if number == 2 else 1.0)
+def cut(part: Path, number: int) -> None:
+    if number > 1:
+        part.write_bytes(part.read_bytes()[:-20])
 
 
-@pytest.mark.parametrize(
-    ("change", "blamed"),
-    [
-        (None, 2),
-        (lambda frame, number: frame.drop(columns=["age"] * (number > 1)), 2),
-        (lambda frame, number: frame.assign(age=np.inf) if number > 1 else frame, 2),
-        (contradict, 3),
-    ],
-    ids=["cut off", "a missing column", "infinite", "contradicting"],
-)
-def test_damaged_parts_give_the_same_line(tmp_path: Path, joined: str, change: Any, blamed: int) -> None:
+def lack_a_column(part: Path, number: int) -> None:
+    pd.read_parquet(part).drop(columns=["age"] * (number > 1)).to_parquet(part, index=False)
+
+
+def contradict(part: Path, number: int) -> None:
+    """A column without values at first has numbers, then texts."""
+    pd.read_parquet(part).assign(note=[None, None, "text", 1.0, 1.0, 1.0][number]).to_parquet(part, index=False)
+
+
+def make_infinite(part: Path, number: int) -> None:
+    pd.read_parquet(part).assign(**{"age": np.inf} if number > 1 else {}).to_parquet(part, index=False)
+
+
+@pytest.mark.parametrize("damage", [cut, lack_a_column, contradict, make_infinite])
+def test_damaged_parts_give_the_same_line(tmp_path: Path, joined: str, damage: Callable[[Path, int], None]) -> None:
     _, counts = made_up(tmp_path, parts=6)
     for number in range(6):
-        part = tmp_path / "parts" / f"{number}.parquet"
-        if change is not None:
-            change(pd.read_parquet(part), number).to_parquet(part, index=False)
-        elif number > 1:
-            part.write_bytes(part.read_bytes()[:-20])
+        damage(tmp_path / "parts" / f"{number}.parquet", number)
     lines = []
     for at in (None, joined):
         with pytest.raises(LLPBenchError) as raised:
             in_passes(tmp_path / "parts", counts, ray_address=at)
         lines.append(str(raised.value))
     assert lines[0] == lines[1]
-    assert f"{blamed}.parquet" in lines[0]
+    assert f"{3 if damage is contradict else 2}.parquet" in lines[0]
 
 
 def test_a_part_that_is_deleted_during_a_fit_is_named(
