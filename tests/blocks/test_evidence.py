@@ -32,11 +32,9 @@ def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
 
 def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
     """C in plain numpy."""
-    rng = np.random.default_rng(0)
-    means = [rng.normal(size=(BAGS, width)) for width in WIDTHS]
     scales = [np.exp(t[0]), np.exp(t[1]), np.exp((t[0] + t[1]) / 2)]
     effects = np.exp(t[3]) if len(t) == 4 else 0.0
-    covariance = sum(s * mean @ mean.T for s, mean in zip(scales, means, strict=True))
+    covariance = sum(s * mean @ mean.T for s, mean in zip(scales, evidence.means, strict=True))
     return np.asarray(covariance + np.diag(np.exp(t[2]) * evidence.unit + evidence.noise + effects))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from bagged import in_bags, rows_of
 from scipy.optimize import linear_sum_assignment
 from small import assert_same, bags_of, mlp, moment, stream, together
+from torch import nn
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import BaggedRows, FloatArray
@@ -78,17 +80,21 @@ def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool
     assert torch.allclose(through, reference, atol=1e-5)
 
 
-class FixedClusters:
-    """A `method.Member` whose row vectors are given and whose predictions follow from its clusters."""
+class Fixed:
+    """A `method.Member` with given row vectors, whose predictions are given or follow from its clusters."""
 
-    def __init__(self, network: Network, train: BaggedRows, z: FloatArray) -> None:
-        self.network, self.train, self.z = network, train, z
-        self.rng = np.random.default_rng(0)
+    def __init__(
+        self, train: BaggedRows, z: FloatArray, positive: Sequence[float] = (), **parts: torch.nn.Module
+    ) -> None:
+        self.network, self.rng = Network(NoEncoder(), nn.Identity()).add(**parts), np.random.default_rng(0)
+        self.train, self.z, self.positive = train, z, np.array(positive)
 
     def encode(self) -> FloatArray:
         return self.z
 
     def proba(self) -> FloatArray:
+        if len(self.positive):
+            return np.stack([1 - self.positive, self.positive], axis=1)
         return np.asarray(self.network.clusters(torch.from_numpy(self.z)).detach().exp())
 
 
@@ -98,21 +104,20 @@ def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
     train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
     method = TabLLPDEC(DECParams(hidden=16))
     clusters = Clusters(z.shape[1], task.schema)
-    network = Network(NoEncoder(), torch.nn.Identity()).add(clusters=clusters)
     untouched = clusters.centroids.detach().clone()
 
-    method.prepare(FixedClusters(network, train, z), moment("warm-up"))
+    method.prepare(Fixed(train, z, clusters=clusters), moment("warm-up"))
     assert torch.equal(clusters.centroids, untouched)
     assert clusters.size.tolist() == [0.5, 0.5]
 
-    method.prepare(FixedClusters(network, train, z), moment("clustering"))
+    method.prepare(Fixed(train, z, clusters=clusters), moment("clustering"))
     found = torch.from_numpy(class_centroids(z, train, np.random.default_rng(0)))
     assert torch.allclose(clusters.centroids, found)
 
     with torch.no_grad():
         clusters.centroids[1] = 100.0  # all rows belong to the other cluster now
     moved = clusters.centroids.detach().clone()
-    method.prepare(FixedClusters(network, train, z), moment("clustering", epoch=1))
+    method.prepare(Fixed(train, z, clusters=clusters), moment("clustering", epoch=1))
     assert torch.equal(clusters.centroids, moved)
     assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
     assert clusters.size[0] > 0.9
@@ -209,21 +214,6 @@ def test_labels_are_refreshed_every_few_epochs(refresh: int | None, epochs: list
     assert [(stage.unit, stage.rate) for stage in method.stages] == [("bags", 1.0), ("rows", 0.1)]
 
 
-class Fixed:
-    """A `method.Member` with given row vectors and predictions."""
-
-    def __init__(self, train: BaggedRows, z: list[float], positive: list[float]) -> None:
-        self.network, self.rng = Network(NoEncoder(), torch.nn.Identity()), np.random.default_rng(0)
-        self.train, self.z = train, np.array(z)[:, None]
-        self.p = np.array([[1 - p, p] for p in positive])
-
-    def encode(self) -> FloatArray:
-        return self.z
-
-    def proba(self) -> FloatArray:
-        return self.p
-
-
 @pytest.mark.parametrize(
     ("space", "positive", "expected"),
     [
@@ -237,7 +227,8 @@ def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
     space: str, positive: list[float], expected: list[int]
 ) -> None:
     method = TabLLPPSE(PSEParams(space=space))
-    member = Fixed(in_bags(NOTHING, [[3, 1, 0, 2]], [[2, 2]]), [10.0, 0.0, 9.0, 1.0], positive)
+    z = np.array([[10.0], [0.0], [9.0], [1.0]])
+    member = Fixed(in_bags(NOTHING, [[3, 1, 0, 2]], [[2, 2]]), z, positive)
     targets = method.prepare(member, moment("pseudo-labels"))
     assert targets is not None
     assert targets.tolist() == np.eye(2)[expected].tolist()

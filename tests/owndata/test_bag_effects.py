@@ -100,8 +100,9 @@ def test_logits_that_hardly_vary_inside_bags_keep_their_spread(
 
 def test_noise_of_counts_is_taken_for_noise(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
-    exact, proba = bagged(logits, drawn(expit(logits))), two(expit(logits))
-    counts = exact.counts + np.random.default_rng(3).normal(0, 8, 60)[:, None] * [-1, 1]
+    rng, proba = np.random.default_rng(1), two(expit(logits))
+    exact = bagged(logits, (rng.random(len(logits)) < expit(logits)).astype(np.int64))
+    counts = exact.counts + rng.normal(0, 8, 60)[:, None] * [-1, 1]
     noisy = (replace(exact, counts=counts, noise=noise) for noise in (8.0, 0.0))
     deviations = [learn_known_bags(each, proba, proba).deviation for each in noisy]
     assert deviations[0] < 0.25 < deviations[1]

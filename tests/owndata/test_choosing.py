@@ -23,11 +23,12 @@ LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
 CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
 
 
+FRAME, BAGS, VOTES = people(300, 20)
+TABLE = counted(BAGS, VOTES)
+
+
 def chosen(**more: Any) -> MethodChoice:
-    frame, bags, votes = people(300, 20)
-    return choose(
-        frame, **{"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1, "folds": 3} | more
-    )
+    return choose(**{"X": FRAME, "bags": BAGS, "counts": TABLE, "methods": LINEAR, "repeats": 1, "folds": 3} | more)
 
 
 @pytest.fixture(scope="module")
@@ -50,21 +51,18 @@ def test_each_fold_holds_out_whole_bags_once_a_repeat(found: MethodChoice) -> No
 
 
 def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
-    frame, bags, votes = people(300, 20)
-    table = counted(bags, votes)
-    found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1, folds=4)
-    by_fold = found.folds[found.folds["method"] == LINEAR[0]]
-    folds = random_folds(table.to_numpy(dtype=float), 4, 1, 0)
-    for (_, given), fold in zip(by_fold.iterrows(), folds, strict=True):
-        names = table.index[fold.held]
-        out = np.isin(bags, names)
-        model = LLPClassifier(LINEAR[0]).fit(frame[~out], bags[~out], counts=table.drop(names))
+    found = chosen(folds=4).folds
+    folds = random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0)
+    for (_, given), fold in zip(found[found["method"] == LINEAR[0]].iterrows(), folds, strict=True):
+        names = TABLE.index[fold.held]
+        out = np.isin(BAGS, names)
+        model = LLPClassifier(LINEAR[0]).fit(FRAME[~out], BAGS[~out], counts=TABLE.drop(names))
         uniform = 1 / (2 * np.sum(~out))
         predict = model._predictor
         model._predictor = lambda rows, predict=predict, uniform=uniform: (
             (1 - uniform) * predict(rows) + uniform / 2  # what a fold does to predictions
         )
-        scores = model.score_bags(frame[out], bags[out], counts=table.loc[names])
+        scores = model.score_bags(FRAME[out], BAGS[out], counts=TABLE.loc[names])
         assert scores == pytest.approx({name: given[name] for name in scores})
 
 
@@ -72,9 +70,7 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
 def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(
     value: float | str, once: MethodChoice
 ) -> None:
-    frame, bags, votes = people(300, 20)
-    alone = frame.assign(remark=pd.Series(value, frame.index, dtype=object).where(bags == "d03"))
-    found = choose(alone, bags, counts=counted(bags, votes), methods=LINEAR, repeats=1, folds=3).bags
+    found = chosen(X=FRAME.assign(remark=pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03"))).bags
     held = (found["bag"] == "d03") & (found["method"] == LINEAR[0])
     assert held.sum() == 2
     assert np.allclose(found[held]["predicted"], once.bags[held]["predicted"])
@@ -235,9 +231,8 @@ def test_a_method_that_fails_is_a_row_with_its_reason_and_changes_no_other(found
     assert (some.reference, some.best, some.union) == (LINEAR[0], found.best, None)
     with pytest.raises(LLPBenchError, match="no luck"):
         chosen(methods={"broken": LLPClassifier("broken"), "other": LLPClassifier("broken")})
-    frame, bags, votes = people(300, 20)
     with pytest.raises(LLPBenchError, match=r"'broken' failed: ValueError: no luck \(tiny_bench.py:"):
-        LLPClassifier("broken").fit(frame, bags, counts=counted(bags, votes))
+        LLPClassifier("broken").fit(FRAME, BAGS, counts=TABLE)
 
 
 def test_the_time_left_is_shown_before_the_first_fold_and_after_each_fold() -> None:

@@ -31,31 +31,35 @@ from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
+FRAME, BAGS, VOTES = people(60, 6)
+TABLE = counted(BAGS, VOTES)
+
+
+def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
+    return LLPClassifier(method, **settings).fit(FRAME, BAGS, counts=TABLE)
 
 
 def test_every_form_of_the_same_counts_gives_the_same_model() -> None:
-    frame, bags, votes = people(200, 10)
-    table = counted(bags, votes)
-    sizes, listed = table.sum(axis=1), table.stack().sample(frac=1.0, random_state=0)
+    sizes, listed = TABLE.sum(axis=1), TABLE.stack().sample(frac=1.0, random_state=0)
     forms: list[dict[str, Any]] = [
-        {"counts": table},
-        {"counts": table[[1, 0]].sample(frac=1.0, random_state=0)},
-        {"counts": table[1]},
-        {"counts": table[1].to_dict()},
-        {"counts": table.to_dict(orient="index")},
-        {"counts": table.to_numpy()},
-        {"counts": table[1].to_list()},
-        {"proportions": table[1] / sizes},
-        {"proportions": table.div(sizes, axis=0)},
+        {"counts": TABLE},
+        {"counts": TABLE[[1, 0]].sample(frac=1.0, random_state=0)},
+        {"counts": TABLE[1]},
+        {"counts": TABLE[1].to_dict()},
+        {"counts": TABLE.to_dict(orient="index")},
+        {"counts": TABLE.to_numpy()},
+        {"counts": TABLE[1].to_list()},
+        {"proportions": TABLE[1] / sizes},
+        {"proportions": TABLE.div(sizes, axis=0)},
         {"counts": listed[listed > 0]},  # a class without rows may be left out
         {"proportions": listed / sizes.reindex(listed.index, level=0)},
     ]
-    given = [LLPClassifier("bag-mean-linear").fit(frame, bags, **form) for form in forms]
-    expected = given[0].predict_proba(frame)
+    given = [LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, **form) for form in forms]
+    expected = given[0].predict_proba(FRAME)
     for model in given:
         assert list(model.classes_) == [0, 1]
-        assert np.allclose(model.bag_counts_, table)
-        assert np.allclose(model.predict_proba(frame), expected)
+        assert np.allclose(model.bag_counts_, TABLE)
+        assert np.allclose(model.predict_proba(FRAME), expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -143,14 +147,12 @@ def test_proportions_of_bags_are_predicted_and_scored_without_labels() -> None:
 
 
 def test_several_members_are_averaged() -> None:
-    frame, bags, votes = people(200, 10)
-    table = counted(bags, votes)
-    one, two = (LLPClassifier("count-gbdt", params=TREES, ensemble=n).fit(frame, bags, counts=table) for n in (1, 2))
+    one, two = (fitted("count-gbdt", params=TREES, ensemble=number) for number in (1, 2))
     assert isinstance(two._predictor, MeanPredictor)
-    apart = [member(two._rows(frame)) for member in two._predictor.members]
-    assert np.array_equal(apart[0], one.predict_proba(frame))
+    apart = [member(two._rows(FRAME)) for member in two._predictor.members]
+    assert np.array_equal(apart[0], one.predict_proba(FRAME))
     assert not np.array_equal(apart[0], apart[1])
-    assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)
+    assert np.allclose(two.predict_proba(FRAME), (apart[0] + apart[1]) / 2)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +164,9 @@ def test_several_members_are_averaged() -> None:
     ],
 )
 def test_what_predicts_no_probabilities_is_no_model(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
-    frame, bags, votes = people(200, 10)
     monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: made)
     with pytest.raises(LLPBenchError, match=f"'bag-mean-linear' .*{re.escape(reason)}"):
-        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        fitted()
 
 
 def test_effects_are_in_the_units_of_the_columns() -> None:
@@ -216,17 +217,15 @@ class TestContract:
         model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
         given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
         assert model.get_params().items() >= given.items()
-        frame, bags, votes = people(200, 10)
-        fitted = model.fit(frame, bags, counts=counted(bags, votes))
-        assert fitted is model
+        assert model.fit(FRAME, BAGS, counts=TABLE) is model
         fresh = clone(model)
-        for call in (fresh.predict, lambda rows: fresh.score(rows, votes), lambda _: fresh.effects()):
+        for call in (fresh.predict, lambda rows: fresh.score(rows, VOTES), lambda _: fresh.effects()):
             with pytest.raises(NotFittedError, match=r"^this LLPClassifier is not fitted yet\. Call fit") as error:
-                call(frame)
+                call(FRAME)
             assert isinstance(error.value, LLPBenchError)  # the command line and notebooks show these in a line
             assert error.value._render_traceback_() == [f"UnfittedError: {error.value}"]
-        again = fresh.fit(frame, bags, counts=counted(bags, votes))
-        assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
+        again = fresh.fit(FRAME, BAGS, counts=TABLE)
+        assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
 
     def test_model_selection_of_a_pipeline_over_whole_bags(self) -> None:
         frame, bags, votes = people(300, 12)
@@ -251,15 +250,13 @@ class TestContract:
         assert not np.array_equal(best.predict_proba(frame, bags=bags), best.predict_proba(frame))
 
     def test_bags_are_not_taken_for_classes_to_score(self) -> None:
-        frame, bags, votes = people(200, 10)
-        counts = counted(bags, votes)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-        assert model.score(frame, votes) == (model.predict(frame) == votes).mean()
+        model = fitted()
+        assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
         with pytest.raises(LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
-            model.score(frame, ["new"] * 200)
-        numbered = LLPClassifier("bag-mean-linear").fit(frame, np.arange(200) // 20, counts=dict.fromkeys(range(10), 7))
+            model.score(FRAME, ["new"] * 60)
+        numbered = model.fit(FRAME, np.arange(60) // 10, counts=dict.fromkeys(range(6), 4))
         with pytest.raises(LLPBenchError, match="1 is both"):
-            numbered.score(frame[20:40], [1] * 20)
+            numbered.score(FRAME[10:20], [1] * 10)
 
     @pytest.mark.parametrize("long", [False, True])
     def test_scikit_learns_search_scores_held_out_bags_by_itself(self, long: bool) -> None:
@@ -290,42 +287,35 @@ class TestContract:
             model.set_params(nonsense__x=1)
 
     def test_the_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
-        frame, bags, votes = people(200, 10)
-        counts = counted(bags, votes)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-        expected = model.score_bags(frame, bags, counts=counts)
-        assert model.score_bags(frame, bags) == expected
-        by_position = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts.to_numpy())
-        assert by_position.score_bags(frame, bags) == pytest.approx(expected)
+        model = fitted()
+        expected = model.score_bags(FRAME, BAGS, counts=TABLE)
+        assert model.score_bags(FRAME, BAGS) == expected
+        by_position = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE.to_numpy())
+        assert by_position.score_bags(FRAME, BAGS) == pytest.approx(expected)
         model.save(tmp_path / "model")
-        assert LLPClassifier.load(tmp_path / "model").score_bags(frame, bags) == pytest.approx(expected)
+        assert LLPClassifier.load(tmp_path / "model").score_bags(FRAME, BAGS) == pytest.approx(expected)
         with pytest.raises(LLPBenchError, match="new"):
-            model.score_bags(frame[:20], ["new"] * 20)
-        inside = bags < "d04"
-        some = model.score_bags(frame[inside], bags[inside], counts=counts[:4])
-        with pytest.raises(LLPBenchError, match=r"6 of 10 bags with counts .* have no rows"):
-            model.score_bags(frame[inside], bags[inside], counts=counts)
-        assert model.score_bags(frame[inside], bags[inside], counts=counts, unmatched="drop") == some
-        assert model.score_bags(frame, bags, counts=counts[:4], unmatched="drop") == pytest.approx(some)
+            model.score_bags(FRAME[:20], ["new"] * 20)
+        some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
+        found = model.score_bags(*some, counts=TABLE[:4])
+        with pytest.raises(LLPBenchError, match=r"2 of 6 bags with counts .* have no rows"):
+            model.score_bags(*some, counts=TABLE)
+        assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
+        assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
 
     def test_attributes_and_tags(self) -> None:
-        frame, bags, votes = people(200, 10)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        model = fitted()
         assert model.n_features_in_ == 4
         assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
-        assert np.array_equal(model.predict_proba(frame[frame.columns[::-1]]), model.predict_proba(frame))
+        assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
         tags = model.__sklearn_tags__()
         assert tags.estimator_type == "classifier"
         assert tags.input_tags.allow_nan
         assert tags.input_tags.categorical
-        array = frame[["age"]].to_numpy()
-        model.fit(array, bags, counts=counted(bags, votes))
+        array = FRAME[["age"]].to_numpy()
+        model.fit(array, BAGS, counts=TABLE)
         assert not hasattr(model, "feature_names_in_")
-        assert model.predict(array).shape == (200,)
-
-
-FRAME, BAGS, VOTES = people(60, 6)
-TABLE = counted(BAGS, VOTES)
+        assert model.predict(array).shape == (60,)
 
 
 @pytest.mark.parametrize(
@@ -415,7 +405,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
     ],
 )
 def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> None:
-    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    model = fitted()
     with pytest.raises(LLPBenchError, match=told) as error:
         call(model)
     assert "\n" not in str(error.value)
@@ -468,10 +458,10 @@ def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.M
         return pick_device("cpu")
 
     monkeypatch.setattr("llpbench.owndata.fitting.pick_device", noted)
-    model = LLPClassifier("dllp", epochs=1, device="cpu").fit(FRAME, BAGS, counts=TABLE)
+    model = fitted("dllp", epochs=1, device="cpu")
     expected = model.predict_proba(FRAME)
     assert set(asked) == {"cpu"}
-    LLPClassifier("bag-mean-linear", device="cuda").fit(FRAME, BAGS, counts=TABLE)  # a direct method needs no device
+    fitted(device="cuda")  # a direct method needs no device
     model.save(tmp_path)
     assert "device" not in (tmp_path / "model.json").read_text()
     loaded = LLPClassifier.load(tmp_path)
@@ -483,7 +473,7 @@ def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", TREES)])
 def test_of_no_rows_there_are_no_predictions(method: str, params: dict[str, Any]) -> None:
-    model = LLPClassifier(method, params=params).fit(FRAME, BAGS, counts=TABLE)
+    model = fitted(method, params=params)
     assert model.predict_proba(FRAME[:0]).shape == (0, 2)
     assert model.predict_proba(FRAME[:0], BAGS[:0]).shape == (0, 2)
     assert model.predict(FRAME[:0]).tolist() == []
@@ -492,7 +482,7 @@ def test_of_no_rows_there_are_no_predictions(method: str, params: dict[str, Any]
 
 
 def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
-    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    model = fitted()
     before, expected = dict(model.left_out_), model.predict_proba(FRAME)
     with pytest.raises(LLPBenchError, match="got 0 of 6"):
         model.fit(FRAME, BAGS, counts=TABLE + 1, impossible="suppress")
@@ -516,7 +506,7 @@ def test_small_tables_take_one_thread_unless_more_are_asked_for(
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        LLPClassifier("bag-mean-linear", n_jobs=n_jobs).fit(FRAME, BAGS, counts=TABLE)
+        fitted(n_jobs=n_jobs)
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)

@@ -206,7 +206,7 @@ def test_columns_without_names_keep_the_order_of_fit(classes: int, tmp_path: Pat
     frame, bags, votes = people(200, 10, classes=classes)
     table = counted(bags, np.array(list("abc"))[votes])
     named = list(table.columns)[::-1]  # not ascending
-    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table[named].to_numpy(), classes=named)
+    model = fitted(X=frame, bags=bags, counts=table[named].to_numpy(), classes=named)
     model.save(tmp_path / "model")
     loaded = LLPClassifier.load(tmp_path / "model")
     for given in (table[named].to_numpy(), dict(zip(table.index, table[named].to_numpy().tolist(), strict=True))):
@@ -223,8 +223,8 @@ def test_levels_of_natural_keys_are_known_by_their_names() -> None:
     table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
     share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
     usual = fitted(counts=TABLE).predict_proba(FRAME)
-    other = [share, share.swaplevel(), share["yes"].swaplevel(), share.stack().reorder_levels(["party", "b", "a"])]
-    for given in other:  # of keys that may stand for one another
+    long = share.stack().reorder_levels(["party", "b", "a"])
+    for given in (share, share.swaplevel(), share["yes"].swaplevel(), long):  # of keys that may stand for one another
         found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
         assert np.allclose(found, usual)
 

@@ -22,6 +22,10 @@ from llpbench.owndata.logit_draws import ProcessDraws, RefitDraws, process_of
 FAST = {"most_pairs": 0, "draws": 0}
 
 
+def gp(frame: pd.DataFrame, bags: Any, counts: Any, **given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts, **given)
+
+
 def grouped(cells: dict[tuple[int, int], int]) -> GroupedRows:
     """Rows of (bag, group), so many of each."""
     keys = np.array([key for key, number in cells.items() for _ in range(number)])
@@ -131,8 +135,7 @@ class TestDraws:
 @pytest.fixture(scope="module")
 def fitted() -> tuple[LLPClassifier, pd.DataFrame, Any, Any]:
     frame, bags, votes = people(600, 20)
-    model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
-    return model, frame, bags, votes
+    return gp(frame, bags, counted(bags, votes)), frame, bags, votes
 
 
 class TestEstimates:
@@ -163,8 +166,7 @@ class TestEstimates:
         votes = np.where(bags == "d03", 1, np.where(bags == "d04", 0, votes))
         counts = counted(bags, votes).astype(float)
         counts.loc["d05"] = np.nan
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts)
-        found = model.estimate(frame, bags, "owns")
+        found = gp(frame, bags, counts).estimate(frame, bags, "owns")
         assert np.allclose(found.groupby(["bag", "owns"])["share"].sum(), 1)
         unknown = found[found["bag"] == "d05"]
         assert (unknown["count_min"] == 0).all()
@@ -177,8 +179,7 @@ class TestEstimates:
     @pytest.mark.parametrize("sampled", [False, True])
     def test_the_same_seed_gives_the_same_table_also_after_saving(self, sampled: bool, tmp_path: Path) -> None:
         frame, bags, votes = people(600, 20)
-        counts = counted(bags, votes) * (3 if sampled else 1)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts, sampled=sampled)
+        model = gp(frame, bags, counted(bags, votes) * (3 if sampled else 1), sampled=sampled)
         found = model.estimate(frame, bags, "job")
         model.save(tmp_path / "model")
         again = LLPClassifier.load(tmp_path / "model").estimate(frame, bags, "job")
@@ -217,13 +218,13 @@ class TestEstimates:
             rng = np.random.default_rng(seed)
             district = np.repeat(np.arange(40), 30)
             old = rng.random(1200) < expit(rng.normal(0, 1, 40))[district]
-            sex = rng.choice(["f", "m"], 1200)
-            logits = -0.5 + 1.2 * old + 0.6 * (sex == "f") + rng.normal(0, 0.3, 40)[district]
+            frame = pd.DataFrame({"old": old, "sex": rng.choice(["f", "m"], 1200)})
+            logits = -0.5 + 1.2 * old + 0.6 * (frame["sex"] == "f") + rng.normal(0, 0.3, 40)[district]
             label = (rng.random(1200) < expit(logits)).astype(int)
-            frame = pd.DataFrame({"old": old, "sex": sex})
             model = LLPClassifier("bag-gp", params=FAST, random_state=seed)
-            model.fit(frame, district, counts=counted(district, label))
-            found = model.estimate(frame, district, ["old", "sex"])
+            found = model.fit(frame, district, counts=counted(district, label)).estimate(
+                frame, district, ["old", "sex"]
+            )
             rows = frame.assign(bag=district, label=label)
             truth = pd.concat([rows.assign(bag="all"), rows]).groupby(["bag", "old", "sex"])["label"].sum()
             one = found[(found["class"] == 1) & (found["count_max"] > found["count_min"])]
@@ -237,9 +238,7 @@ class TestEstimates:
     def test_a_warning_names_groups_with_uninformative_intervals(self) -> None:
         rng = np.random.default_rng(0)
         bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
-        votes = rng.integers(0, 2, 800)
-        frame = pd.DataFrame({"age": rng.normal(size=800)})
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
         with pytest.warns(UncertainGroups, match="1 group .*rare"):
             model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
 
@@ -277,8 +276,7 @@ class TestRows:
         errors = []
         for rows, bags in ((300, 10), (3000, 100)):
             frame, district, votes = people(rows, bags)
-            frame = frame[["age", "owns"]]
-            model = LLPClassifier("bag-gp", params=FAST).fit(frame, district, counts=counted(district, votes))
+            model = gp(frame := frame[["age", "owns"]], district, counted(district, votes))
             found = model.predict_interval(frame.head(50))
             assert np.allclose(found.probability, model.predict_proba(frame.head(50)))
             assert (found.lower < found.probability).all()
@@ -291,9 +289,7 @@ class TestRows:
     def test_draws_have_the_variance_of_the_posterior(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""
         frame, district, votes = people(1500, bags)
-        counts = counted(district, votes)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame[["age", "owns"]], district, counts=counts)
-        process = process_of(model._predictor)
+        process = process_of(gp(frame[["age", "owns"]], district, counted(district, votes))._predictor)
         assert process is not None
         observed = process.observed[0]
         weights = ProcessDraws(process)._weights(0, 4000, np.random.default_rng(0))[1:]
@@ -305,7 +301,7 @@ class TestRows:
     def test_a_row_has_the_draws_of_its_features(self) -> None:
         """The value of the process at drawn weights is what its components say of the rows."""
         frame, bags, votes = people(300, 10)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        model = gp(frame, bags, counted(bags, votes))
         process, rows = process_of(model._predictor), model._rows(frame)
         assert process is not None
         draws = ProcessDraws(process)
