@@ -7,14 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of
+from bagged import in_bags, repeated, rows_of
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
 from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts, poisson_binomial_posterior
 from llpbench.core import distinct as module
-from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
+from llpbench.core.bags import BaggedRows, FloatArray
 
 
 def by_enumeration(proba: FloatArray, counts: list[int]) -> FloatArray:
@@ -160,24 +160,6 @@ def test_some_bags_have_the_posterior_of_all(classes: int) -> None:
     assert_allclose(some.posterior(proba[rows]), BagCounts(train).posterior(proba)[rows], atol=1e-12)
 
 
-SIZES = np.array([900, 600, 5, 1000, 3, 492])
-
-
-def bags(classes: int) -> BaggedRows:
-    """3,000 rows, few of them distinct, in six bags, two small ones among them."""
-    rng = np.random.default_rng(0)
-    of_row = np.repeat(np.arange(6), SIZES)
-    rows = Rows(
-        rng.integers(0, np.array([1, 4, 3, 2, 2, 3])[of_row])[:, None].astype(np.float32),
-        rng.integers(0, 3, (3000, 1)),
-        np.repeat([[False], [True]], [2999, 1], axis=0),
-    )
-    label = (rng.random(3000) * (0.6 + 0.3 * rows.numeric[:, 0]) * classes).astype(int).clip(0, classes - 1)
-    counts = np.zeros((6, classes))
-    np.add.at(counts, (of_row, label), 1.0)
-    return BaggedRows(rows, Ragged(np.arange(3000), SIZES), counts)
-
-
 def fold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
 
@@ -189,7 +171,7 @@ def components(train: BaggedRows) -> Components:
 
 
 def test_means_and_values_of_components(monkeypatch: pytest.MonkeyPatch) -> None:
-    train = bags(2)
+    train = repeated(2)
     plain = components(train)
     fold(monkeypatch)
     folded = components(train)
@@ -211,7 +193,7 @@ def test_means_and_values_of_components(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_posteriors_and_effects_of_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    train = bags(classes)
+    train = repeated(classes)
     fold(monkeypatch)
     same = module.distinct_rows(train.rows)
     assert same is not None

@@ -120,14 +120,6 @@ def test_cross_entropies_of_three_rows() -> None:
     assert np.diff([0.0, *orders]).tolist() == pytest.approx([0.717630, 1.403080, 1.990210], abs=1e-5)
 
 
-def test_laws_of_pairs() -> None:
-    log_proba, bags = three_rows()
-    found = drawn_classes(log_proba.exp(), torch.tensor([3.0]), 2)
-    assert found.flatten().tolist() == pytest.approx([0.176667, 0.29, 0.29, 0.243333], abs=1e-5)
-    counted = counted_classes(bags.proportions * 3, 2).flatten().tolist()
-    assert counted == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0], abs=1e-6)
-
-
 def test_the_order_of_all_rows_is_the_likelihood_of_counts() -> None:
     log_proba, bags = three_rows()
     third = 3 * moment_loss(log_proba, bags, 3, uniform=0.0) - 2 * moment_loss(log_proba, bags, 2, uniform=0.0)

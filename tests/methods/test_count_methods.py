@@ -145,16 +145,6 @@ def test_two_bags_by_hand(loss: str, strength: float, whole: bool, slope: float)
     assert weights.intercept == pytest.approx(np.zeros(1), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("p", "n", "exact", "normal"), [((0.5, 0.5, 0.5), 1, 0.980829, 0.977778), ((0.9, 0.2), 1, 0.301105, 0.384632)]
-)
-def test_the_likelihood_of_a_count_by_hand(p: tuple[float, ...], n: int, exact: float, normal: float) -> None:
-    train = in_bags(rows_of([[0.0]] * len(p)), [list(range(len(p)))], [[len(p) - n, n]])
-    proba = np.column_stack([1 - np.array(p), p])
-    assert BagLoss("count", train)(proba)[0] == pytest.approx(exact, abs=1e-6)
-    assert BagLoss("count", never_whole(train))(proba)[0] == pytest.approx(normal, abs=1e-6)
-
-
 def test_count_probability_against_all_labels() -> None:
     p = np.random.default_rng(0).random(5)
     for n in range(6):

@@ -61,36 +61,12 @@ class TestLinear:
         expected = squeezed(ridge(means, proportions, weights, 0.5, other))
         assert predict("bag-mean-linear", TRAIN, OTHER, 4, strength=0.5) == pytest.approx(expected, abs=1e-5)
 
-    def test_bag_means_of_one_number_by_hand(self) -> None:
-        # bags {-2, 0} and {2, 2, 3, 1} with 1 of 2 and 3 of 4 positives; deviation of the six numbers: sqrt(8 / 3)
-        numbers = np.array([-2.0, 0.0, 2.0, 2.0, 3.0, 1.0])
-        train = in_bags(rows_of(numbers.reshape(-1, 1).tolist()), [[0, 1], [2, 3, 4, 5]], [[1, 1], [1, 3]])
-        # means -1 and 2, weights 2/3 and 4/3: weighted means 1 and 2/3;
-        # products (2/3)(-2)(-1/6) + (4/3)(1)(1/12) = 1/3;
-        # squares (2/3)(4) + (4/3)(1) = 4, to which the penalty adds 0.5 times the variance
-        slope = (1 / 3) / (4 + 0.5 * 8 / 3)
-        positive = 2 / 3 + slope * (np.array([-2.0, 0.0, 2.5]) - 1)
-        found = predict("bag-mean-linear", train, rows_of([[-2.0], [0.0], [2.5]]), strength=0.5)
-        assert numbers.var() == pytest.approx(8 / 3)
-        assert found == pytest.approx(np.column_stack([1 - positive, positive]), abs=1e-6)
-
     def test_soft_labels_against_the_normal_equations(self) -> None:
         rows, other = standardised(TRAIN.rows, OTHER, codes=4)
         proportions = np.array(COUNTS) / np.array([[3], [1], [2], [4]])
         targets = np.array([proportions[next(b for b, bag in enumerate(BAGS) if row in bag)] for row in range(10)])
         expected = squeezed(ridge(rows, targets, np.ones(10), 2.0, other))
         assert predict("bag-soft-label-linear", TRAIN, OTHER, 4, strength=2.0) == pytest.approx(expected, abs=1e-5)
-
-    @pytest.mark.parametrize("name", ["bag-mean-linear", "bag-soft-label-linear"])
-    @pytest.mark.parametrize("model", ["ridge", "logistic"])
-    def test_a_huge_penalty_leaves_the_class_proportions_of_all_rows(self, name: str, model: str) -> None:
-        found = predict(name, TRAIN, OTHER, 4, model=model, strength=1e9)
-        assert found == pytest.approx(np.tile([0.4, 0.3, 0.3], (4, 1)), abs=1e-3)  # 4, 3 and 3 of 10 rows
-
-    def test_on_bags_of_one_row_both_are_one_method(self) -> None:
-        alone = in_bags(TRAIN.rows, [[row] for row in range(10)], np.eye(3)[[0, 1, 2, 0, 0, 2, 1, 1, 0, 2]].tolist())
-        both = [predict(f"bag-{what}-linear", alone, OTHER, 4, strength=3.0) for what in ("mean", "soft-label")]
-        assert both[0] == pytest.approx(both[1], abs=1e-9)
 
 
 STUMP_NUMBERS = np.repeat([0.0, 1.0, 2.0, 3.0, NAN], [30, 25, 30, 40, 25])

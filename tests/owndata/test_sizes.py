@@ -22,7 +22,7 @@ from llpbench.blocks.side_by_side import later, workers
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.owndata import fitting, progress, scoring
+from llpbench.owndata import fitting, progress, scoring, sizes
 from llpbench.owndata import threads as rule
 from llpbench.owndata.progress import RowsDone, StageLine
 from llpbench.owndata.sizes import LargeFit
@@ -118,16 +118,19 @@ def test_a_class_a_row_is_refused() -> None:
     LLPClassifier("bag-share").fit(pd.concat([frame] * 5), np.tile(bags, 5), counts=5 * counts)
 
 
-@pytest.mark.parametrize(("columns", "categories", "warned"), [(30, 0, False), (1_100, 0, True), (1, 20_001, True)])
-def test_a_table_that_takes_gigabytes_is_warned_of(columns: int, categories: int, warned: bool) -> None:
-    rows = max(200, categories)
-    numbers = np.arange(rows) % 7
-    frame = pd.DataFrame({f"c{place}": numbers + float(place) for place in range(columns)})
+@pytest.mark.parametrize(("columns", "categories", "warned"), [(30, 50, False), (31, 0, True), (1, 51, True)])
+def test_a_table_that_takes_gigabytes_is_warned_of(
+    columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "_MANY_COLUMNS", 30 + (categories > 0))
+    monkeypatch.setattr(sizes, "_MANY_CATEGORIES", 50)
+    numbers = np.arange(200)
+    frame = pd.DataFrame({f"c{place}": numbers % 7 + float(place) for place in range(columns)})
     if categories:
-        frame["town"] = [f"t{number}" for number in range(rows)]
+        frame["town"] = [f"t{number % categories}" for number in numbers]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        LLPClassifier("bag-share").fit(frame, np.arange(rows) % 2, proportions=[0.2, 0.6])
+        LLPClassifier("bag-share").fit(frame, numbers % 2, proportions=[0.2, 0.6])
     assert any(each.category is LargeFit for each in caught) == warned
 
 
