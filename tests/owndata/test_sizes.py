@@ -123,7 +123,7 @@ def test_a_table_that_takes_gigabytes_is_warned_of(
     columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sizes, "_MANY_COLUMNS", 30 + (categories > 0))
-    monkeypatch.setattr(sizes, "_MANY_CATEGORIES", 50)
+    monkeypatch.setattr(sizes, "_MANY_CATEGORIES", 51)  # one for missing values
     numbers = np.arange(200)
     frame = pd.DataFrame({f"c{place}": numbers % 7 + float(place) for place in range(columns)})
     if categories:
