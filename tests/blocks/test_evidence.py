@@ -41,13 +41,14 @@ def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
 T = np.array([-0.3, -1.2, 0.4, -0.8])
 
 
-@pytest.fixture(params=["grams", "bags", "wide", "features", "sums"])
+@pytest.fixture(params=["grams", "bags", "wide", "without room", "features", "sums"])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All ways of doing the algebra."""
-    algebra = dict.fromkeys(("bags", "wide"), lambda means, _: BagSpace(means)) | {
+    algebra = dict.fromkeys(("bags", "wide", "without room"), lambda means, _: BagSpace(means)) | {
         "grams": lambda means, _: Grams(means)
     }
-    monkeypatch.setattr(room, "_WIDE", 2 if request.param == "wide" else 24)
+    monkeypatch.setattr(room, "_WIDE", 2 if request.param in ("wide", "without room") else 24)
+    monkeypatch.setattr(room, "_MOST_GRAMS", 0 if request.param == "without room" else 10**9)
     monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
     monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)

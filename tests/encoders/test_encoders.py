@@ -194,5 +194,5 @@ def test_todays_encoders_take_scores_of_numbers() -> None:
     declared = {entry.name: entry.facts["numbers"] for entry in ENCODERS.entries() if "numbers" in entry.facts}
     scores = dict.fromkeys(["ft-transformer", "ft-transformer-small", "resnet", "tabm", "tabm-small"], "scores")
     assert declared == {**scores, "realmlp": "robust"}
-    for given, numbers in ({}, "robust"), ({"numbers": "z"}, "z"):
-        assert make_cell("dllp", "adult", bag_size=64, encoder="realmlp", **given).numbers == numbers
+    for given, expected in ((None, "robust"), ("z", "z")):
+        assert make_cell("dllp", "adult", bag_size=64, encoder="realmlp", numbers=given).numbers == expected

@@ -106,7 +106,7 @@ def test_the_corrected_interval_covers_what_cross_validation_estimates() -> None
     assert covered[1] / 300 > 0.9
 
 
-def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: tuple[float, float, float]) -> tuple[str, str]:
+def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: Any) -> tuple[str, str]:
     """Advice on methods by their gain over `auto`, with its interval."""
     rows = {"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0), **gains}
     board = [{"method": name, "gain": gain, "low": low, "high": high} for name, (gain, low, high) in rows.items()]
@@ -114,7 +114,7 @@ def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: tuple[float, float,
 
 
 BETTER, UNSURE, WORSE = (0.5, 0.1, 0.9), (0.5, -0.1, 1.1), (-2.0, -3.0, -1.0)
-LEVEL = {YARDSTICK: (-0.1, -0.4, 0.2)}
+LEVEL: dict[str, Any] = {YARDSTICK: (-0.1, -0.4, 0.2)}
 
 
 @pytest.mark.parametrize(

@@ -100,15 +100,15 @@ def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest
             assert np.isclose(logits[np.arange(6), found].sum(), best)
     for classes in (3, 8):  # a large bag against places, also from prices that are of no use at first
         logits = 3 * rng.normal(size=(300, classes))
-        counts = rng.multinomial(300, rng.dirichlet(np.ones(classes)))
-        found = [assigning._along_paths(logits, counts)]
+        of_bag = rng.multinomial(300, rng.dirichlet(np.ones(classes)))
+        both = [assigning._along_paths(logits, of_bag)]
         with monkeypatch.context() as patch:
             patch.setattr(assigning, "_prices", lambda logits, _: np.zeros(logits.shape[1]))
-            found.append(assigning._along_paths(logits, counts))
-        best = logits[np.arange(300), assigning._several(logits, counts)].sum()
-        for labels in found:
-            assert np.bincount(labels, minlength=classes).tolist() == counts.tolist()
-            assert np.isclose(logits[np.arange(300), labels].sum(), best)
+            both.append(assigning._along_paths(logits, of_bag))
+        best = logits[np.arange(300), assigning._several(logits, of_bag)].sum()
+        for found in both:
+            assert np.bincount(found, minlength=classes).tolist() == of_bag.tolist()
+            assert np.isclose(logits[np.arange(300), found].sum(), best)
 
 
 def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:

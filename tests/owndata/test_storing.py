@@ -166,10 +166,11 @@ def flip(file: Path) -> None:
         (lambda f: with_tree(f, "[]"), "cannot be read"),
         (lambda f: with_tree(f, '{"dict": {}}'), "cannot be read"),
         (lambda f: with_tree(f, '{"dict": {"settings": 5}}'), "cannot be read"),
-        *(
-            (lambda f, sums=sums: retold(f, sha256=sums), r"manifest\.json")
-            for sums in ({"../secret": "0"}, [], {storing.TREE: "0"}, {storing.ARRAYS: "0", storing.TREE: "0"}, 5)
-        ),
+        (lambda f: retold(f, sha256={"../secret": "0"}), r"manifest\.json"),
+        (lambda f: retold(f, sha256=[]), r"manifest\.json"),
+        (lambda f: retold(f, sha256={storing.TREE: "0"}), r"manifest\.json"),
+        (lambda f: retold(f, sha256={storing.ARRAYS: "0", storing.TREE: "0"}), r"manifest\.json"),
+        (lambda f: retold(f, sha256=5), r"manifest\.json"),
     ],
 )
 def test_a_foreign_model_is_one_clear_line(
