@@ -99,8 +99,8 @@ def test_a_column_without_values_in_a_part_is_like_any(tmp_path: Path, frame: pd
     assert len(together(RowBatches(tmp_path, {}, rows=700))) == 6000
 
 
-def test_what_cannot_be_read_in_batches_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.zip").touch()
+def test_what_cannot_be_read_in_batches_is_refused(tmp_path: Path, frame: pd.DataFrame) -> None:
+    frame.to_csv(tmp_path / "rows.zip", index=False, compression={"method": "zip", "archive_name": "rows.csv"})
     for path in (Path("-"), tmp_path / "rows.zip"):
         with pytest.raises(DataError):
             RowBatches(path, {})
