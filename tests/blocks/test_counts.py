@@ -1,4 +1,4 @@
-"""Posteriors of rows given the counts of their bags, against enumeration of all labels."""
+"""Posteriors of rows given the counts of their bags, against enumeration; rows that are the same, against all rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of
+from bagged import in_bags, repeated, rows_of
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
+from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts, poisson_binomial_posterior
+from llpbench.core import distinct as module
 from llpbench.core.bags import BaggedRows, FloatArray
 
 
@@ -34,10 +36,6 @@ def with_negative(p: list[float]) -> FloatArray:
 
 
 class TestPosterior:
-    def test_two_rows_one_positive(self) -> None:
-        found = BagCounts(one_bag([1, 1], 2)).posterior(with_negative([0.9, 0.2]))
-        assert_allclose(found[:, 1], [0.972973, 0.027027], atol=1e-6)
-
     @pytest.mark.parametrize("positives", range(6))
     def test_small_bags_are_exact(self, positives: int) -> None:
         proba = with_negative([0.9, 0.2, 0.5, 0.01, 0.6])
@@ -160,3 +158,53 @@ def test_some_bags_have_the_posterior_of_all(classes: int) -> None:
     rows = np.flatnonzero(np.isin(train.bag_of_row, chosen))
     some = BagCounts(train).some(rows, chosen)
     assert_allclose(some.posterior(proba[rows]), BagCounts(train).posterior(proba)[rows], atol=1e-12)
+
+
+def fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+
+
+def components(train: BaggedRows) -> Components:
+    found = Components(train.rows, np.random.default_rng(0), lengthscale=0.3, waves=20)
+    found.effects.append(found.pair(0, 1))
+    return found
+
+
+def test_means_and_values_of_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = repeated(2)
+    plain = components(train)
+    fold(monkeypatch)
+    folded = components(train)
+    assert folded._same is not None
+    assert len(folded._kept or [[]][0]) == 1
+    weights = np.random.default_rng(1).random(3000)
+    for given in (None, weights):
+        for one, other in zip(
+            folded.bag_means(train.bag_of_row, train.sizes, given),
+            plain.bag_means(train.bag_of_row, train.sizes, given),
+            strict=True,
+        ):
+            assert_allclose(one, other, atol=1e-5)
+    coefficients = [np.ones((mean.shape[1], 2)) for mean in plain.bag_means(train.bag_of_row, train.sizes)]
+    assert_allclose(folded.value(coefficients), plain.value(coefficients), atol=1e-3)
+    single = folded.effect_means(folded.effects[0], train.bag_of_row, train.sizes)
+    assert_allclose(single, plain.effect_means(plain.effects[0], train.bag_of_row, train.sizes), atol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_posteriors_and_effects_of_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = repeated(classes)
+    fold(monkeypatch)
+    same = module.distinct_rows(train.rows)
+    assert same is not None
+    counts = BagCounts(train)
+    cells, first = counts.folded(same)
+    assert len(first) < 200
+    logits: FloatArray = np.random.default_rng(2).normal(size=(len(same.first), classes))[same.place]
+    proba = softmax(logits, axis=1)
+    assert_allclose(cells.posterior(proba[first]), counts.posterior(proba)[first], atol=1e-9)
+    assert_allclose(cells.fitted(logits[first]), counts.fitted(logits)[first], atol=1e-5)
+    assert_allclose(cells.bag_effects(logits[first]), counts.bag_effects(logits), atol=1e-4)
+    assert cells.effects_of_spread(logits[first], 0.5)[1] == pytest.approx(counts.effects_of_spread(logits, 0.5)[1])
+    assert cells.weights is not None
+    assert cells.weights.sum() == 3000

@@ -1,14 +1,18 @@
-"""Design matrices and regressions of proportions, against tables worked out by hand and plain numpy."""
+"""Rows as learners take them: design matrices, normal scores and rows for boosting, against tables by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of, schema_of
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
+from scipy.stats import norm
 
+from llpbench.blocks.boosting import MOST_CATEGORIES, BoostingRows
 from llpbench.blocks.design import OneHot, as_proba, bag_average, linear_fit, soft_labels
+from llpbench.blocks.scores import ScoredRows
 from llpbench.core.bags import FloatArray
 
 NAN = float("nan")
@@ -38,18 +42,14 @@ class TestOneHot:
         third = np.sqrt(99) / 4
         assert found == pytest.approx(np.array([[0, 0, 3 / third, *[0] * 7], [1, 0, 3 / third, *[0] * 7]]))
 
-    def test_several_categories_stand_side_by_side(self) -> None:
-        rows = rows_of([[], [], [], []], [[1, 1], [1, 2], [0, 1], [0, 2]])
+    def test_several_categories_stand_side_by_side_and_many_stay_sparse(self) -> None:
+        rows = rows_of([[]] * 4, [[1, 1], [1, 2], [0, 1], [0, 2]])
         schema = schema_of(in_bags(rows, [[0, 1, 2, 3]], [[2, 2]]), 2, 3)
         expected = [[0, 2, 0, 2, 0], [0, 2, 0, 0, 2], [2, 0, 0, 2, 0], [2, 0, 0, 0, 2]]
         assert OneHot(rows, schema)(rows).toarray() == pytest.approx(np.array(expected))
-
-    def test_many_categories_stay_sparse(self) -> None:
-        codes = np.arange(5_000).reshape(-1, 1)
-        rows = rows_of(np.zeros((5_000, 0)).tolist(), codes.tolist())
+        rows = rows_of([[]] * 5_000, np.arange(5_000).reshape(-1, 1).tolist())
         found = OneHot(rows, schema_of(in_bags(rows, [range(5_000)], [[1, 1]]), 5_000))(rows)
-        assert found.shape == (5_000, 5_000)
-        assert found.nnz == 5_000
+        assert (found.shape, found.nnz) == ((5_000, 5_000), 5_000)
 
 
 class TestBags:
@@ -68,27 +68,22 @@ class TestBags:
 
 
 class TestScoresAsProbabilities:
-    def test_scores_within_the_edges_stay_as_they_are(self) -> None:
-        scores = np.array([[0.05, 0.95], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8]])
-        assert as_proba(scores) == pytest.approx(scores)
-
-    def test_scores_beyond_approach_0_and_1_exponentially(self) -> None:
+    def test_scores_within_the_edges_stay_and_those_beyond_approach_0_and_1_exponentially(self) -> None:
+        inside = np.array([[0.05, 0.95], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8]])
+        assert as_proba(inside) == pytest.approx(inside)
         scores = np.array([[0.0, 1.0], [-0.05, 1.05], [2.0, -1.0]])
         low, lower, lowest = 0.05 * np.exp([-1.0, -2.0, -21.0])
         expected = [[low, 1 - low], [lower, 1 - lower], [1 - lowest, lowest]]
         assert as_proba(scores) == pytest.approx(np.array(expected), rel=1e-9)
-
-    def test_several_classes_share_one(self) -> None:
         raised = 0.05 * np.exp(-3)  # of -0.1
-        total = raised + 0.6 + 0.9
-        assert as_proba(np.array([[-0.1, 0.6, 0.9]]))[0] == pytest.approx([raised / total, 0.6 / total, 0.9 / total])
+        several = np.array([[raised, 0.6, 0.9]]) / (raised + 0.6 + 0.9)
+        assert as_proba(np.array([[-0.1, 0.6, 0.9]])) == pytest.approx(several)
 
     def test_the_order_of_two_classes_is_kept_without_ties(self) -> None:
         positive = np.linspace(-1.0, 2.0, 301)
         proba = as_proba(np.column_stack([1 - positive, positive]))[:, 1]
         assert (np.diff(proba) > 0).all()
-        assert (proba > 0).all()
-        assert (proba < 1).all()
+        assert 0 < proba.min() < proba.max() < 1
 
 
 FEATURES = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [1.5, 2.0]])
@@ -148,3 +143,65 @@ class TestLinearFit:
         targets = np.column_stack([TARGETS[:, 0], np.zeros(5), 1 - TARGETS[:, 0]])
         two = self.fit("logistic", targets[:, [0, 2]])
         assert self.fit("logistic", targets) == pytest.approx(np.column_stack([two[:, 0], np.zeros(5), two[:, 1]]))
+
+
+def test_against_the_definition_on_other_rows() -> None:
+    rng = np.random.default_rng(0)
+    train, other = rng.integers(0, 9, 40).astype(float), rng.uniform(-1, 10, 30).round(1)
+
+    def score(x: float) -> float:
+        u = ((train < x).sum() + (train <= x).sum()) / 80
+        return float(norm.ppf(min(max(u, 1 / 80), 1 - 1 / 80)))
+
+    reference = np.array([score(x) for x in train])
+    expected = (np.array([score(x) for x in other]) - reference.mean()) / reference.std()
+    found = ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
+    assert found[:, 0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_increasing_transform_changes_nothing() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(50, 2)).astype(np.float32)
+    scores = [ScoredRows(rows_of(v.tolist()))(rows_of(v.tolist())) for v in (x, np.exp(x), x**3)]
+    assert np.array_equal(scores[0], scores[1])
+    assert np.array_equal(scores[0], scores[2])
+    assert (np.argsort(scores[0], axis=0) == np.argsort(x, axis=0)).all()
+
+
+def test_missing_numbers_constant_columns_and_columns_without_a_number_are_zero() -> None:
+    train = rows_of([[1, 7, NAN], [NAN, 7, NAN], [3, 7, NAN]])
+    found = ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
+    assert found == pytest.approx(np.zeros((2, 3)), abs=1e-12)
+    # what is missing has no part in ranks
+    assert ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
+
+
+# the second number is never there; the category's code 2 is more frequent than 1, 3 is unseen, 0 is missing
+TRAIN = rows_of([[1, NAN], [NAN, NAN], [3, NAN], [4, NAN], [5, NAN]], [[2], [1], [2], [4], [0]])
+
+
+def test_missing_numbers_are_nan_and_categories_are_numbered_by_frequency() -> None:
+    expected = [[1, 0, 0], [NAN, 0, 1], [3, 0, 0], [4, 0, 2], [5, 0, NAN]]
+    assert_array_equal(BoostingRows(TRAIN)(TRAIN), np.array(expected))
+
+
+def test_rows_of_other_data_are_seen_with_the_eyes_of_training() -> None:
+    # a number where training had none, categories that training did not have, within its codes and beyond
+    other = rows_of([[NAN, 9], [2, 9], [3, NAN]], [[3], [7], [1]])
+    assert_array_equal(BoostingRows(TRAIN)(other), np.array([[NAN, 0, NAN], [2, 0, NAN], [3, 0, 1]]))
+
+
+def test_categorical_columns_come_last_and_are_named() -> None:
+    rows = rows_of([[1, 2], [3, 4]], [[1, 1, 2], [2, 1, 1]])
+    assert BoostingRows(rows).categorical.tolist() == [False, False, True, True, True]
+    assert BoostingRows(rows_of([[1.0], [2.0]])).categorical.tolist() == [False]
+
+
+def test_only_the_most_frequent_categories_are_kept() -> None:
+    # each of 300 categories once, the last 200 of them twice: these come first, then the others as they stand
+    codes = np.concatenate([np.arange(1, 301), np.arange(101, 301)])
+    rows = rows_of(np.zeros((len(codes), 1)).tolist(), codes.reshape(-1, 1).tolist())
+    found = BoostingRows(rows)(rows)[:300, 1]
+    assert_array_equal(found[100:], np.arange(200))
+    assert_array_equal(found[:54], np.arange(200, MOST_CATEGORIES))
+    assert np.isnan(found[54:100]).all()

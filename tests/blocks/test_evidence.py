@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from llpbench.blocks import covariance as room
 from llpbench.blocks import evidence as evidence_room
-from llpbench.blocks.covariance import BagSpace, Features, Grams, covariance
+from llpbench.blocks.covariance import BagSpace, Features, Grams
 from llpbench.blocks.evidence import Evidence, Prior
 from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import FloatArray
@@ -17,7 +17,6 @@ from llpbench.core.bags import FloatArray
 BAGS, WIDTHS = 7, (2, 3, 4)
 SIZES = np.array([20, 3, 20, 20, 7, 3, 20])
 NOISE = np.array([0.1, 0.02, 0.1, 0.1, 0.0, 0.02, 0.0])
-KINDS = np.array([0, 1, 0, 0, 2, 1, 3])
 
 
 def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
@@ -33,24 +32,23 @@ def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
 
 def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
     """C in plain numpy."""
-    rng = np.random.default_rng(0)
-    means = [rng.normal(size=(BAGS, width)) for width in WIDTHS]
     scales = [np.exp(t[0]), np.exp(t[1]), np.exp((t[0] + t[1]) / 2)]
     effects = np.exp(t[3]) if len(t) == 4 else 0.0
-    covariance = sum(s * mean @ mean.T for s, mean in zip(scales, means, strict=True))
+    covariance = sum(s * mean @ mean.T for s, mean in zip(scales, evidence.means, strict=True))
     return np.asarray(covariance + np.diag(np.exp(t[2]) * evidence.unit + evidence.noise + effects))
 
 
 T = np.array([-0.3, -1.2, 0.4, -0.8])
 
 
-@pytest.fixture(params=["grams", "bags", "wide", "features", "sums"])
+@pytest.fixture(params=["grams", "bags", "wide", "without room", "features", "sums"])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All ways of doing the algebra."""
-    algebra = dict.fromkeys(("bags", "wide"), lambda means, _: BagSpace(means)) | {
+    algebra = dict.fromkeys(("bags", "wide", "without room"), lambda means, _: BagSpace(means)) | {
         "grams": lambda means, _: Grams(means)
     }
-    monkeypatch.setattr(room, "_WIDE", 2 if request.param == "wide" else 24)
+    monkeypatch.setattr(room, "_WIDE", 2 if request.param in ("wide", "without room") else 24)
+    monkeypatch.setattr(room, "_MOST_GRAMS", 0 if request.param == "without room" else 10**9)
     monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
     monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
@@ -99,33 +97,6 @@ def test_posterior(space: str) -> None:
     assert_allclose(np.array(posterior.inverse.tracer()([*some])), expected, rtol=1e-9)
 
 
-def test_bags_of_the_same_size_and_noise_are_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_room, "covariance", Features)
-    space = some_evidence()._space
-    assert isinstance(space, Features)
-    assert len(space.counts) == KINDS.max() + 1
-    assert sorted(space.counts) == [1, 1, 2, 3]
-    assert (space.kinds[[0, 1]] == space.kinds[[2, 5]]).all()
-
-
-@pytest.mark.parametrize(
-    ("bags", "width", "components", "equal", "best"),
-    [
-        (120, 9000, 250, True, Grams),
-        (1500, 3000, 100, True, BagSpace),
-        (3000, 400, 40, True, Features),
-        (300, 600, 10, False, Grams),
-        (3000, 1000, 40, False, Features),
-    ],
-)
-def test_the_algebra_with_the_least_work_is_chosen(
-    bags: int, width: int, components: int, equal: bool, best: type
-) -> None:
-    means = np.split(np.ones((bags, width), dtype=np.float64), components, axis=1)
-    kinds = np.zeros(bags, dtype=np.int64) if equal else np.arange(bags)
-    assert isinstance(covariance(means, kinds), best)
-
-
 def test_draws_have_the_moments_of_a_known_posterior() -> None:
     covariance = np.array([[1.0, 0.6], [0.6, 0.8]])
     precision, center = np.linalg.inv(covariance), np.array([0.5, -1.0])
@@ -148,7 +119,7 @@ def test_draws_stay_where_the_density_is() -> None:
     assert drawn.mean() == pytest.approx(1.0, abs=0.15)
 
 
-@pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, KINDS)])
+@pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, np.array([0, 1, 0, 0, 2, 1, 3]))])
 def test_features_without_values_change_nothing(algebra: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence_room, "covariance", lambda means, _: algebra(means))  # type: ignore[operator]
     plain = some_evidence()

@@ -11,7 +11,6 @@ from small import make_bags, no_features
 
 from llpbench.blocks.losses import (
     bag_contrast,
-    bag_log_proba,
     cosine_embedding,
     count_loss,
     difference_contrast,
@@ -28,11 +27,6 @@ from llpbench.core.method import Pairs
 def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
     """Bags with mask and proportions, all that a loss uses."""
     return make_bags(no_features(len(mask), len(mask[0])), torch.tensor(mask), proportions)
-
-
-def test_kl_of_quarters_and_halves() -> None:
-    log_proba = torch.log(torch.tensor([[[0.5, 0.5], [0.5, 0.5]]]))
-    assert float(proportion_loss(log_proba, bags([[True, True]], [[0.25, 0.75]]))) == pytest.approx(0.130812, abs=1e-6)
 
 
 def test_it_is_the_log_of_the_mean_not_the_mean_of_the_logs() -> None:
@@ -61,14 +55,6 @@ def test_absent_classes_and_extreme_predictions_stay_finite() -> None:
     assert logits.grad.isfinite().all()
 
 
-def test_bag_log_proba_is_the_log_of_the_masked_mean() -> None:
-    torch.manual_seed(2)
-    log_proba = torch.randn(2, 4, 3).log_softmax(-1)
-    mask = torch.tensor([[True, True, True, False], [True, False, False, False]])
-    expected = torch.stack([log_proba[0, :3].exp().mean(0).log(), log_proba[1, 0]])
-    assert torch.allclose(bag_log_proba(log_proba, mask), expected, atol=1e-6)
-
-
 def pairs(*partners: int, positive: list[bool] | None = None) -> Pairs:
     partner = torch.tensor(partners)
     return Pairs(partner, torch.tensor(positive) if positive else partner >= 0)
@@ -76,14 +62,6 @@ def pairs(*partners: int, positive: list[bool] | None = None) -> Pairs:
 
 def everything(n: int) -> torch.Tensor:
     return torch.ones(n, dtype=torch.bool)
-
-
-@pytest.mark.parametrize(("temperature", "expected"), [(1.0, 0.313262), (0.5, 0.126928)])
-def test_difference_contrast_of_orthonormal_rows(temperature: float, expected: float) -> None:
-    similarity = torch.eye(2) / temperature
-    for both in (True, False):
-        loss = difference_contrast(similarity, pairs(0, 1), everything(2), everything(2), both)
-        assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
 def test_difference_contrast_without_positive_pairs_is_0_and_has_a_gradient() -> None:
@@ -110,12 +88,12 @@ def test_difference_contrast_ignores_padding() -> None:
 def test_difference_contrast_against_a_loop() -> None:
     torch.manual_seed(1)
     similarity = torch.randn(4, 4)
-    found = pairs(2, 0, 3, 1, positive=[True, False, True, True])
-    terms = []
-    for i, j in [(0, 2), (2, 3), (3, 1)]:
-        terms.append(-float(similarity[i].log_softmax(0)[j] + similarity[:, j].log_softmax(0)[i]) / 2)
-    loss = difference_contrast(similarity, found, everything(4), everything(4))
-    assert float(loss) == pytest.approx(sum(terms) / 3, abs=1e-6)
+    found, positive = pairs(2, 0, 3, 1, positive=[True, False, True, True]), [(0, 2), (2, 3), (3, 1)]
+    forward = -sum(float(similarity[i].log_softmax(0)[j]) for i, j in positive) / 3
+    backward = -sum(float(similarity[:, j].log_softmax(0)[i]) for i, j in positive) / 3
+    for both, expected in ((True, (forward + backward) / 2), (False, forward)):
+        loss = difference_contrast(similarity, found, everything(4), everything(4), both)
+        assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
 def test_cosine_embedding_is_torchs() -> None:
@@ -231,7 +209,7 @@ def test_the_count_loss_of_large_bags_is_the_normal_approximation_and_leaves_pad
     assert float(count_loss(three, bags([[True] * 40], [[0.5, 0.3, 0.2]]))) == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize(("rows", "logit"), [(1, 17.0), (1, 25.0), (3, 80.0), (12, 8.0)])
+@pytest.mark.parametrize(("rows", "logit"), [(1, 17.0), (1, 25.0), (3, 80.0), (12, 8.0), (40, 80.0)])
 def test_the_count_loss_of_sure_and_wrong_predictions_is_their_distance_and_pulls_them_back(
     rows: int, logit: float
 ) -> None:
@@ -239,16 +217,9 @@ def test_the_count_loss_of_sure_and_wrong_predictions_is_their_distance_and_pull
     logits = torch.tensor([[[logit, 0.0]] * rows + [[0.0, 0.0]] * padding], requires_grad=True)
     value = count_loss(logits.log_softmax(-1), bags([[True] * rows + [False] * padding], [[0.0, 1.0]]))
     value.backward()
-    assert float(value.detach()) == pytest.approx(rows * (logit + math.log1p(math.exp(-logit))), rel=1e-6)
     assert logits.grad is not None
-    assert logits.grad[0, :, 1].tolist() == pytest.approx([-1.0] * rows + [0.0] * padding, abs=1e-3)
-
-
-def test_the_count_loss_of_sure_and_wrong_predictions_is_finite() -> None:
-    for rows in (3, 40):
-        logits = torch.tensor([[[80.0, -80.0]] * rows], requires_grad=True)
-        value = count_loss(logits.log_softmax(-1), bags([[True] * rows], [[0.0, 1.0]]))
-        value.backward()
-        assert logits.grad is not None
-        assert torch.isfinite(value)
-        assert torch.isfinite(logits.grad).all()
+    assert logits.grad.isfinite().all()
+    if rows < 40:  # of more rows the normal approximation is as far away as it likes
+        assert float(value.detach()) == pytest.approx(rows * (logit + math.log1p(math.exp(-logit))), rel=1e-6)
+        assert logits.grad[0, :, 1].tolist() == pytest.approx([-1.0] * rows + [0.0] * padding, abs=1e-3)
+    assert value.isfinite()

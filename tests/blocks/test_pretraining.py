@@ -36,9 +36,6 @@ def everything(n: int) -> torch.Tensor:
     return torch.ones(n, dtype=torch.bool)
 
 
-# -- aggregators -------------------------------------------------------------------------------------------------------
-
-
 def test_a_weighted_sum_against_a_loop() -> None:
     torch.manual_seed(0)
     z, aggregator = torch.randn(5, 4), WeightedSum(4)
@@ -58,9 +55,6 @@ def test_aggregators_know_neither_order_nor_padding(kind: Any) -> None:
     assert torch.allclose(aggregator(padded, mask), expected, atol=1e-5)
 
 
-# -- losses ------------------------------------------------------------------------------------------------------------
-
-
 def made(tasks: Any, **params: Any) -> tuple[Pretraining, Any]:
     torch.manual_seed(0)
     method = Pretraining(tasks, replace(SHORT, **params))
@@ -71,22 +65,13 @@ def with_proportions(bags: Bags, first: list[float], second: list[float]) -> Bag
     return bags._replace(proportions=torch.tensor([first, second]))
 
 
-@pytest.mark.parametrize(
-    ("similarity", "expected"),
-    [("mpiou", 7 / 12), ("l1", 0.75)],  # of (.5, .5) and (.25, .75): L1 is .5
-)
-def test_bags_are_alike_as_their_proportions_are(similarity: str, expected: float) -> None:
-    method, _ = made("bag", similarity=similarity)
-    likeness = method.likeness(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
-    assert float(likeness) == pytest.approx(expected, abs=1e-6)
-
-
-def test_the_bag_loss_of_bags_with_the_same_rows() -> None:
-    """Their vectors are equal (cosine 1), so the loss is 1 - M."""
-    method, network = made("bag")
+@pytest.mark.parametrize(("similarity", "likeness"), [("mpiou", 7 / 12), ("l1", 0.75)])
+def test_the_bag_loss_of_bags_with_the_same_rows(similarity: str, likeness: float) -> None:
+    """Their vectors are equal (cosine 1), so the loss is 1 less the likeness of proportions."""
+    method, network = made("bag", similarity=similarity)
     twice, model = select(some_bags(), 0, 0), Model(network)
-    for first, second, expected in (([1.0, 0.0], [0.0, 1.0], 1.0), ([0.5, 0.5], [0.5, 0.5], 0.0)):
-        given = with_proportions(twice, first, second)
+    for first, second, expected in ((1.0, 0.0, 1.0), (0.5, 0.5, 0.0), (0.5, 0.25, 1 - likeness)):
+        given = with_proportions(twice, [first, 1 - first], [second, 1 - second])
         assert float(method.bag_loss(model, model.encode(given), given).detach()) == pytest.approx(expected, abs=1e-5)
 
 
@@ -155,9 +140,6 @@ def test_every_component_trains_and_ignores_padding(changes: dict[str, Any]) -> 
 pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `cell`
 
 
-# -- training ----------------------------------------------------------------------------------------------------------
-
-
 def cell(pretraining: str = "self+bag", method: str = "dllp", **params: Any) -> Cell:
     protocol = Protocol(epochs=2, patience=2)
     given = {"epochs": 2, **params}
@@ -197,11 +179,8 @@ def test_a_method_starts_from_the_pretrained_encoder(method: str, monkeypatch: p
 
     def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
         if "head.0.weight" in self.stack.names:
-            started.append(
-                self.stack.write_out(self.state.weights[0], self.state.buffers, 0)
-                .state_dict()["encoder.first.weight"]
-                .clone()
-            )
+            start = self.stack.write_out(self.state.weights[0], self.state.buffers, 0).state_dict()
+            started.append(start["encoder.first.weight"].clone())
         return original(self, on_epoch)
 
     monkeypatch.setattr(Population, "train", train)
@@ -212,9 +191,6 @@ def test_a_method_starts_from_the_pretrained_encoder(method: str, monkeypatch: p
     assert record["status"] == "ok", record["reason"]
     assert record["times"]["pretraining"] > 0
     assert torch.equal(started[0], kept[0].weights["encoder.first.weight"])
-
-
-# -- the cache ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -282,29 +258,22 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, counted: list[list[int
     assert read(file) is not None
 
 
-def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+def test_what_is_impossible_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LLPBenchError, match="Choose another --out"):
         run_cell(cell(), [0], Environment(device="cpu", pretrained=str(tmp_path / "file")))
+    with pytest.raises(LLPBenchError, match=r"pretraining\.view must be one of mixup, separated"):
+        cell(view="full")
+    with pytest.raises(LLPBenchError, match="Did you mean aggregator"):
+        cell(agregator="attention")
+    with pytest.raises(LLPBenchError, match="at least 1"):
+        cell(epochs=0)
 
 
 def test_pretraining_that_diverges_is_a_failed_record() -> None:
     (record,) = run_cell(cell(learning_rate=1e30), [0], Environment(device="cpu"))
     assert record["status"] == "failed"
     assert "pretraining of seed 0: the loss was not finite" in record["reason"]
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"view": "full"}, r"pretraining\.view must be one of mixup, separated"),
-        ({"agregator": "attention"}, "Did you mean aggregator"),
-        ({"epochs": 0}, "at least 1"),
-    ],
-)
-def test_impossible_hyperparameters(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(LLPBenchError, match=message):
-        cell(**params)
 
 
 def test_seeds_with_other_numbers_of_bags_are_pretrained_apart() -> None:

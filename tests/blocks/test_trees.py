@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of
+from bagged import in_bags, repeated, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
@@ -14,7 +14,7 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.tree_scores import TreeColumns, add_scores, trees_of
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core import distinct
-from llpbench.core.bags import BaggedRows, FloatArray, Ragged
+from llpbench.core.bags import BaggedRows, FloatArray
 
 BAGS, SIZE = 300, 10
 FEW = TreeSettings(60)
@@ -76,24 +76,6 @@ def test_scores_of_training_rows_are_predictions(classes: int) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_every_part_has_trees_of_its_own() -> None:
-    train, _ = some_train()
-    data = TreeRows(train.rows)
-    parts, seen = data.parts(train.bag_of_row, BAGS), list[int]()
-
-    def gradients(part: int) -> trees.Gradients:
-        def of_part(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-            seen.append(part)
-            return scores, np.ones_like(scores)
-
-        return of_part
-
-    booster = data.grow([gradients(part) for part in range(len(parts))], 1, TreeSettings(7), seed=0)
-    assert seen == [0, 1, 2, 0, 1, 2, 0]
-    assert booster.num_boosted_rounds() == 7
-
-
-@pytest.mark.usefixtures("in_parts")
 def test_parts_together_learn_from_all_bags() -> None:
     train, logit = some_train()
     start = np.zeros((len(logit), 2))
@@ -113,19 +95,6 @@ def test_parts_together_learn_from_all_bags() -> None:
         correlations = [np.corrcoef(each(train.rows)[:, 1], logit)[0, 1] for each in (found, of_part)]
         assert correlations[0] > 0.75
         assert correlations[0] > correlations[1] + 0.02
-
-
-def repeated(classes: int) -> BaggedRows:
-    """3,000 rows, twelve of them distinct, in five bags, one of them small."""
-    rng = np.random.default_rng(0)
-    sizes = np.array([900, 600, 5, 1000, 495])
-    numbers = rng.integers(0, 4, (3000, 1)).astype(float)
-    numbers[numbers == 3] = np.nan
-    rows = rows_of(numbers.tolist(), rng.integers(1, 4, (3000, 1)).tolist())
-    label = (rng.random(3000) * (0.6 + 0.3 * rows.numeric[:, 0]) * classes).astype(int).clip(0, classes - 1)
-    counts = np.zeros((5, classes))
-    np.add.at(counts, (np.repeat(np.arange(5), sizes), label), 1.0)
-    return BaggedRows(rows, Ragged(rng.permutation(3000), sizes), counts)
 
 
 @pytest.mark.parametrize("parts", [1, 2])

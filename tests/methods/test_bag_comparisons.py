@@ -39,16 +39,11 @@ def drawn(*sizes: int) -> list[tuple[float, Tensor, Bags]]:
     return found
 
 
-def test_the_contrast_of_two_opposite_bags() -> None:
-    residuals, sizes = torch.tensor([[0.25, -0.25], [-0.25, 0.25]]), torch.tensor([2.0, 2.0])
-    assert float(pair_contrast(residuals, sizes)) == pytest.approx(0.5)
-    assert mean_residual(residuals, sizes).tolist() == [0.0, 0.0]
-
-
-def test_pairs_without_a_known_bag_have_no_contrast() -> None:
+def test_the_contrast_of_two_opposite_bags_leaves_unknown_ones_out() -> None:
     residuals = torch.tensor([[0.25, -0.25], [-0.25, 0.25], [9.0, -9.0]])
     assert float(pair_contrast(residuals, torch.tensor([2.0, 2.0, 0.0]))) == pytest.approx(0.5)
     assert float(pair_contrast(residuals, torch.tensor([2.0, 0.0, 0.0]))) == 0.0
+    assert mean_residual(residuals, torch.tensor([2.0, 2.0, 0.0])).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
@@ -57,13 +52,10 @@ def test_the_contrast_is_twice_the_variance_of_errors_in_expectation(sizes: tupl
     assert found == pytest.approx(0.4088, abs=1e-5)
 
 
-@pytest.mark.parametrize(("d", "expected"), [((1, -1, 0, 0), 2.662), ((1, 1, 1, 1), 0.044), ((1, 0, 0, 0), 1.001)])
-def test_generalized_bags_of_four(d: tuple[float, ...], expected: float) -> None:
-    differences = torch.tensor(d, dtype=torch.float32)[:, None]
-    assert float(genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
-
-
 def test_generalized_bags_are_the_mean_over_many_draws_of_weights() -> None:
+    for known, expected in (([1, -1, 0, 0], 2.662), ([1, 1, 1, 1], 0.044), ([1, 0, 0, 0], 1.001)):
+        differences = torch.tensor(known, dtype=torch.float32)[:, None]
+        assert float(genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
     d = np.array([3.0, -1.0, 2.0, 0.5])
     covariance = 1.331 * np.eye(4) - 0.33
     weights = np.random.default_rng(0).multivariate_normal(np.zeros(4), covariance, 400_000)
@@ -89,11 +81,7 @@ def test_leave_out_and_the_streams_correction_by_the_steps_own_mean() -> None:
     prior = torch.tensor(PRIOR)
     assert float(leave_out(MEANS - PROPORTIONS, MEANS, M4, prior)) == pytest.approx(0.12625, abs=1e-6)
     assert float(streamed(MEANS - PROPORTIONS, MEANS, M4, prior, prior, 0.0)) == pytest.approx(0.12625, abs=1e-6)
-
-
-def test_constant_predictions_of_the_prior_need_no_correction() -> None:
-    prior = torch.tensor(PRIOR)
-    means = prior.expand(2, 2)
+    means = prior.expand(2, 2)  # constant predictions of the prior need no correction
     expected = (4 * (prior - PROPORTIONS).square().sum(dim=1)).mean()
     assert torch.allclose(streamed(means - PROPORTIONS, means, M4, prior, prior, 0.99), expected)
 
@@ -148,19 +136,14 @@ def test_what_each_form_takes_for_the_best_predictions_with_two_bags_a_step() ->
     assert least("stream", [1.0, 1.2, 4 / 3, 1.5]) == 4 / 3
 
 
-def test_predictions_are_stretched_by_the_bags_of_a_step() -> None:
+def test_predictions_are_stretched_by_the_bags_of_a_step_without_ties() -> None:
     prior = torch.tensor([0.5, 0.5])
     log_proba = torch.tensor([[0.6, 0.4], [0.1, 0.9]]).log()
-    found = stretched(log_proba, prior, torch.tensor(2.0)).exp()
-    assert torch.allclose(found[0], torch.tensor([0.7, 0.3]))
-    assert torch.allclose(found.sum(dim=1), torch.ones(2))
-    assert torch.allclose(
-        stretched(log_proba, prior, torch.tensor(8.0)).exp()[0], torch.tensor([0.5 + 0.8 / 7, 0.5 - 0.8 / 7])
-    )
+    for bags, first in ((2.0, 0.7), (8.0, 0.5 + 0.8 / 7)):
+        found = stretched(log_proba, prior, torch.tensor(bags)).exp()
+        assert torch.allclose(found[0], torch.tensor([first, 1 - first]))
+        assert torch.allclose(found.sum(dim=1), torch.ones(2))
     assert torch.equal(stretched(log_proba, prior, torch.tensor(1.0)), log_proba)
-
-
-def test_stretching_ties_no_rows() -> None:
     p = torch.linspace(0.01, 0.99, 99)
     found = stretched(torch.stack([1 - p, p], dim=1).log(), torch.tensor([0.9, 0.1]), torch.tensor(2.0))[:, 1]
     assert bool((found.diff() > 0).all())
@@ -202,20 +185,9 @@ def test_estimates_of_the_supervised_loss_are_unbiased(sizes: tuple[int, ...], b
         means = class_losses(log_proba, "cross-entropy").mean(dim=1)
         total += weight * float(bag_estimates(means, bag_sizes(bags), bags, baseline).mean())
     assert total == pytest.approx(0.725336, abs=1e-5)
-
-
-def test_the_square_loss_is_the_brier_score() -> None:
-    found = class_losses(torch.tensor([0.7, 0.2, 0.1]).log(), "square")
-    assert found.tolist() == pytest.approx(
-        [0.3**2 + 0.2**2 + 0.1**2, 0.7**2 + 0.8**2 + 0.1**2, 0.7**2 + 0.2**2 + 0.9**2]
-    )
-
-
-def test_a_bag_without_others_has_no_baseline() -> None:
-    means = torch.tensor([[0.5, 0.9]])
-    bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
-    sizes = bag_sizes(bags)
-    assert torch.equal(bag_estimates(means, sizes, bags, "others"), bag_estimates(means, sizes, bags, "none"))
+    p = torch.tensor([0.7, 0.2, 0.1])
+    brier = (torch.eye(3) - p).square().sum(dim=1)
+    assert class_losses(p.log(), "square").tolist() == pytest.approx(brier.tolist())
 
 
 @pytest.mark.parametrize("bound", ["none", "abs", "flood"])
@@ -229,10 +201,14 @@ def test_bounds(bound: str) -> None:
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_means_of_others_weigh_rows() -> None:
+def test_means_of_others_weigh_rows_and_a_bag_without_others_has_no_baseline() -> None:
     found = mean_of_others(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1.0, 2.0, 1.0]))
     assert found.flatten().tolist() == pytest.approx([8 / 3, 2.5, 5 / 3])
     assert mean_of_others(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 0.0])).flatten().tolist() == [0.0, 1.0]
+    means = torch.tensor([[0.5, 0.9]])
+    bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
+    sizes = bag_sizes(bags)
+    assert torch.equal(bag_estimates(means, sizes, bags, "others"), bag_estimates(means, sizes, bags, "none"))
 
 
 @pytest.mark.parametrize("form", ["contrast", "genbags"])

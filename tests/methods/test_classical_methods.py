@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import bagged
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of, schema_of
@@ -19,8 +20,7 @@ from llpbench.blocks.mean_operator import (
     logistic_of_means,
     mean_operator,
 )
-from llpbench.core.bags import BaggedRows, FloatArray, Rows
-from llpbench.core.registry import METHODS
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.methods.alternating_mean_map import AlternatingMeanMapParams, alternated
 from llpbench.methods.inv_cal import calibrated
 
@@ -43,13 +43,15 @@ def made_up(classes: int, bags: int = 12, size: int = 8) -> BaggedRows:
     )
 
 
+def pure_bags(classes: int) -> tuple[BaggedRows, IntArray]:
+    """A bag of each class, and the labels of its rows."""
+    rows, labels = made_up(classes).rows, np.random.default_rng(1).integers(0, classes, 96)
+    bags = [np.flatnonzero(labels == c).tolist() for c in range(classes)]
+    return in_bags(rows, bags, np.diag([len(bag) for bag in bags]).tolist()), labels
+
+
 def predict(name: str, train: BaggedRows, other: Rows, **params: object) -> FloatArray:
-    declared = METHODS.get(name)
-    cardinalities = (3,) * train.rows.categorical.shape[1]
-    predictor = declared(declared.Params(**params)).fit(
-        train, schema_of(train, *cardinalities), np.random.default_rng(0)
-    )
-    return np.asarray(predictor(other))
+    return bagged.predict(name, train, other, *(3,) * train.rows.categorical.shape[1], **params)
 
 
 class TestAllOfThem:
@@ -83,6 +85,8 @@ class TestMeanMap:
         means = sparse.csr_array(np.array([[2.5], [1.5], [2.3]]))
         for sizes, expected in (([4.0, 4.0, 8.0], [[1.15], [3.15]]), ([1.0, 1.0, 1.0], [[1.1], [3.1]])):
             assert class_means(third, np.array(sizes), means, 0.0) == pytest.approx(np.array(expected))
+        same, means = np.tile([0.3, 0.7], (3, 1)), sparse.csr_array(np.array([[1.0], [2.0], [6.0]]))
+        assert class_means(same, np.ones(3), means, 0.0) == pytest.approx(np.full((2, 1), 3.0))
 
     def test_shrinkage_pulls_class_means_together_and_keeps_the_common_mean(self) -> None:
         means = sparse.csr_array(np.array([[2.5], [1.5]]))
@@ -94,11 +98,6 @@ class TestMeanMap:
         assert gaps == sorted(gaps, reverse=True)
         assert gaps[-1] == pytest.approx(0, abs=1e-5)
 
-    def test_bags_of_the_same_proportions_have_one_mean(self) -> None:
-        same = np.tile([0.3, 0.7], (3, 1))
-        found = class_means(same, np.ones(3), sparse.csr_array(np.array([[1.0], [2.0], [6.0]])), 0.0)
-        assert found == pytest.approx(np.full((2, 1), 3.0))
-
     def test_the_second_step_by_hand(self) -> None:
         columns = sparse.csr_array(np.array([[3.0], [3], [3], [1], [3], [1], [1], [1]]))
         operator = MeanOperator(np.array([[0.5], [1.5]]), np.array([0.5, 0.5]))
@@ -108,13 +107,10 @@ class TestMeanMap:
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_pure_bags_are_logistic_regression(self, classes: int) -> None:
-        labels = np.random.default_rng(1).integers(0, classes, 96)
-        rows = made_up(classes).rows
-        bags = [np.flatnonzero(labels == c) for c in range(classes)]
-        pure = in_bags(rows, [b.tolist() for b in bags], np.diag([len(b) for b in bags]).tolist())
-        x = LinearColumns("scores", rows, schema_of(pure, 3))(rows)
+        pure, labels = pure_bags(classes)
+        x = LinearColumns("scores", pure.rows, schema_of(pure, 3))(pure.rows)
         reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
-        assert predict("mean-map", pure, rows, strength=3.0) == pytest.approx(reference, abs=1e-5)
+        assert predict("mean-map", pure, pure.rows, strength=3.0) == pytest.approx(reference, abs=1e-5)
 
 
 class TestInvCal:
@@ -162,15 +158,8 @@ class TestInvCal:
 class TestNeighbours:
     def test_all_neighbours_give_the_proportions_of_all_rows(self) -> None:
         train = made_up(3)
-        share = train.counts.sum(axis=0) / 96
-        assert predict("bag-soft-label-knn", train, train.rows, neighbours=1000) == pytest.approx(
-            np.tile(share, (96, 1))
-        )
-
-    def test_the_nearest_of_a_training_row_is_itself(self) -> None:
-        train = made_up(3)
-        found = predict("bag-soft-label-knn", train, train.rows, neighbours=1)
-        assert found == pytest.approx(train.proportions[train.bag_of_row])
+        found = predict("bag-soft-label-knn", train, train.rows, neighbours=1000)
+        assert found == pytest.approx(np.tile(train.counts.sum(axis=0) / 96, (96, 1)))
 
     @pytest.mark.parametrize("numbers", [3, 25])
     def test_against_all_distances(self, numbers: int) -> None:
@@ -228,12 +217,8 @@ class TestAlternatingMeanMap:
     def path(self, train: BaggedRows, **params: object) -> list[tuple[float, LogitWeights]]:
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         start = logistic_of_means(x, mean_operator(train, x), 1.0)[1]
-        path: list[tuple[float, LogitWeights]] = alternated(
-            x,
-            train,
-            start,
-            AlternatingMeanMapParams(strength=1.0, **params),  # type: ignore[arg-type]
-        )
+        path: list[tuple[float, LogitWeights]]
+        path = alternated(x, train, start, AlternatingMeanMapParams(strength=1.0, **params))  # type: ignore[arg-type]
         return path
 
     @pytest.mark.parametrize("classes", [2, 3])
@@ -248,11 +233,8 @@ class TestAlternatingMeanMap:
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_pure_bags_need_one_refit_which_is_logistic_regression(self, classes: int) -> None:
-        labels = np.random.default_rng(1).integers(0, classes, 96)
-        rows = made_up(classes).rows
-        bags = [np.flatnonzero(labels == c).tolist() for c in range(classes)]
-        pure = in_bags(rows, bags, np.diag([len(b) for b in bags]).tolist())
-        x = LinearColumns("scores", rows, schema_of(pure, 3))(rows)
+        pure, labels = pure_bags(classes)
+        x = LinearColumns("scores", pure.rows, schema_of(pure, 3))(pure.rows)
         path = self.path(pure)
         assert len(path) == 2  # the second finds nothing to change
         reference = LogisticRegression(C=1.0, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
@@ -267,7 +249,7 @@ class TestAlternatingMeanMap:
         assert found == pytest.approx(probabilities(best(x)), abs=1e-6)
         assert path[0][0] > self.path(train)[0][0]
 
-    def test_equal_bags_give_equal_rows(self) -> None:
+    def test_bags_of_the_same_proportions_give_the_same_rows(self) -> None:
         train = made_up(2)
         equal = replace(train, counts=train.sizes[:, None] * [0.25, 0.75])
         for start in ("laplacian", "means"):

@@ -1,20 +1,27 @@
-"""bag-gp, count-gbdt, em-gbdt and their union: what they do with unusual bags, and what must not matter to them."""
+"""Methods that learn from counts, and direct methods on counts that are noisy, suppressed or in another order."""
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of, schema_of
+from bagged import in_bags, predict, rows_of, schema_of
 from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import check_grad
 from scipy.special import expit
 
+from llpbench.blocks.bag_losses import BAG_LOSSES, BagLoss, count_probability, fit_bags
 from llpbench.blocks.count_trees import boost_counts
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.linear import FEATURES, LinearColumns
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.registry import METHODS
+from llpbench.data.toy import toy_task
 
 FAST: dict[str, dict[str, Any]] = {
     "bag-gp": {"draws": 0},
@@ -22,13 +29,11 @@ FAST: dict[str, dict[str, Any]] = {
     "em-gbdt": {"rounds": 2, "trees": 50},
     "bag-gp-gbdt": {"trees": 100, "rounds": 2},
 }
-NAMES = pytest.mark.parametrize("name", FAST)
+EACH = pytest.mark.parametrize("name", FAST)
 
 
-def predict(name: str, train: BaggedRows, other: Rows, **params: Any) -> FloatArray:
-    declared = METHODS.get(name)
-    method = declared(declared.Params(**FAST[name] | params))
-    return np.asarray(method.fit(train, schema_of(train, 4), np.random.default_rng(0))(other))
+def predicted(name: str, train: BaggedRows, other: Rows) -> FloatArray:
+    return predict(name, train, other, 4, **FAST[name])
 
 
 def some_rows(rows: int, seed: int = 0) -> tuple[Rows, FloatArray]:
@@ -40,8 +45,7 @@ def some_rows(rows: int, seed: int = 0) -> tuple[Rows, FloatArray]:
 
 
 def bagged(rows: Rows, labels: Any, bags: list[list[int]], classes: int = 2) -> BaggedRows:
-    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
-    return in_bags(rows, bags, counts)
+    return in_bags(rows, bags, [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags])
 
 
 def unequal(rows: int, rng: np.random.Generator) -> list[list[int]]:
@@ -50,7 +54,7 @@ def unequal(rows: int, rng: np.random.Generator) -> list[list[int]]:
     return [part.tolist() for part in np.split(order, ends[ends < rows]) if len(part)]
 
 
-@NAMES
+@EACH
 @pytest.mark.parametrize("classes", [2, 3])
 def test_it_learns_from_unequal_bags(name: str, classes: int) -> None:
     rows, logit = some_rows(2000)
@@ -59,7 +63,7 @@ def test_it_learns_from_unequal_bags(name: str, classes: int) -> None:
         labels[rows.numeric[:, 2] > 1] = 2
     train = bagged(rows, labels, unequal(2000, np.random.default_rng(2)), classes)
     other, other_logit = some_rows(1000, seed=3)
-    proba = predict(name, train, other)
+    proba = predicted(name, train, other)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
     assert np.corrcoef(proba[:, 1], expit(other_logit))[0, 1] > 0.7
     if classes == 3:
@@ -67,35 +71,35 @@ def test_it_learns_from_unequal_bags(name: str, classes: int) -> None:
     assert_allclose(proba.mean(axis=0), train.prior, atol=0.04)
 
 
-@NAMES
+@EACH
 def test_neither_the_order_of_bags_nor_that_of_rows_matters(name: str) -> None:
     rows, logit = some_rows(600)
     labels = (logit > 0).astype(int)
     bags = unequal(600, np.random.default_rng(2))
     other, _ = some_rows(50, seed=3)
-    expected = predict(name, bagged(rows, labels, bags), other)
+    expected = predicted(name, bagged(rows, labels, bags), other)
     shuffled = [np.random.default_rng(i).permutation(bag).tolist() for i, bag in enumerate(bags)][::-1]
     # a sum in another order may tip a split between equals: almost all rows must agree
-    found = predict(name, bagged(rows, labels, shuffled), other)
+    found = predicted(name, bagged(rows, labels, shuffled), other)
     assert np.quantile(np.abs(found - expected), 0.9) < 0.02
 
 
-@NAMES
+@EACH
 def test_one_bag_and_bags_of_one(name: str) -> None:
     rows, logit = some_rows(300)
     labels = (logit > 0).astype(int)
     other, other_logit = some_rows(300, seed=3)
-    alone = predict(name, bagged(rows, labels, [list(range(300))]), other)
+    alone = predicted(name, bagged(rows, labels, [list(range(300))]), other)
     assert np.isfinite(alone).all()
     assert_allclose(alone[:, 1].mean(), labels.mean(), atol=0.1)
-    labelled = predict(name, bagged(rows, labels, [[i] for i in range(300)]), other)
+    labelled = predicted(name, bagged(rows, labels, [[i] for i in range(300)]), other)
     assert np.corrcoef(labelled[:, 1], other_logit > 0)[0, 1] > 0.6
 
 
-@NAMES
+@EACH
 def test_pure_bags_of_one_class_alone(name: str) -> None:
     rows, _ = some_rows(100)
-    proba = predict(name, bagged(rows, np.ones(100, dtype=int), [list(range(50)), list(range(50, 100))]), rows)
+    proba = predicted(name, bagged(rows, np.ones(100, dtype=int), [list(range(50)), list(range(50, 100))]), rows)
     assert np.isfinite(proba).all()
     assert proba[:, 1].min() > 0.9
 
@@ -114,3 +118,151 @@ def test_the_first_tree_is_that_of_soft_labels() -> None:
         inside = np.isclose(moved, value, atol=1e-5)
         expected = 0.1 * (soft[inside] - pi).sum() / (inside.sum() * pi * (1 - pi) + 1.0)
         assert value == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+TWO_BAGS = in_bags(rows_of([[1], [1], [-1], [1], [-1], [-1]]), [[0, 1, 2], [3, 4, 5]], [[1, 2], [2, 1]])
+
+
+def never_whole(train: BaggedRows) -> BaggedRows:
+    """The same bags with counts that are not quite whole, so that their likelihood is normal."""
+    return replace(train, counts=train.counts + 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("loss", "strength", "whole", "slope"),
+    [
+        ("count", 1.0, True, 0.643940),
+        ("count", 1.0, False, 0.375769),
+        ("kl", 1.0, True, 0.281692),
+        ("square", 2.0, True, 0.153040),  # over both classes: twice what one has, beside twice the penalty
+    ],
+)
+def test_two_bags_by_hand(loss: str, strength: float, whole: bool, slope: float) -> None:
+    train = TWO_BAGS if whole else never_whole(TWO_BAGS)
+    columns = sparse.csr_array(train.rows.numeric.astype(np.float64))
+    weights = fit_bags(columns, train, loss, strength)
+    assert weights.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
+    assert weights.intercept == pytest.approx(np.zeros(1), abs=1e-6)
+
+
+def test_count_probability_against_all_labels() -> None:
+    p = np.random.default_rng(0).random(5)
+    for n in range(6):
+        labels = [y for y in product([0, 1], repeat=5) if sum(y) == n]
+        expected = sum(float(np.prod(np.where(y, p, 1 - p))) for y in labels)
+        padded = np.concatenate([p, [0, 0]])[None]
+        assert count_probability(padded, np.array([n])) == pytest.approx([expected])
+
+
+def bags(classes: int, size: int = 60) -> BaggedRows:
+    rng = np.random.default_rng(classes)
+    rows = rows_of(rng.normal(size=(size, 3)).tolist(), rng.integers(0, 3, (size, 1)).tolist())
+    parts = [part.tolist() for part in np.split(rng.permutation(size), [3, 10, 22, 40])]
+    return in_bags(rows, parts, [rng.multinomial(len(part), np.ones(classes) / classes).tolist() for part in parts])
+
+
+@pytest.mark.parametrize("loss", BAG_LOSSES.values)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("noise", [0.0, 0.7])
+def test_gradients_against_finite_differences(loss: str, classes: int, noise: float) -> None:
+    bag_loss = BagLoss(loss, replace(bags(classes), noise=noise))
+    proba = np.random.default_rng(4).uniform(0.1, 0.8, 60 * classes)
+
+    def value(flat: FloatArray) -> float:
+        return bag_loss(flat.reshape(60, classes))[0]
+
+    def gradient(flat: FloatArray) -> FloatArray:
+        return bag_loss(flat.reshape(60, classes))[1].ravel()
+
+    assert check_grad(value, gradient, proba) < 1e-4
+
+
+def fitted(train: BaggedRows, **params: object) -> FloatArray:
+    return predict("count-linear", train, bags(2).rows, 3, **params)
+
+
+def test_bags_of_one_row_are_logistic_regression() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    labels = np.random.default_rng(3).integers(0, 2, 60)
+    train = in_bags(bags(2).rows, [[row] for row in range(60)], np.eye(2)[labels].tolist())
+    x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+    reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=1000).fit(x, labels).predict_proba(x)
+    assert fitted(train, features="scores", strength=3.0) == pytest.approx(reference, abs=1e-5)
+
+
+def test_the_order_of_rows_and_bags_says_nothing() -> None:
+    train = bags(2)
+    order = np.array([4, 2, 0, 1, 3])
+    index = np.array([[*bag[bag >= 0][::-1], *bag[bag < 0]] for bag in train.index[order]])
+    shuffled = replace(train, index=index, counts=train.counts[order])
+    assert fitted(shuffled) == pytest.approx(fitted(train), abs=1e-4)
+
+
+def test_noise_of_counts_weakens_them() -> None:
+    train = never_whole(bags(2))
+    spread = [fitted(replace(train, noise=noise), strength=0.1)[:, 1].std() for noise in (0.0, 3.0)]
+    assert spread[1] < 0.9 * spread[0]
+
+
+def test_bins_stand_beside_scores_and_missing_values_have_their_indicator() -> None:
+    rows = rows_of([[float(i % 20)] if i % 7 else [float("nan")] for i in range(100)])
+    schema = schema_of(in_bags(rows, [list(range(100))], [[50, 50]]))
+    width = {features: LinearColumns(features, rows, schema)(rows).shape[1] for features in FEATURES.values}
+    assert width == {"plain": 2, "scores": 2, "scores+bins": 12}
+    bins = LinearColumns("scores+bins", rows, schema)(rows).toarray()[:, 2:]
+    assert (bins.sum(axis=1) == ~rows.missing[:, 0]).all()
+
+
+NAMES = ["bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"]
+TASK = toy_task(0, unequal=True)
+FEWER = {"trees": 50, "rounds": 2, "draws": 0}
+BAG_PARAMS: dict[str, list[dict[str, Any]]] = {
+    **{name: [{}, {"model": "logistic"}] for name in NAMES[:2]},
+    "count-linear": [{"loss": loss} for loss in BAG_LOSSES.values],
+}
+"""hyperparameters with which a method is tried, other than the defaults alone"""
+DIRECT = [
+    (entry.name, params)
+    for entry in METHODS.entries()
+    if entry.facts["kind"] == "direct" and entry.load().supervision == "bags"
+    for params in BAG_PARAMS.get(entry.name, [{}])
+]
+
+
+def predictions(name: str, train: BaggedRows, **params: Any) -> FloatArray:
+    declared = METHODS.get(name)
+    own = {field.name for field in fields(declared.Params)}
+    method = declared(declared.Params(**{key: value for key, value in FEWER.items() if key in own} | params))
+    schema = replace(TASK.schema, classes=train.counts.shape[1])
+    return np.asarray(method.fit(train, schema, np.random.default_rng(0))(TASK.test.rows))
+
+
+@pytest.mark.parametrize(("name", "params"), DIRECT)
+def test_suppressed_bags_are_as_if_they_were_not_there(name: str, params: dict[str, Any]) -> None:
+    known = ~np.isin(np.arange(len(TASK.train.index)), [2, 5, 11])
+    expected = predictions(name, TASK.train.some(known), **params)
+    suppressed = replace(TASK.train, counts=np.where(known[:, None], TASK.train.counts, np.nan))
+    assert np.allclose(predictions(name, suppressed, **params), expected, atol=1e-9)
+    assert not np.allclose(predictions(name, TASK.train, **params), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("name", "params"), [each for each in DIRECT if "gbdt" not in each[0]])
+def test_classes_swapped_swap_their_probabilities(name: str, params: dict[str, Any], classes: int) -> None:
+    train = toy_task(0, classes=classes, unequal=True).train
+    found = predictions(name, replace(train, counts=train.counts[:, ::-1].copy()), **params)[:, ::-1]
+    # splits of bag-forest that gain the same may be chosen differently
+    assert np.quantile(np.abs(found - predictions(name, train, **params)), 0.9) < 1e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_noisy_counts_count_by_their_proportions(name: str) -> None:
+    rng = np.random.default_rng(0)
+    noisy = replace(TASK.train, counts=TASK.train.counts + rng.normal(0, 6, size=TASK.train.counts.shape), noise=6.0)
+    assert (noisy.counts < 0).any()
+    proba = predictions(name, noisy)
+    assert np.isfinite(proba).all()
+    exact = replace(noisy, counts=noisy.proportions * noisy.sizes[:, None])
+    assert np.allclose(proba, predictions(name, exact), atol=1e-6)
+    assert not np.allclose(proba, predictions(name, TASK.train), atol=1e-3)

@@ -1,4 +1,4 @@
-"""SELF-LLP, LLP-Co, SIM-LLP and LLP-AAE: their terms by hand, and what they keep from stage to stage."""
+"""LLP-VAT, SELF-LLP, LLP-Co, SIM-LLP and LLP-AAE: their terms by hand, and what they keep from stage to stage."""
 
 from __future__ import annotations
 
@@ -8,22 +8,92 @@ from typing import Any
 import pytest
 import torch
 from small import make_bags, mlp, moment, no_features, some_bags, stream, together
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import masked_mean, proportion_loss
 from llpbench.blocks.residuals import bag_residuals
 from llpbench.blocks.transport import transported
-from llpbench.core.model import Model
+from llpbench.core.bags import Rows
+from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.data.toy import toy_task
 from llpbench.methods.llp_aae import LLPAAE, LLPAAEParams, drawn_classes
 from llpbench.methods.llp_co import CODES, LLPCo, LLPCoParams, swapped_loss
+from llpbench.methods.llp_vat import LLPVAT, VATParams
 from llpbench.methods.self_llp import TRANSFORMATIONS, SelfLLP, SelfLLPParams
 from llpbench.methods.sim_llp import SimLLP, SimLLPParams, similarity_loss
 
 
-def test_matrices_are_orthogonal_and_the_first_does_nothing() -> None:
-    task = toy_task(0)
-    rotations = SelfLLP(SelfLLPParams(hidden=8)).build(mlp(task), task.schema).rotations
+class Linear(Encoder):
+    """z is the sum of the embeddings, the embeddings are the numbers: a = w e."""
+
+    dim, token_dim = 1, 1
+
+    def embed(self, rows: Rows) -> Tensor:
+        tokens: Tensor = rows.numeric.unsqueeze(-1)
+        return tokens
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        del mask, random
+        return Encoding(embeddings.flatten(-2), embeddings)
+
+
+def linear_model(weight: list[float]) -> Model:
+    network = Network(Linear(), nn.Linear(3, 2, bias=False))
+    with torch.no_grad():
+        network.get_parameter("head.weight").copy_(torch.tensor([[0.0, 0.0, 0.0], weight]))
+    return Model(network, stream())
+
+
+def bernoulli_kl(p: Tensor, q: Tensor) -> Tensor:
+    return p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log()
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_the_consistency_of_a_linear_model(epsilon: float) -> None:
+    """After one power iteration the direction is +-w / |w|; the gradient takes direction and target for constants."""
+    weight, bags = torch.tensor([1.0, -2.0, 0.5]), some_bags()
+    method, model = LLPVAT(VATParams(epsilon=epsilon)), linear_model(weight.tolist())
+    for row in range(5):
+        mask = torch.zeros_like(bags.mask)
+        mask[0, row] = True
+        a = (bags.rows.numeric[0, row] * weight).sum().double()
+
+        def divergence(sign: int, scale: float = 1.0, a: Tensor = a) -> float:
+            return float(bernoulli_kl(a.sigmoid(), (scale * (a + sign * epsilon * weight.norm())).sigmoid()))
+
+        loss = method.consistency(model, bags._replace(mask=mask))
+        sign = min((1, -1), key=lambda sign: abs(divergence(sign) - float(loss.detach())))
+        assert float(loss.detach()) == pytest.approx(divergence(sign), abs=1e-5)
+        (gradient,) = torch.autograd.grad(loss, [model.network.get_parameter("head.weight")])
+        slope = (divergence(sign, 1 + 1e-4) - divergence(sign, 1 - 1e-4)) / 2e-4
+        assert float((gradient[1] * weight).sum()) == pytest.approx(slope, rel=1e-2, abs=1e-5)
+
+
+def test_a_constant_head_is_consistent_and_gradients_are_left_alone() -> None:
+    model = linear_model([0.0, 0.0, 0.0])
+    assert float(LLPVAT().consistency(model, some_bags()).detach()) == 0
+    model = linear_model([1.0, 2.0, 3.0])
+    loss = LLPVAT().consistency(model, some_bags())
+    weight = model.network.get_parameter("head.weight")
+    assert weight.grad is None
+    (gradient,) = torch.autograd.grad(loss, [weight])
+    assert bool((gradient != 0).any())
+
+
+def test_the_ramp_reaches_its_weight_after_its_part_of_the_steps() -> None:
+    method = LLPVAT(VATParams(weight=0.5, ramp=0.4))
+    assert float(method.schedules(moment(step=0))["w"]) == pytest.approx(0.5 * math.exp(-5))
+    assert float(method.schedules(moment(step=20))["w"]) == pytest.approx(0.5 * math.exp(-5 / 4))
+    assert float(method.schedules(moment(step=40))["w"]) == pytest.approx(0.5)
+    assert float(method.schedules(moment(step=90))["w"]) == pytest.approx(0.5)
+    assert float(LLPVAT(VATParams(weight=0.5, ramp=0.0)).schedules(moment(step=0))["w"]) == 0.5
+
+
+def test_matrices_are_orthogonal_the_first_does_nothing_and_a_head_of_zeros_knows_nothing_of_the_task() -> None:
+    task, bags, method = toy_task(0), some_bags(unequal=True), SelfLLP(SelfLLPParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    rotations = network.rotations
     assert len(rotations.matrices) == TRANSFORMATIONS - 1
     for matrix in rotations.matrices:
         assert torch.allclose(matrix @ matrix.T, torch.eye(len(matrix)), atol=1e-5)
@@ -32,15 +102,8 @@ def test_matrices_are_orthogonal_and_the_first_does_nothing() -> None:
     assert torch.equal(turned[0], flat[0])
     assert torch.allclose(turned[1], flat[1] @ rotations.matrices[0], atol=1e-6)
     assert torch.allclose(turned[2], flat[2] @ rotations.matrices[2], atol=1e-6)
-
-
-def test_a_head_of_zeros_knows_nothing_of_the_task() -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = SelfLLP(SelfLLPParams(hidden=8))
-    network = method.build(mlp(task), task.schema)
-    with torch.no_grad():
-        for parameter in network.rotations.head[-1].parameters():
-            parameter.zero_()
+    for parameter in rotations.head[-1].parameters():
+        torch.nn.init.zeros_(parameter)
     assert float(method.task(Model(network, stream()), bags).detach()) == pytest.approx(math.log(4), abs=1e-5)
 
 
@@ -71,25 +134,17 @@ def test_the_teacher_follows_and_the_matrices_stay() -> None:
     (outcome,) = population.train()
     assert torch.equal(population.stack.template.rotations.matrices, matrices)
     weights = outcome.selected["l1"].weights
-    teacher, student = (torch.cat([weights[population.stack.place(name)] for name in NAMES[who]]) for who in NAMES)
-    first = torch.cat([start[0, population.stack.place(name)] for name in NAMES["student"]])
-    assert 0 < float((teacher - first).norm()) < float((student - first).norm())
+    for name in ("encoder.first.weight", "head.0.weight"):
+        student, teacher = (population.stack.place(owner + name) for owner in ("", "teacher."))
+        first = start[0, student]
+        assert 0 < float((weights[teacher] - first).norm()) < float((weights[student] - first).norm())
 
 
-NAMES = {
-    "teacher": ("teacher.encoder.first.weight", "teacher.head.0.weight"),
-    "student": ("encoder.first.weight", "head.0.weight"),
-}
-
-
-def test_equal_views_of_no_direction_have_the_proportions_for_codes() -> None:
+def test_codes_meet_proportions() -> None:
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.25, 0.75]])
     nothing = torch.zeros(1, 4, 2)
     assert torch.allclose(transported(nothing, bags, CODES, 3), torch.tensor([0.25, 0.75]).expand(1, 4, 2))
     assert float(swapped_loss(nothing, nothing, bags)) == pytest.approx(math.log(2), abs=1e-5)
-
-
-def test_codes_meet_proportions_with_more_rounds() -> None:
     torch.manual_seed(0)
     bags = make_bags(no_features(1, 50), torch.ones(1, 50, dtype=torch.bool), [[0.3, 0.5, 0.2]])
     codes = transported(torch.randn(1, 50, 3).tanh() / 4, bags, CODES, 50)
@@ -169,12 +224,7 @@ def test_whose_turn_it_is(phase: str, moves: set[str]) -> None:
     method = LLPAAE(LLPAAEParams(hidden=8))
     network = method.build(mlp(task), task.schema)
     loss = method.loss(Model(network, stream()), bags, moment(phase=phase))
-    named: dict[str, Any] = dict(network.named_parameters())
-    gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
-    found = {
-        name.partition(".")[0]
-        for name, gradient in zip(named, gradients, strict=True)
-        if gradient is not None and bool((gradient != 0).any())
-    }
-    assert found == moves
+    loss.backward()
+    named = network.named_parameters()
+    assert moves == {name.partition(".")[0] for name, each in named if each.grad is not None and each.grad.any()}
     assert {prefix.rstrip(".") for each in method.phases if each.name == phase for prefix in each.modules} <= moves

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,24 +12,11 @@ from small import make_bags, moment
 from torch import Tensor, nn
 
 from llpbench.blocks.gan import Columns, Players, Ranks
-from llpbench.core.bags import Bags, Rows, Schema, Task
-from llpbench.core.cell import Protocol
+from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Now
 from llpbench.core.model import Model, Network, NoEncoder, Random
 from llpbench.core.ranges import read_params
-from llpbench.data.toy import toy_task
-from llpbench.methods.llp_gan import (
-    LLPGAN,
-    GANParams,
-    feature_matching,
-    gradient_penalty,
-    real_against_fake,
-    wasserstein,
-)
-from llpbench.training.device import Machine
-from llpbench.training.members import Trainee
-from llpbench.training.population import Population
+from llpbench.methods.llp_gan import LLPGAN, GANParams, feature_matching, gradient_penalty, wasserstein
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 OBJECTIVES = ["fm", "wgan"]
@@ -65,22 +51,6 @@ def losses(method: LLPGAN, network: Network, bags: Bags) -> list[float]:
     return [float(method.loss(model(network), bags, moment(phase=phase)).detach()) for phase in phases]
 
 
-def population(method: LLPGAN, tasks: dict[int, Task], epochs: int, **machine: Any) -> Population:
-    members = [Trainee(seed, method, task) for seed, task in tasks.items()]
-    return Population(members, lambda _: NoEncoder(), Protocol(epochs=epochs), Machine(**machine))
-
-
-# -- known answers -----------------------------------------------------------------------------------------------------
-
-
-def test_known_answers_where_all_logits_are_zero() -> None:
-    score = torch.full((1, 4), math.log(2))  # logsumexp of two zeros
-    mask, nothing = torch.ones(1, 4, dtype=torch.bool), torch.full((1, 4), -torch.inf)
-    assert float(real_against_fake(score, nothing, mask)) == pytest.approx(math.log(3 / 2))  # -log P(real)
-    assert float(real_against_fake(-nothing, score, mask)) == pytest.approx(math.log(3))  # -log P(fake)
-    assert float(real_against_fake(score, score, mask)) == pytest.approx(1.504077, abs=1e-6)  # log 4.5
-
-
 @pytest.mark.parametrize("proportions", [(0.5, 0.5), (0.25, 0.75)])
 def test_known_answer_of_the_whole_discriminator_loss(proportions: tuple[float, float]) -> None:
     """Logits of 0 for real and fake rows: log 4.5 + weight * (log 2 - the entropy of the proportions)."""
@@ -107,11 +77,6 @@ def test_generator_loss_is_zero_where_fake_rows_are_real_ones_and_matches_means_
     assert losses(method, network, bags)[1] < 1e-4  # the noise on numbers is left
 
 
-def test_the_critics_loss_falls_as_real_rows_score_higher() -> None:
-    mask = torch.tensor([[True, True, False]])
-    assert float(wasserstein(torch.tensor([[3.0, 5.0, 9.0]]), torch.tensor([[1.0, 0.0, 7.0]]), mask)) == -3.5
-
-
 def test_known_answers_of_a_critic_that_scores_all_rows_alike() -> None:
     method = LLPGAN(GANParams(objective="wgan", gradient_penalty=0.0, proportion_weight=2.0))
     network, bags = players(method), some_bags(proportions=(0.25, 0.75))
@@ -121,14 +86,8 @@ def test_known_answers_of_a_critic_that_scores_all_rows_alike() -> None:
         nn.init.constant_(layer.bias, bias)
     # the generator wants a high score; KL((1/4, 3/4) || (1/2, 1/2)) = 0.130812
     assert losses(method, network, bags) == pytest.approx([2 * 0.130812, -3.0], abs=1e-5)
-
-
-def test_gradient_penalty_of_linear_and_quadratic_scores() -> None:
-    rows, mask = torch.tensor([[[0.0, 2.0], [1.0, 0.0], [9.0, 9.0]]]), torch.tensor([[True, True, False]])
-    linear = gradient_penalty(lambda x: x @ torch.tensor([3.0, 4.0]), rows, mask)
-    assert float(linear) == pytest.approx(16, rel=1e-5)  # (5 - 1)^2
-    quadratic = gradient_penalty(lambda x: x.square().sum(dim=-1), rows, mask)
-    assert float(quadratic) == pytest.approx(((4 - 1) ** 2 + (2 - 1) ** 2) / 2, rel=1e-5)
+    real, fake = torch.tensor([[[3.0, 5.0, 9.0]], [[1.0, 0.0, 7.0]]])
+    assert float(wasserstein(real, fake, torch.tensor([[True, True, False]]))) == -3.5
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -170,9 +129,6 @@ def test_the_penalty_is_part_of_the_loss_with_its_weight() -> None:
     assert (ten - none) == pytest.approx(10 * (one - none), rel=1e-4)
 
 
-# -- columns -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_real_rows_vector() -> None:
     rows = Rows(torch.tensor([[7.0, 0.4]]), torch.tensor([[3, 0, 2]]), torch.tensor([[False, True]]))
     numeric, one_hot = Columns(SCHEMA).split(Columns(SCHEMA).vectors(rows)[0])
@@ -183,20 +139,15 @@ def test_a_real_rows_vector() -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
-def test_fake_categories_sum_to_one_in_every_column(temperature: float) -> None:
+def test_fake_categories_sum_to_one_in_every_column_and_follow_their_logits(temperature: float) -> None:
+    """The largest of logits + Gumbel noise is drawn from their softmax, at any temperature."""
     generator = players(LLPGAN(GANParams(temperature=temperature))).generator
     fake = generator((50,), Random(torch.tensor(0)))
     assert fake.shape == (50, 2 + 4 + 3 + 3 + 2 + 2)
     for column in fake[:, 2:].split([4, 3, 3, 2, 2], dim=-1):
         assert torch.allclose(column.sum(dim=-1), torch.ones(50), atol=1e-6)
         assert (column >= 0).all()
-
-
-def test_fake_categories_follow_their_logits() -> None:
-    """The largest of logits + Gumbel noise is drawn from their softmax, at any temperature."""
-    generator = players(LLPGAN()).generator
-    logits = torch.tensor([0.0, 1.0, 2.0, -1.0]).repeat(20_000, 1)
-    logits = torch.cat([logits, torch.zeros(20_000, 10)], dim=-1)
+    logits = torch.tensor([0.0, 1.0, 2.0, -1.0, *[0.0] * 10]).repeat(20_000, 1)
     drawn = generator.gumbel_softmax(logits, Random(torch.tensor(0)))[:, :4].argmax(dim=-1)
     assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
 
@@ -266,18 +217,11 @@ def test_tables_of_every_kind(schema: Schema) -> None:
     assert torch.allclose(log_proba.exp().sum(dim=-1), torch.ones(2, 5), atol=1e-5)
 
 
-# -- bags and randomness -----------------------------------------------------------------------------------------------
-
-
 def test_padding_changes_no_loss() -> None:
     method = LLPGAN(GANParams(objective="wgan", gradient_penalty=10.0))
     network, bags = players(method), some_bags()
     padding = ~bags.mask.unsqueeze(-1)
-    rows = Rows(
-        torch.where(padding, 4.0, bags.rows.numeric),
-        torch.where(padding, 1, bags.rows.categorical),
-        torch.where(padding, False, bags.rows.missing),
-    )
+    rows = Rows(*(torch.where(padding, value, part) for value, part in zip((4.0, 1, False), bags.rows, strict=True)))
     garbage = bags._replace(rows=rows)
     assert losses(method, network, garbage) == losses(method, network, bags)
     counted = garbage._replace(mask=torch.ones_like(bags.mask))
@@ -294,9 +238,6 @@ def test_the_representation_is_what_the_logits_are_made_of() -> None:
     assert torch.allclose(logits.log_softmax(dim=-1), method.log_proba(model(network, None), bags))
 
 
-# -- hyperparameters and turns -----------------------------------------------------------------------------------------
-
-
 def test_turns_and_rates_follow_the_hyperparameters() -> None:
     one = LLPGAN(GANParams(learning_rate=1e-4, generator_learning_rate=3e-4)).phases
     assert [(phase.name, phase.rate, phase.beta1) for phase in one] == [
@@ -306,6 +247,8 @@ def test_turns_and_rates_follow_the_hyperparameters() -> None:
     other = LLPGAN(GANParams(objective="wgan")).phases
     assert [phase.name for phase in other] == ["discriminator"] * 3 + ["generator"]
     assert {phase.beta1 for phase in other} == {0.0}
+    for phase in (*one, *other):
+        assert [prefix.rstrip(".") for prefix in phase.modules] == [phase.name], "each player updates itself alone"
 
 
 def test_the_penaltys_default_is_the_objectives_and_given_ones_are_kept() -> None:
@@ -313,23 +256,3 @@ def test_the_penaltys_default_is_the_objectives_and_given_ones_are_kept() -> Non
     assert [read_params(GANParams, values, "llp-gan").gradient_penalty for values in given] == [0.0, 10.0, 1.0]
     with pytest.raises(LLPBenchError, match="gradient_penalty must be one of"):
         read_params(GANParams, {"gradient_penalty": 2.0}, "llp-gan")
-
-
-def test_each_player_updates_itself_alone() -> None:
-    class Still(LLPGAN):
-        """One player's loss is 0."""
-
-        still = ""
-
-        def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-            loss = super().loss(model, bags, now)
-            return 0.0 * loss if now.phase == self.still else loss
-
-    for still, moving in (("discriminator", "generator"), ("generator", "discriminator")):
-        method = Still(GANParams(objective="wgan", weight_decay=0.0))
-        method.still = still
-        pop = population(method, {0: toy_task(0)}, epochs=1)
-        before = pop.stack.theta[0].clone()
-        after = pop.train()[0].selected["auc"].weights
-        assert torch.equal(after[pop.stack.columns([still])], before[pop.stack.columns([still])])
-        assert not torch.equal(after[pop.stack.columns([moving])], before[pop.stack.columns([moving])])

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from bagged import in_bags, rows_of
 from districts import counted, people
 from scipy.special import expit
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows
-from llpbench.data.bag_tables import rows_of_bags
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.owndata import classifier, fitting
 from llpbench.owndata.bag_effects import held_out_predictions, learn_known_bags
 from llpbench.owndata.classifier import LLPClassifier
 
 SIZE = 40
+BAG = np.repeat(np.arange(60), SIZE)
 
 
 def log_loss(proba: FloatArray, labels: Any) -> float:
@@ -25,28 +27,31 @@ def log_loss(proba: FloatArray, labels: Any) -> float:
 
 def bagged(logits: FloatArray, labels: Any) -> BaggedRows:
     """Bags of `SIZE` rows, one behind the other, whose only feature is a logit."""
-    bags = np.arange(len(labels)) // SIZE
-    number = int(bags[-1]) + 1
-    positives = np.bincount(bags, labels, number)
-    rows = Rows(logits[:, None], np.zeros((len(labels), 0), dtype=np.int64), np.zeros((len(labels), 1), dtype=bool))
-    return BaggedRows(rows, rows_of_bags(bags, number), np.stack([SIZE - positives, positives], axis=1))
+    index = np.arange(len(labels)).reshape(-1, SIZE)
+    positives = np.asarray(labels)[index].sum(axis=1)
+    counts = np.stack([SIZE - positives, positives], axis=1)
+    return in_bags(rows_of(logits[:, None].tolist()), index.tolist(), counts.tolist())
 
 
 def two(share: FloatArray) -> FloatArray:
     return np.stack([1 - share, share], axis=1)
 
 
+def drawn(share: FloatArray, seed: int = 1) -> IntArray:
+    """Labels of rows with these probabilities."""
+    return (np.random.default_rng(seed).random(len(share)) < share).astype(np.int64)
+
+
 @pytest.fixture(scope="module")
 def rows() -> tuple[FloatArray, FloatArray]:
     """Logits of rows in 60 random bags, and of each bag."""
     rng = np.random.default_rng(0)
-    return rng.normal(0, 1.5, 60 * SIZE), np.repeat(rng.normal(0, 1, 60), SIZE)
+    return rng.normal(0, 1.5, 60 * SIZE), rng.normal(0, 1, 60)[BAG]
 
 
 def test_predictions_that_hold_for_other_bags_keep_their_spread(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
-    labels = (np.random.default_rng(1).random(len(logits)) < expit(logits)).astype(np.int64)
-    known = bagged(logits, labels)
+    known = bagged(logits, drawn(expit(logits)))
     learned = learn_known_bags(known, two(expit(logits)), two(expit(logits)))
     assert learned.spread > 0.65
     assert learned.deviation < 0.15
@@ -56,35 +61,29 @@ def test_predictions_that_hold_for_other_bags_keep_their_spread(rows: tuple[Floa
 def test_predictions_that_fail_for_other_bags_are_drawn_towards_the_share(rows: tuple[FloatArray, FloatArray]) -> None:
     """In-sample predictions meet every bag; held-out ones are as far from them as chance."""
     logits, effects = rows
-    rng = np.random.default_rng(1)
-    labels = (rng.random(len(logits)) < expit(0.3 * logits + effects)).astype(np.int64)
-    held_out = logits + np.repeat(rng.normal(0, 1, 60), SIZE)
-    known = bagged(logits, labels)
-    learned = learn_known_bags(known, two(expit(logits + effects)), two(expit(held_out)))
+    truth, fitted = expit(0.3 * logits + effects), two(expit(logits + effects))
+    held_out = two(expit(logits + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+    known, fresh = bagged(logits, drawn(truth)), drawn(truth, seed=2)
+    learned = learn_known_bags(known, fitted, held_out)
     assert learned.spread < 0.45
     assert learned.deviation > 0.4
-    share = np.repeat(known.proportions[:, 1], SIZE)
-    proba = learned(two(expit(logits + effects)), np.repeat(np.arange(60), SIZE))
-    fresh = (rng.random(len(logits)) < expit(0.3 * logits + effects)).astype(np.int64)
-    assert log_loss(proba[:, 1], fresh) < log_loss(share.clip(0.5 / SIZE, 1 - 0.5 / SIZE), fresh)
-    in_sample = learn_known_bags(known, two(expit(logits + effects)), None)
-    moved = in_sample(two(expit(logits + effects)), np.repeat(np.arange(60), SIZE))
-    assert log_loss(proba[:, 1], fresh) < log_loss(moved[:, 1], fresh) - 0.05
+    in_sample = learn_known_bags(known, fitted, None)
+    loss = log_loss(learned(fitted, BAG)[:, 1], fresh)
+    assert loss < log_loss(known.proportions[BAG, 1].clip(0.5 / SIZE, 1 - 0.5 / SIZE), fresh)
+    assert loss < log_loss(in_sample(fitted, BAG)[:, 1], fresh) - 0.05
 
 
 def test_without_support_of_held_out_bags_rows_get_the_share_of_their_bag(rows: tuple[FloatArray, FloatArray]) -> None:
     """Features order the rows of a bag the wrong way, and other bags do not say so."""
     logits, effects = rows
-    rng = np.random.default_rng(1)
     truth = expit(-0.3 * logits + effects)
-    labels = (rng.random(len(logits)) < truth).astype(np.int64)
-    known, bags = bagged(logits, labels), np.repeat(np.arange(60), SIZE)
-    learned = learn_known_bags(known, two(expit(logits)), two(expit(logits + rng.normal(0, 1, 60)[bags])))
+    known, fresh = bagged(logits, drawn(truth)), drawn(truth, seed=2)
+    held_out = two(expit(logits + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+    learned = learn_known_bags(known, two(expit(logits)), held_out)
     assert learned.spread < 0.12
-    proba, share = learned(two(expit(logits)), bags)[:, 1], known.proportions[bags, 1]
-    fresh = (rng.random(len(logits)) < truth).astype(np.int64)
+    proba, share = learned(two(expit(logits)), BAG)[:, 1], known.proportions[BAG, 1]
     assert log_loss(proba, fresh) < log_loss((SIZE * share + 0.5) / (SIZE + 1), fresh) + 0.02
-    inside = proba[bags == 7][np.argsort(logits[bags == 7])]
+    inside = proba[BAG == 7][np.argsort(logits[BAG == 7])]
     assert (np.diff(inside) > 0).all(), "rows keep their order"
 
 
@@ -93,24 +92,20 @@ def test_logits_that_hardly_vary_inside_bags_keep_their_spread(
     factor: float, spread: float, rows: tuple[FloatArray, FloatArray]
 ) -> None:
     logits, effects = rows
-    rng = np.random.default_rng(1)
-    labels = (rng.random(len(logits)) < expit(effects)).astype(np.int64)
     proba = two(expit(factor * logits))
-    assert learn_known_bags(bagged(logits, labels), proba, proba).spread == pytest.approx(spread, abs=0.05)
+    assert learn_known_bags(bagged(logits, drawn(expit(effects))), proba, proba).spread == pytest.approx(
+        spread, abs=0.05
+    )
 
 
 def test_noise_of_counts_is_taken_for_noise(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
-    rng = np.random.default_rng(1)
+    rng, proba = np.random.default_rng(1), two(expit(logits))
     exact = bagged(logits, (rng.random(len(logits)) < expit(logits)).astype(np.int64))
-    noise = rng.normal(0, 8, len(exact.sizes))
-    counts = exact.counts + np.stack([-noise, noise], axis=1)
-    proba = two(expit(logits))
-    spreads = [
-        learn_known_bags(BaggedRows(exact.rows, exact.index, counts, deviation), proba, proba).deviation
-        for deviation in (0.0, 8.0)
-    ]
-    assert spreads[1] < 0.25 < spreads[0]
+    counts = exact.counts + rng.normal(0, 8, 60)[:, None] * [-1, 1]
+    noisy = (replace(exact, counts=counts, noise=noise) for noise in (8.0, 0.0))
+    deviations = [learn_known_bags(each, proba, proba).deviation for each in noisy]
+    assert deviations[0] < 0.25 < deviations[1]
 
 
 def test_each_bag_is_predicted_by_a_model_that_has_not_seen_it() -> None:

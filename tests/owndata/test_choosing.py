@@ -23,11 +23,12 @@ LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
 CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
 
 
+FRAME, BAGS, VOTES = people(300, 20)
+TABLE = counted(BAGS, VOTES)
+
+
 def chosen(**more: Any) -> MethodChoice:
-    frame, bags, votes = people(300, 20)
-    return choose(
-        frame, **{"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1, "folds": 3, **more}
-    )
+    return choose(**{"X": FRAME, "bags": BAGS, "counts": TABLE, "methods": LINEAR, "repeats": 1, "folds": 3} | more)
 
 
 @pytest.fixture(scope="module")
@@ -50,34 +51,29 @@ def test_each_fold_holds_out_whole_bags_once_a_repeat(found: MethodChoice) -> No
 
 
 def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
-    frame, bags, votes = people(300, 20)
-    table = counted(bags, votes)
-    found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1, folds=4)
-    by_fold = found.folds[found.folds["method"] == LINEAR[0]]
-    folds = random_folds(table.to_numpy(dtype=float), 4, 1, 0)
-    for (_, given), fold in zip(by_fold.iterrows(), folds, strict=True):
-        names = table.index[fold.held]
-        out = np.isin(bags, names)
-        model = LLPClassifier(LINEAR[0]).fit(frame[~out], bags[~out], counts=table.drop(names))
+    found = chosen(folds=4).folds
+    folds = random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0)
+    for (_, given), fold in zip(found[found["method"] == LINEAR[0]].iterrows(), folds, strict=True):
+        names = TABLE.index[fold.held]
+        out = np.isin(BAGS, names)
+        model = LLPClassifier(LINEAR[0]).fit(FRAME[~out], BAGS[~out], counts=TABLE.drop(names))
         uniform = 1 / (2 * np.sum(~out))
         predict = model._predictor
         model._predictor = lambda rows, predict=predict, uniform=uniform: (
             (1 - uniform) * predict(rows) + uniform / 2  # what a fold does to predictions
         )
-        scores = model.score_bags(frame[out], bags[out], counts=table.loc[names])
+        scores = model.score_bags(FRAME[out], BAGS[out], counts=TABLE.loc[names])
         assert scores == pytest.approx({name: given[name] for name in scores})
 
 
 @pytest.mark.parametrize("value", [1.5, "text"])
-def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(value: float | str) -> None:
-    frame, bags, votes = people(300, 20)
-    alone = frame.assign(remark=pd.Series(value, frame.index, dtype=object).where(bags == "d03"))
-    given: dict[str, Any] = {"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1, "folds": 2}
-    found = choose(alone, **given)
-    without = choose(frame, **given).bags
-    held = (found.bags["bag"] == "d03") & (found.bags["method"] == LINEAR[0])
+def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(
+    value: float | str, once: MethodChoice
+) -> None:
+    found = chosen(X=FRAME.assign(remark=pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03"))).bags
+    held = (found["bag"] == "d03") & (found["method"] == LINEAR[0])
     assert held.sum() == 2
-    assert np.allclose(found.bags[held]["predicted"], without[held]["predicted"])
+    assert np.allclose(found[held]["predicted"], once.bags[held]["predicted"])
 
 
 def test_a_seed_gives_the_same_folds_and_another_others(found: MethodChoice, once: MethodChoice) -> None:
@@ -98,64 +94,64 @@ def test_intervals_know_that_folds_share_training_bags() -> None:
 
 def test_the_corrected_interval_covers_what_cross_validation_estimates() -> None:
     """Two constants predict means of bags; the true difference of their errors is known."""
-    rng, covered = np.random.default_rng(1), np.zeros(2)
+    rng, covered, truth = np.random.default_rng(1), np.zeros(2), 1.0 - 1.0 / 32
     for _ in range(300):
-        values = rng.normal(0.0, 1.0, 40)
-        gains = []
-        for _ in range(4):
-            for held in np.array_split(rng.permutation(40), 5):
-                rest = np.delete(values, held).mean()
-                gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
-        truth = 1.0 - 1.0 / 32
-        for place, ratio in enumerate((0.0, 0.25)):
-            each = corrected(np.array(gains), ratio)
-            covered[place] += each.low < truth < each.high
+        values, gains = rng.normal(0.0, 1.0, 40), []
+        for held in [held for _ in range(4) for held in np.array_split(rng.permutation(40), 5)]:
+            rest = np.delete(values, held).mean()
+            gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
+        intervals = [corrected(np.array(gains), ratio) for ratio in (0.0, 0.25)]
+        covered += [each.low < truth < each.high for each in intervals]
     assert covered[0] / 300 < 0.85
     assert covered[1] / 300 > 0.9
 
 
-def board(**gains: tuple[float, float, float]) -> pd.DataFrame:
+def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: Any) -> tuple[str, str]:
+    """Advice on methods by their gain over `auto`, with its interval."""
     rows = {"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0), **gains}
-    return pd.DataFrame(
-        [{"method": name, "gain": g, "low": low, "high": high} for name, (g, low, high) in rows.items()]
-    )
+    board = [{"method": name, "gain": gain, "low": low, "high": high} for name, (gain, low, high) in rows.items()]
+    return advised(pd.DataFrame(board), "auto", doubts, unsure)
+
+
+BETTER, UNSURE, WORSE = (0.5, 0.1, 0.9), (0.5, -0.1, 1.1), (-2.0, -3.0, -1.0)
+LEVEL: dict[str, Any] = {YARDSTICK: (-0.1, -0.4, 0.2)}
 
 
 @pytest.mark.parametrize(
     ("gains", "best", "told"),
     [
-        ({"one": (0.5, -0.1, 1.1), "two": (-2.0, -3.0, -1.0)}, "auto", "one"),
-        ({"one": (0.5, 0.1, 0.9), "two": (0.4, 0.2, 0.6)}, "one", "0.5000 [0.1000, 0.9000]"),
-        ({"two": (-2.0, -3.0, -1.0)}, "auto", "two"),
-        ({YARDSTICK: (-0.1, -0.4, 0.2)}, "auto", "too few"),
+        ({"one": UNSURE, "two": WORSE}, "auto", "one"),
+        ({"one": BETTER, "two": (0.4, 0.2, 0.6)}, "one", "0.5000 [0.1000, 0.9000]"),
+        ({"two": WORSE}, "auto", "two"),
+        (LEVEL, "auto", "too few"),
     ],
 )
 def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: str) -> None:
-    unsure = {"auto"} if YARDSTICK in gains else set()
-    found = advised(board(**gains), "auto", CALM, unsure)
+    found = advice(unsure={"auto"} if YARDSTICK in gains else set(), **gains)
     assert found[0] == best
     assert told in found[1]
 
 
 def test_advice_begins_with_what_to_do_and_undecided_bags_keep_the_default() -> None:
-    gains = {"one": (0.5, -0.1, 1.1), YARDSTICK: (-0.1, -0.4, 0.2)}
-    undecided, *reasons = advised(board(**gains), "auto", CALM, {"auto"})[1].splitlines()
-    decided = advised(board(**gains), "auto", CALM, ())[1].splitlines()[0]
-    assert "default" in undecided
-    assert "default" not in decided
-    assert "auto" in undecided
-    assert "auto" in decided
-    assert [name in " ".join(reasons) for name in ("one", YARDSTICK)] == [True, True]
-    assert "one" not in undecided
+    undecided, *reasons = advice(unsure={"auto"}, one=UNSURE, **LEVEL)[1].splitlines()
+    decided = advice(one=UNSURE, **LEVEL)[1].splitlines()[0]
+    assert [word in undecided for word in ("auto", "default", "one")] == [True, True, False]
+    assert [word in decided for word in ("auto", "default")] == [True, False]
+    assert all(name in " ".join(reasons) for name in ("one", YARDSTICK))
 
 
 def test_the_baseline_is_compared_with_the_recommended_method() -> None:
-    gains = {"one": (0.5, 0.1, 0.9), YARDSTICK: (-0.1, -0.4, 0.2)}
     for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "from one: bags are too few")):
-        best, advice = advised(board(**gains), "auto", CALM, unsure)
+        best, text = advice(unsure=unsure, one=BETTER, **LEVEL)
         assert best == "one"
-        assert told in advice
-        assert (YARDSTICK in advice) == bool(told)
+        assert told in text
+        assert (YARDSTICK in text) == bool(told)
+
+
+def test_what_meets_confounded_bags_better_is_not_advised() -> None:
+    best, told = advice(Doubts(unexplained=0.3, noise=0.5, agreement=0.9), one=BETTER)
+    assert best == "auto"
+    assert re.search(r"one .*0\.5000 \[0\.1000, 0\.9000\] .*30 %", told)
 
 
 def test_without_auto_the_best_mean_takes_its_place() -> None:
@@ -174,22 +170,15 @@ def test_the_baseline_is_no_candidate_and_never_the_reference(once: MethodChoice
     assert np.allclose(chosen(methods=[YARDSTICK, *LINEAR]).folds[DECIDES], once.folds[DECIDES])
 
 
-def test_a_class_of_a_single_bag_does_not_outweigh_all_others() -> None:
+def test_a_class_of_a_single_bag_does_not_outweigh_all_others_and_suppressed_bags_are_never_held_out() -> None:
     frame, bags, votes = people(1200, 60)
-    table = counted(bags, votes).assign(rare=0)
+    table = counted(bags, votes).assign(rare=0.0)
     table.loc["d07", [0, "rare"]] += [-1, 1]
-    table.columns = pd.Index(["no", "yes", "rare"])
-    found = choose(frame, bags, counts=table, methods=LINEAR)
+    table.loc["d03"] = np.nan
+    found = choose(frame, bags, counts=table.set_axis(["no", "yes", "rare"], axis=1), methods=LINEAR)
     assert found.board[DECIDES].max() < 1.0
     assert "too few" not in found.advice
-
-
-def test_what_meets_confounded_bags_better_is_not_advised() -> None:
-    gains = {"one": (0.5, 0.1, 0.9)}
-    assert advised(board(**gains), "auto", CALM, ())[0] == "one"
-    best, told = advised(board(**gains), "auto", Doubts(unexplained=0.3, noise=0.5, agreement=0.9), ())
-    assert best == "auto"
-    assert re.search(r"one .*0\.5000 \[0\.1000, 0\.9000\] .*30 %", told)
+    assert "d03" not in set(found.bags["bag"])
 
 
 def test_a_criterion_that_is_small_where_good_counts_the_other_way_round(found: MethodChoice) -> None:
@@ -198,15 +187,6 @@ def test_a_criterion_that_is_small_where_good_counts_the_other_way_round(found: 
         means = found.folds.groupby("method")[name].mean()
         assert by[name].loc[LINEAR[0], "gain"] == pytest.approx(sign * (means[LINEAR[0]] - means[LINEAR[1]]))
         assert by[name].iloc[0][name] == (means.min() if sign < 0 else means.max())
-
-
-def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
-    frame, bags, votes = people(300, 20)
-    table = counted(bags, votes).astype(float)
-    table.iloc[3] = np.nan
-    found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1)
-    assert "d03" not in set(found.bags["bag"])
-    assert np.isfinite(found.board[DECIDES]).all()
 
 
 @pytest.mark.parametrize(
@@ -221,10 +201,7 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
             {"methods": {"one": "bag-gp", "two": LLPClassifier("bag-gp")}},
             "'one' must be an LLPClassifier, got 'bag-gp'",
         ),
-        (
-            {"methods": [LLPClassifier("bag-gp"), "auto"]},
-            "methods must be names, or a mapping from names to classifiers",
-        ),
+        ({"methods": [LLPClassifier("bag-gp"), "auto"]}, "methods must be names, or a mapping from names to "),
         ({"methods": [YARDSTICK]}, "must be two or more, got ['bag-share']"),
         ({"methods": {YARDSTICK: LLPClassifier("bag-gp"), "one": LLPClassifier("bag-gp")}}, repr(YARDSTICK)),
         (
@@ -254,13 +231,8 @@ def test_a_method_that_fails_is_a_row_with_its_reason_and_changes_no_other(found
     assert (some.reference, some.best, some.union) == (LINEAR[0], found.best, None)
     with pytest.raises(LLPBenchError, match="no luck"):
         chosen(methods={"broken": LLPClassifier("broken"), "other": LLPClassifier("broken")})
-
-
-@pytest.mark.usefixtures("tiny_bench")
-def test_a_method_that_fails_is_one_clear_line_of_fit_and_predict() -> None:
-    frame, bags, votes = people(300, 20)
     with pytest.raises(LLPBenchError, match=r"'broken' failed: ValueError: no luck \(tiny_bench.py:"):
-        LLPClassifier("broken").fit(frame, bags, counts=counted(bags, votes))
+        LLPClassifier("broken").fit(FRAME, BAGS, counts=TABLE)
 
 
 def test_the_time_left_is_shown_before_the_first_fold_and_after_each_fold() -> None:

@@ -31,47 +31,41 @@ from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
+FRAME, BAGS, VOTES = people(60, 6)
+TABLE = counted(BAGS, VOTES)
 
 
-def test_new_rows_are_ranked_from_counts_alone() -> None:
-    frame, bags, votes = people()
-    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=counted(bags, votes))
-    new, _, truth = people(seed=1)
-    proba = model.predict_proba(new)
-    assert proba.shape == (600, 2)
-    assert np.allclose(proba.sum(axis=1), 1)
-    assert roc_auc_score(truth, proba[:, 1]) > 0.85
-    assert (model.predict(new) == truth).mean() > 0.7
+def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
+    return LLPClassifier(method, **settings).fit(FRAME, BAGS, counts=TABLE)
 
 
 def test_every_form_of_the_same_counts_gives_the_same_model() -> None:
-    frame, bags, votes = people(200, 10)
-    table = counted(bags, votes)
-    sizes = table.sum(axis=1)
+    sizes, listed = TABLE.sum(axis=1), TABLE.stack().sample(frac=1.0, random_state=0)
     forms: list[dict[str, Any]] = [
-        {"counts": table},
-        {"counts": table[[1, 0]].sample(frac=1.0, random_state=0)},
-        {"counts": table[1]},
-        {"counts": table[1].to_dict()},
-        {"counts": table.to_dict(orient="index")},
-        {"counts": table.to_numpy()},
-        {"counts": table[1].to_list()},
-        {"proportions": table[1] / sizes},
-        {"proportions": table.div(sizes, axis=0)},
+        {"counts": TABLE},
+        {"counts": TABLE[[1, 0]].sample(frac=1.0, random_state=0)},
+        {"counts": TABLE[1]},
+        {"counts": TABLE[1].to_dict()},
+        {"counts": TABLE.to_dict(orient="index")},
+        {"counts": TABLE.to_numpy()},
+        {"counts": TABLE[1].to_list()},
+        {"proportions": TABLE[1] / sizes},
+        {"proportions": TABLE.div(sizes, axis=0)},
+        {"counts": listed[listed > 0]},  # a class without rows may be left out
+        {"proportions": listed / sizes.reindex(listed.index, level=0)},
     ]
-    given = [LLPClassifier("bag-mean-linear").fit(frame, bags, **form) for form in forms]
-    expected = given[0].predict_proba(frame)
+    given = [LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, **form) for form in forms]
+    expected = given[0].predict_proba(FRAME)
     for model in given:
         assert list(model.classes_) == [0, 1]
-        assert np.allclose(model.bag_counts_, table)
-        assert np.allclose(model.predict_proba(frame), expected)
+        assert np.allclose(model.bag_counts_, TABLE)
+        assert np.allclose(model.predict_proba(FRAME), expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_whole_bags_add_up_to_their_counts_and_labels_match_them(classes: int) -> None:
     frame, bags, votes = people(300, 12, classes=classes)
-    names = np.array(["no", "old", "yes"][3 - classes :] if classes == 3 else ["no", "yes"])
-    table = counted(bags, names[votes])
+    table = counted(bags, np.array(["no", "yes"] if classes == 2 else ["no", "old", "yes"])[votes])
     table.iloc[0] = [0, *table.iloc[0, 1:]]  # one bag has none of a class
     table.iloc[0, -1] += (bags == "d00").sum() - table.iloc[0].sum()
     model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table)
@@ -85,6 +79,10 @@ def test_whole_bags_add_up_to_their_counts_and_labels_match_them(classes: int) -
     assert counted(where, labels).to_numpy().tolist() == table.to_numpy().tolist()
     plain = model.predict_proba(shuffled)
     assert np.abs(pd.DataFrame(plain).groupby(where).sum().to_numpy() - table.to_numpy()).max() > 1
+    new, where, truth = people(100, 4, seed=5, classes=classes)  # other whole bags with counts of their own
+    share = counted(where, model.classes_[truth])
+    share = share.div(share.sum(axis=1), axis=0)
+    assert np.allclose(pd.DataFrame(model.disaggregate(new, where, proportions=share)).groupby(where).mean(), share)
 
 
 def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,32 +98,17 @@ def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest
             found = assigning.assigned(logits, bag)
             assert np.bincount(found, minlength=3).tolist() == counts
             assert np.isclose(logits[np.arange(6), found].sum(), best)
-
-
-def test_labels_of_a_large_bag_are_the_likeliest_too() -> None:
-    """Against the assignment of rows to places, from prices that are of no use at first."""
-    rng = np.random.default_rng(0)
-    for classes in (3, 8):
+    for classes in (3, 8):  # a large bag against places, also from prices that are of no use at first
         logits = 3 * rng.normal(size=(300, classes))
-        counts = rng.multinomial(300, rng.dirichlet(np.ones(classes)))
-        found = assigning._along_paths(logits, counts)
-        with pytest.MonkeyPatch.context() as patch:
+        of_bag = rng.multinomial(300, rng.dirichlet(np.ones(classes)))
+        both = [assigning._along_paths(logits, of_bag)]
+        with monkeypatch.context() as patch:
             patch.setattr(assigning, "_prices", lambda logits, _: np.zeros(logits.shape[1]))
-            unpriced = assigning._along_paths(logits, counts)
-        places = assigning._several(logits, counts)
-        rows = np.arange(300)
-        for labels in (found, unpriced):
-            assert np.bincount(labels, minlength=classes).tolist() == counts.tolist()
-            assert np.isclose(logits[rows, labels].sum(), logits[rows, places].sum())
-
-
-def test_other_whole_bags_are_disaggregated_by_counts_of_their_own() -> None:
-    frame, bags, votes = people(300, 12)
-    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
-    new, where, truth = people(100, 4, seed=5)
-    share = pd.Series(truth).groupby(where).mean()
-    proba = model.disaggregate(new, where, proportions=share)
-    assert np.allclose(pd.Series(proba[:, 1]).groupby(where).mean(), share, atol=1e-8)
+            both.append(assigning._along_paths(logits, of_bag))
+        best = logits[np.arange(300), assigning._several(logits, of_bag)].sum()
+        for found in both:
+            assert np.bincount(found, minlength=classes).tolist() == of_bag.tolist()
+            assert np.isclose(logits[np.arange(300), found].sum(), best)
 
 
 def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
@@ -146,19 +129,6 @@ def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
     assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
 
 
-def test_suppressed_bags_are_predicted_and_taught_nothing() -> None:
-    frame, bags, votes = people(300, 12)
-    table = counted(bags, votes).astype(float)
-    table.loc["d03"] = np.nan
-    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table)
-    without = bags != "d03"
-    alone = LLPClassifier("bag-mean-linear").fit(frame[without], bags[without], counts=table.dropna())
-    assert np.allclose(model.predict_proba(frame), alone.predict_proba(frame), atol=0.02)
-    rows = bags == "d03"
-    assert np.array_equal(model.disaggregate(frame, bags)[rows], model.predict_proba(frame)[rows])
-    assert np.array_equal(model.assign(frame, bags)[rows], model.predict(frame)[rows])
-
-
 def test_proportions_of_bags_are_predicted_and_scored_without_labels() -> None:
     frame, bags, votes = people(600, 20)
     inside = bags < "d15"
@@ -169,21 +139,20 @@ def test_proportions_of_bags_are_predicted_and_scored_without_labels() -> None:
     assert list(predicted.index) == sorted(set(bags[~inside]))
     mean = pd.DataFrame(model.predict_proba(held[0])).groupby(held[1]).mean()
     assert np.allclose(predicted, mean)
-    scores = model.score_bags(*held, counts=table[table.index >= "d15"])
+    outside = table[table.index >= "d15"]
+    scores = model.score_bags(*held, counts=outside)
     assert set(scores) >= {"l1", "kl", "mpiou"}
-    turned = model.score_bags(*held, counts=table.loc[table.index >= "d15", [1, 0]].set_axis([0, 1], axis=1))
+    turned = model.score_bags(*held, counts=outside[[1, 0]].set_axis([0, 1], axis=1))
     assert scores["l1"] < turned["l1"]
 
 
 def test_several_members_are_averaged() -> None:
-    frame, bags, votes = people(200, 10)
-    table = counted(bags, votes)
-    one, two = (LLPClassifier("count-gbdt", params=TREES, ensemble=n).fit(frame, bags, counts=table) for n in (1, 2))
+    one, two = (fitted("count-gbdt", params=TREES, ensemble=number) for number in (1, 2))
     assert isinstance(two._predictor, MeanPredictor)
-    apart = [member(two._rows(frame)) for member in two._predictor.members]
-    assert np.array_equal(apart[0], one.predict_proba(frame))
+    apart = [member(two._rows(FRAME)) for member in two._predictor.members]
+    assert np.array_equal(apart[0], one.predict_proba(FRAME))
     assert not np.array_equal(apart[0], apart[1])
-    assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)
+    assert np.allclose(two.predict_proba(FRAME), (apart[0] + apart[1]) / 2)
 
 
 @pytest.mark.parametrize(
@@ -195,10 +164,9 @@ def test_several_members_are_averaged() -> None:
     ],
 )
 def test_what_predicts_no_probabilities_is_no_model(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
-    frame, bags, votes = people(200, 10)
     monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: made)
     with pytest.raises(LLPBenchError, match=f"'bag-mean-linear' .*{re.escape(reason)}"):
-        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        fitted()
 
 
 def test_effects_are_in_the_units_of_the_columns() -> None:
@@ -249,26 +217,15 @@ class TestContract:
         model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
         given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
         assert model.get_params().items() >= given.items()
-        frame, bags, votes = people(200, 10)
-        fitted = model.fit(frame, bags, counts=counted(bags, votes))
-        assert fitted is model
+        assert model.fit(FRAME, BAGS, counts=TABLE) is model
         fresh = clone(model)
-        for call in (fresh.predict, lambda rows: fresh.score(rows, votes), lambda _: fresh.effects()):
+        for call in (fresh.predict, lambda rows: fresh.score(rows, VOTES), lambda _: fresh.effects()):
             with pytest.raises(NotFittedError, match=r"^this LLPClassifier is not fitted yet\. Call fit") as error:
-                call(frame)
+                call(FRAME)
             assert isinstance(error.value, LLPBenchError)  # the command line and notebooks show these in a line
             assert error.value._render_traceback_() == [f"UnfittedError: {error.value}"]
-        again = fresh.fit(frame, bags, counts=counted(bags, votes))
-        assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
-
-    def test_last_step_of_a_pipeline(self) -> None:
-        frame, bags, votes = people(200, 10)
-        pipeline = make_pipeline(SimpleImputer(), LLPClassifier("bag-mean-linear"))
-        pipeline.fit(frame[["age"]], bags, llpclassifier__counts=counted(bags, votes))
-        assert pipeline.predict_proba(frame[["age"]]).shape == (200, 2)
-        assert list(pipeline.classes_) == [0, 1]
-        moved = pipeline.predict_proba(frame[["age"]], bags=bags)
-        assert not np.array_equal(moved, pipeline.predict_proba(frame[["age"]]))
+        again = fresh.fit(FRAME, BAGS, counts=TABLE)
+        assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
 
     def test_model_selection_of_a_pipeline_over_whole_bags(self) -> None:
         frame, bags, votes = people(300, 12)
@@ -288,19 +245,18 @@ class TestContract:
         search.fit(frame, bags, groups=bags, **given)
         assert search.cv_results_["mean_test_score"][0] == pytest.approx(found.mean())
         assert search.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
+        best = search.best_estimator_
+        assert list(best.classes_) == [0, 1]
+        assert not np.array_equal(best.predict_proba(frame, bags=bags), best.predict_proba(frame))
 
     def test_bags_are_not_taken_for_classes_to_score(self) -> None:
-        frame, bags, votes = people(200, 10)
-        counts = counted(bags, votes)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-        assert model.score(frame, votes) == (model.predict(frame) == votes).mean()
-        with pytest.raises(
-            LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* use score_bags"
-        ):
-            model.score(frame, ["new"] * 200)
-        numbered = LLPClassifier("bag-mean-linear").fit(frame, np.arange(200) // 20, counts=dict.fromkeys(range(10), 7))
+        model = fitted()
+        assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
+        with pytest.raises(LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
+            model.score(FRAME, ["new"] * 60)
+        numbered = model.fit(FRAME, np.arange(60) // 10, counts=dict.fromkeys(range(6), 4))
         with pytest.raises(LLPBenchError, match="1 is both"):
-            numbered.score(frame[20:40], [1] * 20)
+            numbered.score(FRAME[10:20], [1] * 10)
 
     @pytest.mark.parametrize("long", [False, True])
     def test_scikit_learns_search_scores_held_out_bags_by_itself(self, long: bool) -> None:
@@ -318,14 +274,11 @@ class TestContract:
         assert found[0].best_params_ == {"params__strength": 1.0, "random_state": 3}
         assert found[0].best_estimator_.params == {"strength": 1.0}
         assert [*found[0].cv_results_["mean_test_score"]] == [*found[1].cv_results_["mean_test_score"]]
-        held = [
-            -LLPClassifier("bag-mean-linear")
-            .fit(frame.iloc[a], bags[a], **given)
-            .score_bags(frame.iloc[b], bags[b], counts=counts.loc[np.unique(bags[b])])["kl"]
-            for a, b in GroupKFold(3).split(frame, groups=bags)
-        ]
-        expected = found[0].cv_results_["mean_test_score"][0]
-        assert np.mean(held) == pytest.approx(expected), "the default strength is 1"
+        held = []
+        for a, b in GroupKFold(3).split(frame, groups=bags):
+            model = LLPClassifier("bag-mean-linear").fit(frame.iloc[a], bags[a], **given)  # of strength 1
+            held.append(model.score_bags(frame.iloc[b], bags[b], counts=counts.loc[np.unique(bags[b])])["kl"])
+        assert -np.mean(held) == pytest.approx(found[0].cv_results_["mean_test_score"][0])
 
     def test_a_nested_parameter_leaves_the_others(self) -> None:
         model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
@@ -334,42 +287,35 @@ class TestContract:
             model.set_params(nonsense__x=1)
 
     def test_the_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
-        frame, bags, votes = people(200, 10)
-        counts = counted(bags, votes)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-        expected = model.score_bags(frame, bags, counts=counts)
-        assert model.score_bags(frame, bags) == expected
-        by_position = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts.to_numpy())
-        assert by_position.score_bags(frame, bags) == pytest.approx(expected)
+        model = fitted()
+        expected = model.score_bags(FRAME, BAGS, counts=TABLE)
+        assert model.score_bags(FRAME, BAGS) == expected
+        by_position = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE.to_numpy())
+        assert by_position.score_bags(FRAME, BAGS) == pytest.approx(expected)
         model.save(tmp_path / "model")
-        assert LLPClassifier.load(tmp_path / "model").score_bags(frame, bags) == pytest.approx(expected)
+        assert LLPClassifier.load(tmp_path / "model").score_bags(FRAME, BAGS) == pytest.approx(expected)
         with pytest.raises(LLPBenchError, match="new"):
-            model.score_bags(frame[:20], ["new"] * 20)
-        inside = bags < "d04"
-        some = model.score_bags(frame[inside], bags[inside], counts=counts[:4])
-        with pytest.raises(LLPBenchError, match=r"6 of 10 bags with counts .* have no rows"):
-            model.score_bags(frame[inside], bags[inside], counts=counts)
-        assert model.score_bags(frame[inside], bags[inside], counts=counts, unmatched="drop") == some
-        assert model.score_bags(frame, bags, counts=counts[:4], unmatched="drop") == pytest.approx(some)
+            model.score_bags(FRAME[:20], ["new"] * 20)
+        some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
+        found = model.score_bags(*some, counts=TABLE[:4])
+        with pytest.raises(LLPBenchError, match=r"2 of 6 bags with counts .* have no rows"):
+            model.score_bags(*some, counts=TABLE)
+        assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
+        assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
 
     def test_attributes_and_tags(self) -> None:
-        frame, bags, votes = people(200, 10)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        model = fitted()
         assert model.n_features_in_ == 4
         assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
-        assert np.array_equal(model.predict_proba(frame[frame.columns[::-1]]), model.predict_proba(frame))
+        assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
         tags = model.__sklearn_tags__()
         assert tags.estimator_type == "classifier"
         assert tags.input_tags.allow_nan
         assert tags.input_tags.categorical
-        array = frame[["age"]].to_numpy()
-        model.fit(array, bags, counts=counted(bags, votes))
+        array = FRAME[["age"]].to_numpy()
+        model.fit(array, BAGS, counts=TABLE)
         assert not hasattr(model, "feature_names_in_")
-        assert model.predict(array).shape == (200,)
-
-
-FRAME, BAGS, VOTES = people(60, 6)
-TABLE = counted(BAGS, VOTES)
+        assert model.predict(array).shape == (60,)
 
 
 @pytest.mark.parametrize(
@@ -459,20 +405,10 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
     ],
 )
 def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> None:
-    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    model = fitted()
     with pytest.raises(LLPBenchError, match=told) as error:
         call(model)
     assert "\n" not in str(error.value)
-
-
-def test_what_is_unmatched_can_be_dropped() -> None:
-    table = pd.concat([TABLE.drop("d02"), TABLE.iloc[:1].set_axis(["d99"])])
-    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=table, unmatched="drop")
-    assert "d02" not in model.bags_
-    assert "d99" not in model.bags_
-    inside = BAGS != "d02"
-    alone = LLPClassifier("bag-mean-linear").fit(FRAME[inside], BAGS[inside], counts=TABLE.drop("d02"))
-    assert np.array_equal(model.predict_proba(FRAME), alone.predict_proba(FRAME))
 
 
 @pytest.mark.parametrize(
@@ -522,9 +458,10 @@ def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.M
         return pick_device("cpu")
 
     monkeypatch.setattr("llpbench.owndata.fitting.pick_device", noted)
-    model = LLPClassifier("dllp", epochs=1, device="cpu").fit(FRAME, BAGS, counts=TABLE)
+    model = fitted("dllp", epochs=1, device="cpu")
     expected = model.predict_proba(FRAME)
     assert set(asked) == {"cpu"}
+    fitted(device="cuda")  # a direct method needs no device
     model.save(tmp_path)
     assert "device" not in (tmp_path / "model.json").read_text()
     loaded = LLPClassifier.load(tmp_path)
@@ -536,7 +473,7 @@ def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", TREES)])
 def test_of_no_rows_there_are_no_predictions(method: str, params: dict[str, Any]) -> None:
-    model = LLPClassifier(method, params=params).fit(FRAME, BAGS, counts=TABLE)
+    model = fitted(method, params=params)
     assert model.predict_proba(FRAME[:0]).shape == (0, 2)
     assert model.predict_proba(FRAME[:0], BAGS[:0]).shape == (0, 2)
     assert model.predict(FRAME[:0]).tolist() == []
@@ -544,12 +481,8 @@ def test_of_no_rows_there_are_no_predictions(method: str, params: dict[str, Any]
         model.predict(FRAME[:0].drop(columns="age"))
 
 
-def test_a_direct_method_needs_no_device_that_is_not_there() -> None:
-    LLPClassifier("bag-mean-linear", device="cuda").fit(FRAME, BAGS, counts=TABLE)
-
-
 def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
-    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    model = fitted()
     before, expected = dict(model.left_out_), model.predict_proba(FRAME)
     with pytest.raises(LLPBenchError, match="got 0 of 6"):
         model.fit(FRAME, BAGS, counts=TABLE + 1, impossible="suppress")
@@ -573,7 +506,7 @@ def test_small_tables_take_one_thread_unless_more_are_asked_for(
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        LLPClassifier("bag-mean-linear", n_jobs=n_jobs).fit(FRAME, BAGS, counts=TABLE)
+        fitted(n_jobs=n_jobs)
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)

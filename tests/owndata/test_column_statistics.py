@@ -1,51 +1,44 @@
-"""Statistics of columns from batches give the same inputs of methods as all rows at once."""
+"""Statistics of columns from batches, and fast computations for very many rows: the results of all rows at once."""
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
 from districts import people
 
+from llpbench.blocks.bag_logits import ProcessPredictor, fit_logits
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
+from llpbench.blocks.many_rows import BagGroup
+from llpbench.core.bags import BaggedRows, Ragged, Rows
 from llpbench.core.errors import DataError
-from llpbench.owndata import column_statistics
+from llpbench.owndata import column_statistics, quick_rows
 from llpbench.owndata.column_statistics import ColumnStatistics, Moments
-from llpbench.owndata.columns import FeatureColumns
+from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns
+from llpbench.owndata.grid_bins import GridBins
+from llpbench.owndata.quick_rows import JointFeatures, QuickGroup, QuickPredictor
 
 
-def counted(frame: pd.DataFrame, rows: int) -> ColumnStatistics:
+def counted(frame: pd.DataFrame, rows: int, ahead: bool = False) -> ColumnStatistics:
+    """Statistics from batches; `ahead`: all of them are computed before the first one is added."""
     statistics = ColumnStatistics([*frame.columns], seed=0)
-    for start in range(0, len(frame), rows):
-        batch = frame.iloc[start : start + rows]
-        statistics.merge(statistics.of_batch(batch, statistics.draw(0, start, len(batch))))
+    parts = ((start, frame.iloc[start : start + rows]) for start in range(0, len(frame), rows))
+    seen = (statistics.of_batch(batch, statistics.draw(0, start, len(batch))) for start, batch in parts)
+    for each in [*seen] if ahead else seen:
+        statistics.merge(each)
     return statistics
 
 
-def ahead(frame: pd.DataFrame, rows: int) -> ColumnStatistics:
-    """As `counted`, with all statistics of batches before the first one is added."""
-    statistics = ColumnStatistics([*frame.columns], seed=0)
-    starts = range(0, len(frame), rows)
-    parts = [(start, frame.iloc[start : start + rows]) for start in starts]
-    for seen in [statistics.of_batch(batch, statistics.draw(0, start, len(batch))) for start, batch in parts]:
-        statistics.merge(seen)
-    return statistics
-
-
-def test_batches_that_are_read_ahead_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_the_sample_do_not_depend_on_batches_nor_on_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_statistics, "_SAMPLE_ROWS", 100)
     frame = people(3000)[0]
-    one, other = counted(frame, 70), ahead(frame, 70)
-    assert one.sampled == other.sampled <= 200
-    assert one.ranges() == other.ranges()
+    one = counted(frame, 70)
+    for other in (counted(frame, 1000), counted(frame, 70, ahead=True)):
+        assert one.sampled == other.sampled <= 200
+        assert one.ranges() == other.ranges()
     assert np.array_equal(one.moments.squares, other.moments.squares)
-
-
-def test_rows_of_the_sample_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_statistics, "_SAMPLE_ROWS", 100)
-    frame = people(3000)[0]
-    one, other = counted(frame, 70), counted(frame, 1000)
-    assert one.sampled == other.sampled <= 200
-    assert one.ranges() == other.ranges()
 
 
 @pytest.mark.parametrize("rows", [1, 70, 1000])
@@ -94,3 +87,74 @@ def test_columns_that_cannot_be_features_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(column_statistics, "_MOST_CATEGORIES", 10)
     with pytest.raises(DataError, match="'id'"):
         counted(pd.DataFrame({"id": list("abcdefghijkl")}), 4)
+
+
+@pytest.fixture(scope="module")
+def bagged() -> BaggedRows:
+    rng = np.random.default_rng(0)
+    numeric = rng.normal(size=(1200, 4)).astype(np.float32)
+    numeric[:, 1] = np.exp(4 * numeric[:, 1])  # nearly all values are in the first cell of the grid
+    numeric[:, 2] = rng.integers(-1, 2, 1200)
+    numeric[:, 3] = 7.0
+    missing = rng.random(numeric.shape) < 0.1
+    numeric[missing] = 0.0
+    rows = Rows(numeric, rng.integers(0, 5, (1200, 2)), missing)
+    sizes = np.array([400, *[20] * 40])
+    yes = rng.integers(1, sizes)
+    return BaggedRows(rows, Ragged(np.arange(1200), sizes), np.column_stack([sizes - yes, yes]).astype(float))
+
+
+@pytest.fixture(scope="module")
+def process(bagged: BaggedRows) -> FittedProcess:
+    return fit_process(bagged, ProcessSettings(draws=0, waves=40), np.random.default_rng(1))
+
+
+def test_bins_are_those_of_a_binary_search(bagged: BaggedRows, process: FittedProcess) -> None:
+    components = process.components
+    some = np.concatenate([*[bins.table for bins in [*components.fine_bins[:3], *components.coarse_bins[:3]]]])
+    near = np.unique([np.nextafter(some, way, dtype=np.float32) for way in (-np.inf, 0, np.inf)])
+    values = np.concatenate([some, near, [0.0, -0.0, 1e-42, -1e-42, 3e38, -3e38, np.inf, -np.inf]])
+    numeric = np.repeat(values.astype(np.float32)[:, None], 4, axis=1)
+    codes = np.resize(np.arange(9), (len(values), 2))  # some are not in training
+    for rows in (bagged.rows, Rows(numeric, codes, np.zeros(numeric.shape, bool))):
+        found, expected = GridBins(components)(rows), components.bin(rows)
+        assert np.array_equal(found.fine, expected.fine)
+        assert np.array_equal(found.coarse, expected.coarse)
+
+
+def test_groups_of_bags_have_the_same_means(
+    bagged: BaggedRows, process: FittedProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick_rows, "_ROWS", 64)
+    components, bags = process.components, slice(0, len(bagged.sizes))
+    slow = BagGroup(components, np.arange(1200), bags, bagged.sizes)
+    fast = QuickGroup(components, components.binned, JointFeatures(components), bags, bagged.sizes)
+    weights = [w[:, 0] for w in process.coefficients]
+    values, slopes = slow.values(weights), np.linspace(1, 2, 1200)
+    assert np.allclose(fast.values(weights), values, atol=1e-6)
+    assert np.allclose(fast.features(), slow.features(), atol=1e-6)
+    assert np.allclose(fast.features(slopes), slow.features(slopes), atol=1e-6)
+    both = fast.values_and_features(weights, lambda some: some**2)
+    assert np.allclose(both[0], values, atol=1e-6)
+    assert np.allclose(both[1], slow.features(values**2), atol=1e-6)
+
+
+@pytest.mark.parametrize("link", ["logit", "identity"])
+def test_predictions_are_the_same(bagged: BaggedRows, process: FittedProcess, link: str) -> None:
+    predictor = ProcessPredictor(process if link == "identity" else fit_logits(process, bagged))
+    assert np.allclose(QuickPredictor(predictor)(bagged.rows), predictor(bagged.rows), atol=1e-6)
+
+
+def test_columns_give_the_same_rows() -> None:
+    frame = people(400)[0]
+    frame.loc[::7, "age"] = np.nan
+    columns = FeatureColumns(frame)
+    new = frame.iloc[:50].assign(town="elsewhere")
+    for some in (frame, new):
+        with pytest.warns() if some is new else nullcontext():
+            expected = columns(some)
+        with pytest.warns() if some is new else nullcontext():
+            found = ColumnsOfManyRows(columns)(some)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert mine.dtype == theirs.dtype
+            assert np.array_equal(mine, theirs)

@@ -74,14 +74,13 @@ def test_ranges_are_learned_from_in_every_form_of_counts(counts: Any) -> None:
     assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
 
 
-def test_both_columns_narrow_a_range() -> None:
-    known = TABLE.astype(object)
-    known[1] = TEXTS
-    assert (fit(known).bag_counts_[:, 1] == YES).all()  # by the counts of "no"
-
-
-def test_a_range_of_one_number_is_exact() -> None:
-    assert (fit(YES.astype(object).mask(SMALL, YES.map("{0}-{0}".format))).bag_counts_[:, 1] == YES).all()
+def test_ranges_that_are_exact_or_impossible() -> None:
+    by_counts_of_no = pd.concat([TABLE[0], TEXTS], axis=1)
+    for exact in (by_counts_of_no, YES.astype(object).mask(SMALL, YES.map("{0}-{0}".format))):
+        assert (fit(exact).bag_counts_[:, 1] == YES).all()
+    model = fit(YES.astype(object).mask(SMALL, "100-200"), impossible="suppress")
+    assert model.left_out_["impossible"] == SMALL.sum()
+    assert np.isnan(model.bag_counts_[SMALL.to_numpy()]).all()
 
 
 def test_the_first_guess_is_the_expected_count() -> None:
@@ -139,9 +138,3 @@ def test_what_cannot_be_is_one_clear_line(counts: Any, given: dict[str, Any], to
     with pytest.raises(LLPBenchError, match=told) as error:
         fit(counts, **given)
     assert "\n" not in str(error.value)
-
-
-def test_impossible_ranges_are_suppressed_on_request() -> None:
-    model = fit(YES.astype(object).mask(SMALL, "100-200"), impossible="suppress")
-    assert model.left_out_["impossible"] == SMALL.sum()
-    assert np.isnan(model.bag_counts_[SMALL.to_numpy()]).all()

@@ -1,16 +1,22 @@
-"""What `method="auto"` warns of, from bags alone."""
+"""What a fit or a prediction warns of: doubts about bags, rare classes, and rows in unknown bags."""
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from districts import counted, people
+from scipy.special import expit
 
+from llpbench.core.bags import FloatArray
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
+from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, collapse_warning
+from llpbench.owndata.rare import FewPositives
+from llpbench.owndata.unknown_bags import UnknownBags
 
 
 @pytest.mark.parametrize(
@@ -77,3 +83,143 @@ def test_a_direct_method_that_gives_all_rows_the_same_is_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LLPClassifier("bag-share").fit(frame, bags, counts=dict.fromkeys(range(20), 20))
+
+
+ROWS, SIZE = 4000, 50
+
+
+def table(weight: float, share: float, seed: int = 0, rows: int = ROWS) -> tuple[pd.DataFrame, Any]:
+    """Rows of four features, with labels of a rare class that depend on the first one."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(rows, 4)), columns=list("abcd"))
+    logits = weight * frame["a"].to_numpy()
+    offset = np.log(share / (1 - share)) - weight**2 / 2
+    return frame, (rng.random(rows) < expit(logits + offset)).astype(int)
+
+
+def bagged(labels: Any) -> tuple[Any, Any]:
+    bags = np.arange(len(labels)) // SIZE
+    return bags, pd.Series(labels).groupby(bags).sum()
+
+
+def log_loss(proba: FloatArray, labels: Any) -> float:
+    return float(-np.log(np.where(labels == 1, proba, 1 - proba)).mean())
+
+
+@pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", {"trees": 100})])
+def test_where_features_tell_nothing_rare_positives_get_their_share(method: str, params: dict[str, Any]) -> None:
+    frame, labels = table(0.0, 0.015)
+    bags, counts = bagged(labels)
+    with pytest.warns(FewPositives, match=f"^{labels.sum()} of 4,000 rows"):
+        model = LLPClassifier(method, params=params).fit(frame, bags, counts=counts)
+    new, truth = table(0.0, 0.015, seed=1)
+    proba = model.predict_proba(new)[:, 1]
+    share = labels.mean()
+    assert proba.mean() == pytest.approx(share, rel=0.05)
+    assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
+
+
+@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
+def test_where_they_tell_a_lot_probabilities_keep_their_spread() -> None:
+    frame, labels = table(3.0, 0.05, rows=10_000)
+    bags, counts = bagged(labels)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    new, truth = table(3.0, 0.05, seed=1)
+    proba = model.predict_proba(new)[:, 1]
+    assert log_loss(proba, truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
+
+
+@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
+def test_common_positives_are_not_warned_of() -> None:
+    frame, labels = table(1.0, 0.2, rows=600)
+    bags, counts = bagged(labels)
+    LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+
+
+def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
+    frame, labels = table(1.0, 0.015, rows=2000)
+    bags, counts = bagged(labels)
+    with pytest.warns(FewPositives):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    model.save(tmp_path / "model")
+    loaded = LLPClassifier.load(tmp_path / "model")
+    for of_rows in (None, bags):
+        assert np.array_equal(loaded.predict_proba(frame, of_rows), model.predict_proba(frame, of_rows))
+
+
+def test_a_network_that_gives_all_rows_the_same_is_named() -> None:
+    rng = np.random.default_rng(0)
+    share = 0.013 * np.exp(0.005 * rng.normal(size=100))
+    assert "0.013" in collapse_warning(np.stack([1 - share, share], axis=1))
+    share = 0.013 * np.exp(0.5 * rng.normal(size=100))
+    assert collapse_warning(np.stack([1 - share, share], axis=1)) == ""
+
+
+@pytest.mark.filterwarnings("ignore::llpbench.owndata.rare.FewPositives")
+def test_a_fit_warns_of_a_collapsed_network() -> None:
+    """A learning rate at which nothing is learned, from weights whose predictions hardly differ."""
+    frame, labels = table(0.0, 0.3, rows=600)
+    bags, counts = bagged(labels)
+    with pytest.warns(CollapsedNetwork):
+        LLPClassifier("dllp", params={"weight_decay": 0.5, "learning_rate": 0.05}, epochs=30).fit(
+            frame * 0 + 1.0, bags, counts=counts
+        )
+
+
+@pytest.mark.parametrize("people", [0, 3, 40])
+def test_a_small_class_among_three_has_its_share(people: int) -> None:
+    """Ridge on bag means gives a class of nobody 2 % of all rows."""
+    frame, labels = table(1.0, 0.4)
+    labels[:: ROWS // people if people else 2 * ROWS][:people] = 2
+    bags = np.arange(ROWS) // SIZE
+    counts = pd.crosstab(bags, labels).reindex(columns=[0, 1, 2], fill_value=0)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    assert model.predict_proba(frame).mean(axis=0) == pytest.approx(counts.sum() / ROWS, abs=3e-4)
+    assert model.doubts_ is None
+
+
+def test_noise_that_makes_counts_negative_does_not_raise_the_share() -> None:
+    frame, labels = table(1.0, 0.015)
+    bags, counts = bagged(labels)
+    noisy = counts + np.random.default_rng(0).normal(0, 3, len(counts))
+    given = pd.DataFrame({0: SIZE - noisy, 1: noisy})
+    with pytest.warns(FewPositives, match=f"^{noisy.sum():,.0f} of 4,000 rows"):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=given, noise=3.0)
+    assert model.predict_proba(frame)[:, 1].mean() == pytest.approx(noisy.sum() / ROWS, rel=0.05)
+    assert noisy.clip(lower=0).sum() > 1.3 * noisy.sum()
+
+
+FRAME, BAGS, VOTES = people(600, 12)
+
+
+@pytest.fixture(scope="module")
+def model() -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=counted(BAGS, VOTES))
+
+
+def first_rows(number: int, label: Any) -> Any:
+    found = BAGS.astype(object)
+    found[:number] = label
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bags", "told"),
+    [
+        (first_rows(600, "far"), r"^all rows .* such as 'far' \(fit had 'd00' and 'd01'\):"),
+        (first_rows(300, "far"), "^300 of 600 rows .* such as 'far'"),
+        (first_rows(450, None), "^450 of 600 rows .* or in no bag:"),
+    ],
+)
+def test_a_line_warns_where_half_of_the_rows_have_no_known_bag(bags: Any, told: str, model: LLPClassifier) -> None:
+    with pytest.warns(UnknownBags, match=told):
+        found = model.predict_proba(FRAME, bags)
+    strange = ~np.isin(bags.astype(str), model.bags_.astype(str))
+    assert np.array_equal(found[strange], model.predict_proba(FRAME)[strange])
+
+
+def test_a_few_unknown_bags_are_no_surprise(model: LLPClassifier) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.predict_proba(FRAME, first_rows(100, "far"))
+    assert np.array_equal(found[:100], model.predict_proba(FRAME)[:100])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from bagged import rows_of
 from districts import counted, people
 from scipy.special import expit
 
@@ -21,32 +22,42 @@ from llpbench.owndata.logit_draws import ProcessDraws, RefitDraws, process_of
 FAST = {"most_pairs": 0, "draws": 0}
 
 
+def gp(frame: pd.DataFrame, bags: Any, counts: Any, **given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts, **given)
+
+
 def grouped(cells: dict[tuple[int, int], int]) -> GroupedRows:
     """Rows of (bag, group), so many of each."""
     keys = np.array([key for key, number in cells.items() for _ in range(number)])
     return GroupedRows(keys[:, 0], keys[:, 1], int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1)
 
 
-def without_features(rows: int) -> Rows:
-    return Rows(np.zeros((rows, 1)), np.zeros((rows, 0), dtype=np.int64), np.zeros((rows, 1), dtype=bool))
-
-
 def drawn_counts(
     rows: GroupedRows, proba: FloatArray, counts: ClassCounts, tau: float, rng: np.random.Generator
 ) -> FloatArray:
     """Draws for a model that is sure of its logits."""
-    features = without_features(len(proba))
+    features = rows_of([[0.0]] * len(proba))
 
     def no_deviation(some: Rows, draws: slice) -> FloatArray:
         return np.zeros((len(some.numeric), len(range(group_intervals.DRAWS)[draws])))
 
-    def few(some: Rows, draws: slice) -> FloatArray:
-        return no_deviation(some, draws)[:, : group_intervals.FIRST]
-
-    effects = EffectsOfGroups(rows.groups, counts, tau, few)
+    effects = EffectsOfGroups(
+        rows.groups, counts, tau, lambda some, draws: no_deviation(some, draws)[:, : group_intervals.FIRST]
+    )
     effects.add(rows, slice(0, rows.bags), features, proba)
     drawn = effects.draws(rng)
     return group_intervals.drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
+
+
+def test_intervals_are_wider_if_the_group_has_the_same_share_in_every_bag() -> None:
+    """Which bags cannot tell, unlike shares from 0 to 1."""
+    width = []
+    for women in (np.full(26, 25), 2 * np.arange(26)):
+        rows = grouped({(bag, group): int(abs(50 * group - women[bag])) for bag in range(26) for group in (0, 1)})
+        proba, counts = np.full(len(rows.bag_of_row), 0.5), ClassCounts(np.full(26, 25.0))
+        total = rows.by_group(drawn_counts(rows, proba, counts, 0.05, np.random.default_rng(0)))[0]
+        width.append(float(np.ptp(np.quantile(total, [0.05, 0.95]))))
+    assert width[0] > 1.5 * width[1]
 
 
 def test_intervals_are_wider_if_other_features_vary_with_the_group() -> None:
@@ -74,11 +85,10 @@ class TestBounds:
         assert least.tolist() == [3, 1, 0, 0, 0, 0]
         assert most.tolist() == [6, 4, 1, 1, 3, 2]
 
-    @pytest.mark.parametrize("counts", [{"noise": 2.0}, {"of_rows": False}])
-    def test_counts_that_are_not_exact_bound_nothing(self, counts: dict[str, Any]) -> None:
-        least, most = bounds(grouped({(0, 0): 6, (0, 1): 4}), ClassCounts(np.array([7.0]), **counts))
-        assert least.tolist() == [0, 0]
-        assert most.tolist() == [6, 4]
+        for inexact in (ClassCounts(np.array([7.0, 1.0, 2.0]), noise=2.0), ClassCounts(np.ones(3), of_rows=False)):
+            least, most = bounds(rows, inexact)
+            assert least.tolist() == [0] * 6
+            assert most.tolist() == [6, 4, 2, 8, 3, 2]
 
 
 class TestDraws:
@@ -113,24 +123,10 @@ class TestDraws:
         assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
         assert (sampled[:, 1] == 0).all()
 
-    def test_a_group_that_bags_cannot_tell_gets_a_wider_interval(self) -> None:
-        """The same group in the same share of every bag, or in shares from 0 to 1."""
-        width = []
-        for women in (np.full(26, 25), 2 * np.arange(26)):
-            rows = grouped({(bag, group): int(abs(50 * group - women[bag])) for bag in range(26) for group in (0, 1)})
-            proba = np.full(len(rows.bag_of_row), 0.5)
-            counts = ClassCounts(np.full(26, 25.0))
-            rng = np.random.default_rng(0)
-            total = rows.by_group(drawn_counts(rows, proba, counts, 0.05, rng))[0]
-            width.append(float(np.ptp(np.quantile(total, [0.05, 0.95]))))
-        assert width[0] > 1.5 * width[1]
-
     def test_refits_have_the_spread_of_their_logits(self) -> None:
-        rows = without_features(3)
-        members = [
-            lambda _, p=p: np.column_stack([1 - p, p]) for p in expit(np.random.default_rng(0).normal(0, 2, (400, 3)))
-        ]
-        drawn = RefitDraws(members)(1, 2000, np.random.default_rng(1))(rows, slice(None))
+        chance = expit(np.random.default_rng(0).normal(0, 2, (400, 3)))
+        members = [lambda _, p=p: np.column_stack([1 - p, p]) for p in chance]
+        drawn = RefitDraws(members)(1, 2000, np.random.default_rng(1))(rows_of([[0.0]] * 3), slice(None))
         assert drawn.shape == (3, 2000)
         assert drawn.std(axis=1) == pytest.approx([2, 2, 2], rel=0.15)
         assert np.abs(drawn.mean(axis=1)).max() < 0.2
@@ -139,8 +135,7 @@ class TestDraws:
 @pytest.fixture(scope="module")
 def fitted() -> tuple[LLPClassifier, pd.DataFrame, Any, Any]:
     frame, bags, votes = people(600, 20)
-    model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
-    return model, frame, bags, votes
+    return gp(frame, bags, counted(bags, votes)), frame, bags, votes
 
 
 class TestEstimates:
@@ -167,12 +162,12 @@ class TestEstimates:
         assert ((found["count_upper"] - found["count_lower"]) > 0).mean() > 0.5
 
     def test_a_bag_of_one_class_is_certain_and_a_suppressed_one_has_no_bounds(self) -> None:
-        frame, bags, votes = people(600, 20)
+        frame, bags, votes = people(600, 20, classes=3)
         votes = np.where(bags == "d03", 1, np.where(bags == "d04", 0, votes))
         counts = counted(bags, votes).astype(float)
         counts.loc["d05"] = np.nan
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts)
-        found = model.estimate(frame, bags, "owns")
+        found = gp(frame, bags, counts).estimate(frame, bags, "owns")
+        assert np.allclose(found.groupby(["bag", "owns"])["share"].sum(), 1)
         unknown = found[found["bag"] == "d05"]
         assert (unknown["count_min"] == 0).all()
         assert (unknown["count_max"] == unknown["rows"]).all()
@@ -181,27 +176,16 @@ class TestEstimates:
         assert (certain["count_lower"] == certain["count_upper"]).all()
         assert (certain["share"] == (certain["class"] == np.where(certain["bag"] == "d03", 1, 0))).all()
 
-    def test_the_same_seed_gives_the_same_table_also_after_saving(self, fitted: Any, tmp_path: Path) -> None:
-        model, frame, bags, _ = fitted
+    @pytest.mark.parametrize("sampled", [False, True])
+    def test_the_same_seed_gives_the_same_table_also_after_saving(self, sampled: bool, tmp_path: Path) -> None:
+        frame, bags, votes = people(600, 20)
+        model = gp(frame, bags, counted(bags, votes) * (3 if sampled else 1), sampled=sampled)
         found = model.estimate(frame, bags, "job")
         model.save(tmp_path / "model")
         again = LLPClassifier.load(tmp_path / "model").estimate(frame, bags, "job")
         pd.testing.assert_frame_equal(found, again, rtol=1e-6)
-
-    def test_three_classes_add_up(self) -> None:
-        frame, bags, votes = people(600, 20, classes=3)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
-        found = model.estimate(frame, bags, "owns")
-        assert np.allclose(found.groupby(["bag", "owns"])["share"].sum(), 1)
-
-    def test_rows_that_are_a_sample_have_no_bounds(self, tmp_path: Path) -> None:
-        frame, bags, votes = people(600, 20)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=3 * counted(bags, votes), sampled=True)
-        model.save(tmp_path / "model")
-        for each in (model, LLPClassifier.load(tmp_path / "model")):
-            found = each.estimate(frame, bags, "owns")
-            assert (found["count_min"] == 0).all()
-            assert (found["count_max"] == found["rows"]).all()
+        assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
+        assert (found["count_max"] == found["rows"]).all() == sampled
 
     def test_other_methods_are_fitted_again(self, tmp_path: Path) -> None:
         frame, bags, votes = people(400, 12)
@@ -212,12 +196,10 @@ class TestEstimates:
         loaded = LLPClassifier.load(tmp_path / "model")
         pd.testing.assert_frame_equal(found, loaded.estimate(frame, bags, "owns", refits=5), rtol=1e-6)
         some = bags < "d05"
-        for wrong in (
-            lambda: loaded.estimate(frame[some], bags[some], "owns", refits=5),
-            lambda: loaded.predict_interval(frame),
-        ):
-            with pytest.raises(LLPBenchError, match="bag-gp"):
-                wrong()
+        with pytest.raises(LLPBenchError, match="bag-gp"):
+            loaded.estimate(frame[some], bags[some], "owns", refits=5)
+        with pytest.raises(LLPBenchError, match="bag-gp"):
+            loaded.predict_interval(frame)
 
     @pytest.mark.parametrize(
         ("given", "told"), [({"refits": 4}, "refits"), ({"refits": "20"}, "refits"), ({"bags": "job"}, "'job'")]
@@ -236,13 +218,13 @@ class TestEstimates:
             rng = np.random.default_rng(seed)
             district = np.repeat(np.arange(40), 30)
             old = rng.random(1200) < expit(rng.normal(0, 1, 40))[district]
-            sex = rng.choice(["f", "m"], 1200)
-            logits = -0.5 + 1.2 * old + 0.6 * (sex == "f") + rng.normal(0, 0.3, 40)[district]
+            frame = pd.DataFrame({"old": old, "sex": rng.choice(["f", "m"], 1200)})
+            logits = -0.5 + 1.2 * old + 0.6 * (frame["sex"] == "f") + rng.normal(0, 0.3, 40)[district]
             label = (rng.random(1200) < expit(logits)).astype(int)
-            frame = pd.DataFrame({"old": old, "sex": sex})
             model = LLPClassifier("bag-gp", params=FAST, random_state=seed)
-            model.fit(frame, district, counts=counted(district, label))
-            found = model.estimate(frame, district, ["old", "sex"])
+            found = model.fit(frame, district, counts=counted(district, label)).estimate(
+                frame, district, ["old", "sex"]
+            )
             rows = frame.assign(bag=district, label=label)
             truth = pd.concat([rows.assign(bag="all"), rows]).groupby(["bag", "old", "sex"])["label"].sum()
             one = found[(found["class"] == 1) & (found["count_max"] > found["count_min"])]
@@ -256,9 +238,7 @@ class TestEstimates:
     def test_a_warning_names_groups_with_uninformative_intervals(self) -> None:
         rng = np.random.default_rng(0)
         bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
-        votes = rng.integers(0, 2, 800)
-        frame = pd.DataFrame({"age": rng.normal(size=800)})
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
         with pytest.warns(UncertainGroups, match="1 group .*rare"):
             model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
 
@@ -296,8 +276,7 @@ class TestRows:
         errors = []
         for rows, bags in ((300, 10), (3000, 100)):
             frame, district, votes = people(rows, bags)
-            frame = frame[["age", "owns"]]
-            model = LLPClassifier("bag-gp", params=FAST).fit(frame, district, counts=counted(district, votes))
+            model = gp(frame := frame[["age", "owns"]], district, counted(district, votes))
             found = model.predict_interval(frame.head(50))
             assert np.allclose(found.probability, model.predict_proba(frame.head(50)))
             assert (found.lower < found.probability).all()
@@ -310,9 +289,7 @@ class TestRows:
     def test_draws_have_the_variance_of_the_posterior(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""
         frame, district, votes = people(1500, bags)
-        counts = counted(district, votes)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame[["age", "owns"]], district, counts=counts)
-        process = process_of(model._predictor)
+        process = process_of(gp(frame[["age", "owns"]], district, counted(district, votes))._predictor)
         assert process is not None
         observed = process.observed[0]
         weights = ProcessDraws(process)._weights(0, 4000, np.random.default_rng(0))[1:]
@@ -324,7 +301,7 @@ class TestRows:
     def test_a_row_has_the_draws_of_its_features(self) -> None:
         """The value of the process at drawn weights is what its components say of the rows."""
         frame, bags, votes = people(300, 10)
-        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        model = gp(frame, bags, counted(bags, votes))
         process, rows = process_of(model._predictor), model._rows(frame)
         assert process is not None
         draws = ProcessDraws(process)

@@ -86,15 +86,13 @@ def demand_same(one: LLPClassifier, other: LLPClassifier, rows: pd.DataFrame, aw
 
 @pytest.mark.usefixtures("sampled")
 class TestSample:
-    @pytest.mark.parametrize(("name", "classes"), [("parts", 3), ("rows.csv.gz", 2)])
-    def test_it_equals_the_fit_in_memory(self, tmp_path: Path, name: str, classes: int) -> None:
+    @pytest.mark.parametrize(
+        ("name", "classes", "params"),
+        [("parts", 3, {}), ("rows.csv.gz", 2, {}), ("parts", 2, {**FEW_DRAWS, "link": "identity"})],
+    )
+    def test_it_equals_the_fit_in_memory(self, tmp_path: Path, name: str, classes: int, params: Any) -> None:
         rows, counts = made_up(tmp_path, classes)
-        demand_same(in_passes(tmp_path / name, counts, params={}), in_memory(rows, counts, {}), rows)
-
-    def test_shares_are_fitted_in_one_pass(self, tmp_path: Path) -> None:
-        rows, counts = made_up(tmp_path)
-        params = {**FEW_DRAWS, "link": "identity"}
-        demand_same(in_passes(tmp_path / "parts", counts, params=params), in_memory(rows, counts, params), rows)
+        demand_same(in_passes(tmp_path / name, counts, params=params), in_memory(rows, counts, params), rows)
 
     def test_confounded_bags_get_a_second_sample(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows, counts = made_up(tmp_path)
@@ -104,21 +102,19 @@ class TestSample:
         demand_same(wary, in_memory(rows, counts), rows)
         assert np.abs(wary.predict_proba(features(rows)) - plain.predict_proba(features(rows))).max() > 1e-3
 
-    def test_suppressed_counts_and_bags_of_one_table_only(self, tmp_path: Path) -> None:
-        rows, counts = made_up(tmp_path)
-        counts = counts.astype(float).drop(index="d05")
-        counts.loc["d07"] = np.nan
-        counts.loc["elsewhere"] = 3.0
-        given: dict[str, Any] = {"unmatched": "drop"}
-        demand_same(in_passes(tmp_path / "parts", counts, **given), in_memory(rows, counts, **given), rows)
-
     @pytest.mark.parametrize("extreme", [1e20, 1e-3])
-    def test_extreme_values_and_constant_columns(self, tmp_path: Path, extreme: float) -> None:
+    def test_extreme_values_constant_columns_suppressed_counts_and_bags_of_one_table_only(
+        self, tmp_path: Path, extreme: float
+    ) -> None:
         rows, counts = made_up(tmp_path)
         rows.loc[[5, 800], "age"] = extreme
         rows["constant"] = 0.1
         rows.to_parquet(tmp_path / "rows.parquet", index=False)
-        demand_same(in_passes(tmp_path / "rows.parquet", counts), in_memory(rows, counts), rows)
+        counts = counts.astype(float).drop(index="d05")
+        counts.loc["d07"] = np.nan
+        counts.loc["elsewhere"] = 3.0
+        model = in_passes(tmp_path / "rows.parquet", counts, unmatched="drop")
+        demand_same(model, in_memory(rows, counts, unmatched="drop"), rows)
 
     def test_the_order_of_parts_and_batches_does_not_matter(self, tmp_path: Path) -> None:
         rows, counts = made_up(tmp_path)
@@ -138,18 +134,16 @@ class TestSample:
         assert np.abs(moved.effects - expected.effects).max() < 0.2
         assert moved.deviation == pytest.approx(expected.deviation, abs=0.1)
 
-    def test_a_saved_model_predicts_the_same(self, tmp_path: Path) -> None:
+    def test_a_saved_model_predicts_the_same_and_temporary_files_are_deleted(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         rows, counts = made_up(tmp_path)
-        model = in_passes(tmp_path / "parts", counts)
-        model.save(tmp_path / "model")
-        demand_same(LLPClassifier.load(tmp_path / "model"), model, rows)
-
-    def test_temporary_files_are_deleted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        _, counts = made_up(tmp_path)
         (tmp_path / "temporary").mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-        in_passes(tmp_path / "parts", counts)
+        model = in_passes(tmp_path / "parts", counts)
         assert list((tmp_path / "temporary").iterdir()) == []
+        model.save(tmp_path / "model")
+        demand_same(LLPClassifier.load(tmp_path / "model"), model, rows)
         monkeypatch.setattr(bag_store.BagStore, "finish", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             in_passes(tmp_path / "parts", counts)
@@ -201,8 +195,7 @@ class TestOtherMethods:
         assert np.corrcoef(found._predictor(every)[:, 1], same(every)[:, 1])[0, 1] > 0.98
 
     @pytest.mark.parametrize(
-        ("method", "params", "name"),
-        [("count-gbdt", {"trees": 100}, "rows.csv.gz"), ("bag-mean-linear", {}, "parts")],
+        ("method", "params", "name"), [("count-gbdt", {"trees": 100}, "rows.csv.gz"), ("bag-mean-linear", {}, "parts")]
     )
     def test_the_fit_is_that_of_the_sample(self, tmp_path: Path, method: str, params: Any, name: str) -> None:
         rows, counts = made_up(tmp_path, classes=3)

@@ -87,9 +87,7 @@ def test_a_part_that_is_not_like_the_first_is_named(
 
 @pytest.mark.parametrize("kind", ["csv.gz", "parquet"])
 def test_a_part_that_is_cut_off_is_named(tmp_path: Path, frame: pd.DataFrame, kind: str) -> None:
-    path = write(frame, tmp_path, kind)
-    path.rename(tmp_path / f"a.{kind}")
-    content = (tmp_path / f"a.{kind}").read_bytes()
+    content = write(frame, tmp_path, kind).rename(tmp_path / f"a.{kind}").read_bytes()
     (tmp_path / f"b.{kind}").write_bytes(content[: len(content) // 2])
     with pytest.raises(DataError, match=rf"b\.{kind}"):
         together(RowBatches(tmp_path, {}, rows=500))

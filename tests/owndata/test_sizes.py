@@ -1,32 +1,44 @@
-"""Bags of one row beside large ones: nothing is padded to the longest, and nothing else changes."""
+"""What a fit costs and shows: bags and tables of all sizes, threads, and the stage of a long fit."""
 
 from __future__ import annotations
 
+import functools
+import io
+import threading
+import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from bagged import in_bags, rows_of
 from districts import counted, people
+from rich.console import Console
+from threadpoolctl import threadpool_info
 
-from llpbench import LLPClassifier
-from llpbench.core.bags import BaggedRows, Holdout, IntArray, Ragged, Rows
+from llpbench import LLPBenchError, LLPClassifier
+from llpbench.blocks import bag_process, count_trees
+from llpbench.blocks.side_by_side import later, workers
+from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.owndata import fitting, scoring
+from llpbench.owndata import fitting, progress, scoring, sizes
+from llpbench.owndata import threads as rule
+from llpbench.owndata.progress import RowsDone, StageLine
+from llpbench.owndata.sizes import LargeFit
+from llpbench.owndata.threads import threads_for
 
 
 def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
     """The same bags, padded and not."""
     rng = np.random.default_rng(seed)
     of_row = rng.permutation(np.append(np.arange(bags), rng.integers(0, bags, rows - bags)))
-    features = Rows(rng.normal(size=(rows, 2)), np.zeros((rows, 0), np.int64), np.zeros((rows, 2), bool))
     sizes = np.bincount(of_row)
     counts = np.stack([sizes - sizes // 3, sizes // 3], axis=1).astype(float)
     counts[2] = np.nan
-    index = np.full((bags, sizes.max()), -1)
-    for bag in range(bags):
-        index[bag, : sizes[bag]] = np.flatnonzero(of_row == bag)
-    return BaggedRows(features, index, counts), BaggedRows(features, rows_of_bags(of_row, bags), counts)
+    index = [np.flatnonzero(of_row == bag).tolist() for bag in range(bags)]
+    padded = in_bags(rows_of(rng.normal(size=(rows, 2)).tolist()), index, counts.tolist())
+    return padded, replace(padded, index=rows_of_bags(of_row, bags))
 
 
 def test_bags_without_padding_are_the_same_bags() -> None:
@@ -46,11 +58,10 @@ def test_criteria_of_bags_of_all_sizes_are_those_of_padded_ones(monkeypatch: pyt
     p = np.random.default_rng(1).random(60)
     proba = np.stack([1 - p, p], axis=1)
     expected = holdout_criteria(proba, Holdout(padded.rows, padded.index, padded.counts, labels=None))
+    names = ("mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood")
     for most in (scoring.MOST_PADDED, 40):
         monkeypatch.setattr(scoring, "MOST_PADDED", most)
-        found = scoring.coarse_criteria(proba, ragged)
-        assert set(found) == {"mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood"}
-        assert found == pytest.approx({name: expected[name] for name in found})
+        assert scoring.coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
 
 
 def test_large_bags_are_shown_to_networks_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +105,85 @@ def test_little_is_padded_beside_a_large_bag(method: str, monkeypatch: pytest.Mo
     assert isinstance(model._known.index, Ragged)
     model.score_bags(frame, bags, counts=table)
     assert max(cells) < 10_000
+
+
+def test_a_class_a_row_is_refused() -> None:
+    bags = np.repeat([0, 1, 2], 10)
+    counts = pd.DataFrame(0, index=[0, 1, 2], columns=[f"row {number}" for number in range(30)])
+    for number, bag in enumerate(bags):
+        counts.iloc[bag, number] = 1
+    frame = pd.DataFrame({"a": np.arange(30.0) % 7})
+    with pytest.raises(LLPBenchError, match="30 classes for 30 rows"):
+        LLPClassifier("bag-share").fit(frame, bags, counts=counts)
+    LLPClassifier("bag-share").fit(pd.concat([frame] * 5), np.tile(bags, 5), counts=5 * counts)
+
+
+@pytest.mark.parametrize(("columns", "categories", "warned"), [(30, 50, False), (31, 0, True), (1, 51, True)])
+def test_a_table_that_takes_gigabytes_is_warned_of(
+    columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "_MANY_COLUMNS", 30 + (categories > 0))
+    monkeypatch.setattr(sizes, "_MANY_CATEGORIES", 51)  # one for missing values
+    numbers = np.arange(200)
+    frame = pd.DataFrame({f"c{place}": numbers % 7 + float(place) for place in range(columns)})
+    if categories:
+        frame["town"] = [f"t{number % categories}" for number in numbers]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LLPClassifier("bag-share").fit(frame, numbers % 2, proportions=[0.2, 0.6])
+    assert any(each.category is LargeFit for each in caught) == warned
+
+
+ROWS, BAGS, VOTES = people(240, 30)
+COUNTS = counted(BAGS, VOTES)
+
+
+def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bag_process, "_SCORED", 2)
+    grown: dict[int | None, int] = {}
+
+    def watched(compute: object) -> object:
+        return later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
+
+    monkeypatch.setattr(count_trees, "later", watched)
+    found: dict[int | None, FloatArray] = {}
+    for jobs in (1, 2):
+        found[jobs] = LLPClassifier(n_jobs=jobs, random_state=3).fit(ROWS, BAGS, counts=COUNTS).predict_proba(ROWS)
+    assert np.array_equal(found[1], found[2])
+    assert grown[1] == threading.get_ident() != grown[2]
+
+
+def test_small_tables_have_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule, "_cores", lambda: 5)
+    for jobs, expected in ((None, 1), (-1, 5), (1, 1), (2, 2)):
+        with threads_for(jobs, 1000):
+            assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
+            assert workers() == expected
+    with threads_for(2, rule.SMALL + 1):
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
+        assert workers() == 2
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_stage_is_shown_in_a_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    screen = io.StringIO()
+    console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: console())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with StageLine() as line:
+        line.show("sample of bags")
+    assert ("sample of bags" in screen.getvalue()) == terminal
+    assert terminal or not screen.getvalue()
+
+
+def test_rows_of_a_pass_have_the_time_left_if_their_total_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    clock = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    done = RowsDone(told.append, "bins", 4000)
+    done.add(1000)
+    done.add(1000)
+    assert told == ["bins", "bins: 1,000 of 4,000 rows, about 30 s left", "bins: 2,000 of 4,000 rows, about 20 s left"]
+    monkeypatch.undo()
+    RowsDone(told.append, "bins", None).add(1234)
+    assert told[-1] == "bins: 1,234 rows"

@@ -110,6 +110,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("newer")
+    fitted("count-gbdt", ensemble=2).save(folder)
+    return folder
+
+
 def retold(folder: Path, **facts: Any) -> None:
     """Change the manifest, and make it whole again."""
     manifest = json.loads((folder / storing.MANIFEST).read_text()) | facts
@@ -128,6 +135,10 @@ def rewritten(folder: Path, old: str, new: str) -> None:
     text = (folder / storing.TREE).read_text()
     assert old in text
     with_tree(folder, text.replace(old, new))
+
+
+def ensemble_of(folder: Path) -> int:
+    return int(LLPClassifier.load(folder).ensemble)
 
 
 def flip(file: Path) -> None:
@@ -203,17 +214,6 @@ for steps in itertools.count():
 """
 
 
-@pytest.fixture(scope="module")
-def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("newer")
-    fitted("count-gbdt", ensemble=2).save(folder)
-    return folder
-
-
-def ensemble_of(folder: Path) -> int:
-    return int(LLPClassifier.load(folder).ensemble)
-
-
 def test_a_kill_at_any_step_leaves_the_old_or_the_new_model(saved: Path, newer: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, *map(str, (newer, saved, tmp_path))], check=True, timeout=300)
     folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name.removeprefix("model")))
@@ -265,13 +265,15 @@ def test_a_first_save_that_was_killed_can_be_repeated(saved: Path, tmp_path: Pat
         assert ensemble_of(folder) == 1
 
 
-@pytest.mark.parametrize("name", ["model.json", "arrays.npz", "letter.txt"])
-def test_a_folder_of_something_else_is_left_alone(saved: Path, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text('{"learner": {}}')
-    with pytest.raises(LLPBenchError, match=re.escape(str(tmp_path))):
-        LLPClassifier.load(saved).save(tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name).read_text() == '{"learner": {}}'
+def test_a_folder_of_something_else_is_left_alone(saved: Path, tmp_path: Path) -> None:
+    for name in ("model.json", "arrays.npz", "letter.txt"):
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text('{"learner": {}}')
+        with pytest.raises(LLPBenchError, match=re.escape(str(folder))):
+            LLPClassifier.load(saved).save(folder)
+        assert [file.name for file in folder.iterdir()] == [name]
+        assert (folder / name).read_text() == '{"learner": {}}'
 
 
 def test_a_model_that_is_replaced_while_it_is_read_is_read(
@@ -321,12 +323,18 @@ FORGERIES: tuple[Callable[[dict[str, Any]], None], ...] = (
 )
 
 
-def test_a_forged_booster_is_one_clear_line(saved: Path, tmp_path: Path) -> None:
-    shutil.copytree(saved, folder := tmp_path / "model")
+def test_a_forged_booster_is_one_clear_line_and_one_that_is_written_otherwise_is_read(
+    saved: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(saved, folder := tmp_path / "forged")
     forged(folder, FORGERIES[0])
     with pytest.raises(LLPBenchError) as error:
         LLPClassifier.load(folder)
     assert "\n" not in str(error.value)
+    shutil.copytree(saved, folder := tmp_path / "written otherwise")
+    forged(folder, len)
+    rows = people(200, 10)[0]
+    assert np.array_equal(LLPClassifier.load(folder).predict_proba(rows), LLPClassifier.load(saved).predict_proba(rows))
 
 
 @pytest.mark.parametrize("change", FORGERIES)
@@ -338,13 +346,6 @@ def test_a_forged_tree_of_a_booster_is_unsound(saved: Path, change: Callable[[di
     change(first_tree(model))
     with pytest.raises(boosters.UnsoundError):
         boosters._require_trees(model["learner"])
-
-
-def test_a_booster_that_is_written_otherwise_is_read(saved: Path, tmp_path: Path) -> None:
-    shutil.copytree(saved, folder := tmp_path / "model")
-    forged(folder, len)
-    rows = people(200, 10)[0]
-    assert np.array_equal(LLPClassifier.load(folder).predict_proba(rows), LLPClassifier.load(saved).predict_proba(rows))
 
 
 PLUGIN = '''

@@ -21,6 +21,8 @@ from llpbench.owndata.times import DatedBags, as_times, dated_bags_advice, read_
 
 BAGS = ["a", "b", "c"]
 LINEAR = ["bag-mean-linear", "bag-soft-label-linear"]
+FRAME, DISTRICTS, VOTES = people(200, 20)
+COUNTS = counted(DISTRICTS, VOTES)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +102,7 @@ def test_a_drift_is_seen_by_later_bags_and_not_by_random_ones() -> None:
     assert later.board["kl"].min() > 1.5 * random.board["kl"].min()
 
 
-def test_repeats_make_no_sense_with_time() -> None:
-    frame, bags, votes = people(200, 12)
-    with pytest.raises(LLPBenchError, match="repeats"):
-        choose(frame, bags, counts=counted(bags, votes), time=range(12), repeats=2)
-
-
 def test_a_network_stops_by_its_latest_bags(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame, bags, votes = people(200, 20)
     held, real = [], fitting._held_out
 
     def spy(*given: Any) -> Any:
@@ -116,23 +111,22 @@ def test_a_network_stops_by_its_latest_bags(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(fitting, "_held_out", spy)
     network = LLPClassifier("dllp", epochs=1, validation=0.2, device="cpu")
-    network.fit(frame, bags, counts=counted(bags, votes), time=np.arange(20)[::-1])
+    network.fit(FRAME, DISTRICTS, counts=COUNTS, time=np.arange(20)[::-1])
     assert np.flatnonzero(held[0]).tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("given", [{"method": "bag-gp"}, {"method": "dllp", "labels": [None] * 200}])
 def test_fit_refuses_a_time_that_it_has_no_use_for(given: dict[str, Any]) -> None:
-    frame, bags, votes = people(200, 20)
-    method = given.pop("method")
     with pytest.raises(LLPBenchError, match="time="):
-        LLPClassifier(method).fit(frame, bags, counts=counted(bags, votes), time=range(20), **given)
+        LLPClassifier(given["method"]).fit(FRAME, DISTRICTS, counts=COUNTS, time=range(20), labels=given.get("labels"))
+    with pytest.raises(LLPBenchError, match="repeats"):
+        choose(FRAME, DISTRICTS, counts=COUNTS, time=range(20), repeats=2)
 
 
 def test_dated_bags_are_told_of_once() -> None:
-    frame, bags, votes = people(200, 12)
-    dates = np.array([f"2024-02-{int(bag[1:]) + 1:02}" for bag in bags])
+    dates = np.array([f"2024-02-{int(bag[1:]) + 1:02}" for bag in DISTRICTS])
     with pytest.warns(DatedBags) as told:
-        choose(frame, dates, counts=counted(dates, votes), methods=LINEAR, repeats=1, folds=2, progress=False)
+        choose(FRAME, dates, counts=counted(dates, VOTES), methods=LINEAR, repeats=1, folds=2, progress=False)
     assert len([each for each in told if each.category is DatedBags]) == 1
     assert dated_bags_advice([("x", 20240101 + day) for day in range(6)])
     assert not dated_bags_advice([f"2024-01-{day:02}" for day in range(1, 4)])

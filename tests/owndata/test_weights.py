@@ -123,17 +123,18 @@ def test_impossible_weights_are_refused(wrong: Any) -> None:
         fitted(sample_weight=weight)
 
 
-def test_weights_that_do_not_fit_rows_or_counts_are_refused() -> None:
-    with pytest.raises(LLPBenchError, match=r"sample_weight must .* 200 rows of X, got 3"):
-        fitted(sample_weight=[1, 2, 3])
-    with pytest.raises(LLPBenchError, match="different orders"):
-        fitted(sample_weight=pd.Series(PEOPLE)[::-1])
-    with pytest.raises(LLPBenchError, match="must not all be 0, got bag 4 "):
-        fitted(sample_weight=np.where(BAG == 4, 0, PEOPLE))
-    with pytest.raises(LLPBenchError, match="total weight"):
-        fitted(sample_weight=PEOPLE + (BAG == 4))
-    with pytest.raises(LLPBenchError, match="sample_weight="):
-        fitted().disaggregate(CELLS, BAG)
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [
+        ([1, 2, 3], r"sample_weight must .* 200 rows of X, got 3"),
+        (pd.Series(PEOPLE)[::-1], "different orders"),
+        (np.where(BAG == 4, 0, PEOPLE), "must not all be 0, got bag 4 "),
+        (PEOPLE + (BAG == 4), "total weight"),
+    ],
+)
+def test_weights_that_do_not_fit_rows_or_counts_are_refused(weight: Any, told: str) -> None:
+    with pytest.raises(LLPBenchError, match=told):
+        fitted(sample_weight=weight)
 
 
 def test_the_column_of_weights_is_no_feature() -> None:
@@ -141,6 +142,8 @@ def test_the_column_of_weights_is_no_feature() -> None:
     model = fitted(X=rows, sample_weight=rows["people"])
     assert (model.key_features_, list(model.feature_names_in_)) == (["people"], [*CELLS])
     assert np.array_equal(model.predict_proba(rows), fitted().predict_proba(CELLS))
+    with pytest.raises(LLPBenchError, match="sample_weight="):
+        model.disaggregate(CELLS, BAG)
 
 
 def test_a_bag_left_out_takes_its_weights_along() -> None:

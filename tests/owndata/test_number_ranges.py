@@ -1,21 +1,26 @@
-"""Sentinels, absurd units, constant columns and the order of columns."""
+"""Numbers: sentinels, absurd units, constant columns, and how they are scaled."""
 
 from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from districts import counted, people
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from llpbench.core.bags import FloatArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.numbers import NormalScores, RobustScores
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import FeatureColumns, UnknownCategories, UnlikeFit
 from llpbench.owndata.extremes import ExtremeValues, number_range
+from llpbench.owndata.fitting import NetworkPredictor
 
 ROWS = 1000
 
@@ -86,12 +91,29 @@ def test_other_columns_are_left_as_they_are(values: FloatArray) -> None:
     assert np.array_equal(found(values), values, equal_nan=True)
 
 
-def test_values_far_away_at_both_ends_are_missing() -> None:
-    values = np.concatenate([[-1e6, -1e6], np.linspace(0, 10, 200), [1e30, np.nan]])
-    found = number_range(values)
-    assert (found.low, found.high, found.far) == (0.0, 10.0, 3)
-    assert np.isnan(found(values)[[0, 1, -2, -1]]).all()
-    assert np.array_equal(found(values)[2:-2], values[2:-2])
+def test_new_rows_unlike_those_of_fit_are_told_of(frame: pd.DataFrame) -> None:
+    columns = FeatureColumns(frame)
+    often = frame.assign(age=frame["age"].where(np.arange(ROWS) % 2 == 0))
+    towns = FeatureColumns(pd.DataFrame({"town": ["a", "b"] * 50}))
+
+    def strange(number: int, of: int) -> pd.DataFrame:
+        return pd.DataFrame({"town": ["new"] * number + ["a"] * (of - number)})
+
+    with pytest.warns(ExtremeValues, match="100% of the values of column 'age'.*outside those of fit"):
+        columns(frame.assign(age=1000 * frame["age"]))
+    with pytest.warns(UnlikeFit, match="100% .*'town' .* 0% "):
+        columns(frame.assign(town=None))
+    with pytest.warns(UnknownCategories, match="90% of the values of column 'town', such as 'new'"):
+        towns(strange(90, 100))
+    with pytest.warns(UnknownCategories):
+        towns(strange(5, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        columns(frame.assign(age=frame["age"] + 5))
+        columns(frame.head(10).assign(town=None))
+        FeatureColumns(often)(often.head(200))
+        towns(strange(40, 100))
+        towns(strange(4, 4))
 
 
 def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> None:
@@ -107,6 +129,11 @@ def test_a_single_value_far_away_is_missing_in_up_to_half_of_the_rows(frame: pd.
     frame.loc[::5, "age"] = -9999
     with pytest.warns(ExtremeValues, match="-9999 in 200 of 1,000 rows"):
         assert auc(frame, labels) > clean - 0.1
+    values = np.concatenate([[-1e6, -1e6], np.linspace(0, 10, 200), [1e30, np.nan]])  # far away at both ends
+    found = number_range(values)
+    assert (found.low, found.high, found.far) == (0.0, 10.0, 3)
+    assert np.isnan(found(values)[[0, 1, -2, -1]]).all()
+    assert np.array_equal(found(values)[2:-2], values[2:-2])
     assert number_range(frame["age"].to_numpy()).far == 200
     assert number_range(np.where(np.arange(ROWS) % 5 < 3, -9999.0, frame["height"])).far == 0, "most rows"
     assert number_range(np.where(np.arange(ROWS) % 5 == 0, 1000.0, np.arange(ROWS) % 3)).far == 0, "few values"
@@ -120,25 +147,6 @@ def test_magnitudes_that_no_unit_holds_are_numbers_nevertheless(frame: pd.DataFr
     assert (found[1::2] >= 1).all()
     assert (found[::2] < 1e-100).all()
     assert np.isfinite(fitted(frame.assign(mixed=mixed), labels).predict_proba(frame.assign(mixed=mixed))).all()
-
-
-def test_new_rows_in_another_unit_are_told(frame: pd.DataFrame) -> None:
-    columns = FeatureColumns(frame)
-    with pytest.warns(ExtremeValues, match="100% of the values of column 'age'.*outside those of fit"):
-        columns(frame.assign(age=1000 * frame["age"]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        columns(frame.assign(age=frame["age"] + 5))
-
-
-def test_a_column_that_is_missing_in_new_rows_alone_is_told(frame: pd.DataFrame) -> None:
-    with pytest.warns(UnlikeFit, match="100% .*'town' .* 0% "):
-        FeatureColumns(frame)(frame.assign(town=None))
-    often = frame.assign(age=frame["age"].where(np.arange(ROWS) % 2 == 0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        FeatureColumns(often)(often.head(200))
-        FeatureColumns(frame)(frame.head(10).assign(town=None))
 
 
 @pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
@@ -163,15 +171,54 @@ def test_the_order_of_columns_changes_nothing(method: str, frame: pd.DataFrame, 
         assert [each.name for each in other.effects()] == ["height", "age", "town"]
 
 
-def test_mostly_unknown_categories_are_reported() -> None:
-    frame = pd.DataFrame({"town": ["a", "b"] * 50})
-    columns = FeatureColumns(frame)
-    new = pd.DataFrame({"town": ["a"] * 10 + ["new"] * 90})
-    with pytest.warns(UnknownCategories, match="90% of the values of column 'town', such as 'new'"):
-        columns(new)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        columns(pd.DataFrame({"town": ["a"] * 60 + ["new"] * 40}))
-        columns(pd.DataFrame({"town": ["new"] * 4}))
-    with pytest.warns(UnknownCategories):
-        columns(pd.DataFrame({"town": ["new"] * 5}))
+def scaled(method: str, frame: pd.DataFrame | None = None, **settings: Any) -> LLPClassifier:
+    rows, bags, votes = people(200, 10)
+    return LLPClassifier(method, epochs=2, **settings).fit(
+        rows if frame is None else frame, bags, counts=counted(bags, votes)
+    )
+
+
+@pytest.mark.parametrize(("numbers", "same"), [("z", False), ("scores", True)])
+def test_scores_depend_on_the_order_of_numbers_alone(numbers: str, same: bool) -> None:
+    rows, _, _ = people(200, 10)
+    stretched = rows.assign(age=np.exp(rows["age"] / 10))
+    one, other = (scaled("bag-mean-linear", each, numbers=numbers).predict_proba(each) for each in (rows, stretched))
+    assert np.allclose(one, other, atol=1e-6) == same
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "kind"),
+    [
+        ("dllp", {"encoder": "realmlp"}, RobustScores),
+        ("dllp", {"encoder": "realmlp", "numbers": "z"}, type(None)),
+        ("dllp", {"encoder": "tabm-small"}, NormalScores),
+        ("dllp", {"numbers": "scores"}, NormalScores),
+        ("dllp", {}, type(None)),
+        ("bag-mean-linear", {"numbers": "robust"}, RobustScores),
+    ],
+)
+def test_the_scale_is_the_callers_else_the_encoders_and_is_saved(
+    method: str, settings: dict[str, Any], kind: type, tmp_path: Path
+) -> None:
+    model = scaled(method, **settings)
+    model.save(tmp_path / "model")
+    found = LLPClassifier.load(tmp_path / "model")
+    for each in (model, found):
+        assert type(each._columns.scaler.transform) is kind
+    new, _, _ = people(100, 12, seed=1)
+    assert np.array_equal(found.predict_proba(new), model.predict_proba(new))
+    assert found.get_params() == model.get_params()
+
+
+def test_the_scale_is_part_of_a_networks_specification() -> None:
+    """`load` builds the network from it."""
+    for settings, numbers in (({}, "robust"), ({"numbers": "z"}, None)):
+        predictor = scaled("dllp", encoder="realmlp", **settings)._predictor
+        assert isinstance(predictor, NetworkPredictor)
+        assert predictor.spec.get("numbers") == numbers
+
+
+@pytest.mark.parametrize(("method", "numbers"), [("dllp", "ranks"), ("bag-mean-linear", 3), ("llp-gan", "scores")])
+def test_impossible_scales_are_refused(method: str, numbers: Any) -> None:
+    with pytest.raises(LLPBenchError, match=str(numbers)):
+        scaled(method, numbers=numbers)

@@ -1,9 +1,11 @@
-"""Numbers written as text, read as their author meant them."""
+"""Columns: their names, those that name the bags, and numbers written as text."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,10 +13,117 @@ import pytest
 
 import llpbench
 from llpbench import LLPClassifier, as_numbers, choose
-from llpbench.core.errors import DataError
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.owndata.bag_columns import BagColumn
+from llpbench.owndata.column_names import matching_column, nearest_columns, split_names
 from llpbench.owndata.marks import csv_parts
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
 from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
+
+COLUMNS = ["district", "Doe, Jane", "Roe, Richard", "other"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["Doe, Jane,Roe, Richard"], COLUMNS[1:3]),
+        (["Doe, Jane", "Roe, Richard"], COLUMNS[1:3]),
+        (['"Doe, Jane","Roe, Richard",other'], COLUMNS[1:]),
+        (["other, Doe, Jane"], ["other", "Doe, Jane"]),
+        (["other,nobody"], ["other", "nobody"]),
+        ([], []),
+    ],
+)
+def test_columns_with_commas_can_be_named(given: list[str], found: list[str]) -> None:
+    assert split_names(given, COLUMNS) == found
+
+
+def test_a_plus_sign_may_be_part_of_a_name() -> None:
+    assert split_names(["state+county+day"], ["state+county", "day"], "+") == ["state+county", "day"]
+    assert split_names(["state+county"], ["state", "county"], "+") == ["state", "county"]
+
+
+def test_what_can_be_split_in_two_ways_is_refused_and_quotes_help() -> None:
+    known = ["a", "b", "a,b"]
+    with pytest.raises(LLPBenchError, match="could name the columns"):
+        split_names(["a,b"], known)
+    assert split_names(['"a,b"'], known) == ["a,b"]
+    assert split_names(["a", "b"], known) == ["a", "b"]
+
+
+def test_outer_spaces_and_forms_of_unicode_do_not_count() -> None:
+    assert matching_column("district", [" district", "no "]) == " district"
+    assert matching_column(" no", ["no "]) == "no "
+    assert matching_column("Z\u00fcrich", ["Zu\u0308rich"]) == "Zu\u0308rich"
+    assert matching_column("no", ["no", "no "]) == "no"
+    assert matching_column("nobody", ["no"]) is None
+    with pytest.raises(LLPBenchError, match=r"' no' must name one column, got 2: 'no', 'no '"):
+        matching_column(" no", ["no", "no "])
+
+
+def test_hints_never_repeat_what_was_refused() -> None:
+    assert nearest_columns("distrikt", ["district"]) == "Did you mean district? "
+    assert nearest_columns("district ", ["district"]) == ""
+    assert nearest_columns("branch", ["balance", "age"]) == ""
+
+
+ROWS, BAGS = 600, 20
+RNG = np.random.default_rng(0)
+OF_ROW = RNG.permutation(ROWS) % BAGS
+VOTES = (RNG.random(ROWS) < 0.2 + 0.03 * OF_ROW).astype(int)
+YES = np.bincount(OF_ROW, VOTES, BAGS)
+SIZE = np.bincount(OF_ROW, minlength=BAGS)
+INCOME = RNG.normal(size=BAGS).round(3)
+
+
+def fit(column: Any, **given: Any) -> LLPClassifier:
+    rows = pd.DataFrame({"age": np.random.default_rng(1).normal(size=ROWS), "found": column})
+    counts = pd.DataFrame({"no": SIZE - YES, "yes": YES})
+    return LLPClassifier("bag-share").fit(rows, OF_ROW, **{"counts": counts} | given)
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [
+        ([f"district {bag}" for bag in OF_ROW], "different values"),
+        ([f"day {max(bag, 1)}" for bag in OF_ROW], "different values"),
+        (100 + OF_ROW, "different values"),
+        (20240101 + OF_ROW + 90 * (OF_ROW > 9), "different values"),
+        (YES[OF_ROW], "counts or shares"),
+        ((SIZE - YES)[OF_ROW], "counts or shares"),
+        ((YES / SIZE)[OF_ROW].round(2), "counts or shares"),
+        ((100 * YES / SIZE)[OF_ROW].round(1), "counts or shares"),
+    ],
+)
+def test_a_column_of_the_bags_is_named(column: Any, what: str) -> None:
+    with pytest.warns(BagColumn, match=f"{what}.*'found'.*--leave-out found"):
+        fit(column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        INCOME[OF_ROW],
+        SIZE[OF_ROW],
+        1000 + OF_ROW**2,
+        [f"county {bag // 2}" for bag in OF_ROW],
+        [f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)],
+    ],
+)
+def test_what_is_known_of_a_bag_is_a_feature(column: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BagColumn)
+        fit(column)
+
+
+def test_a_key_that_somebody_keeps_is_no_surprise() -> None:
+    named = pd.Series([f"district {bag}" for bag in OF_ROW], name="found")
+    counts = pd.Series(YES, index=[f"district {bag}" for bag in range(BAGS)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", BagColumn)
+        rows = pd.DataFrame({"age": np.arange(ROWS) % 7, "found": named})
+        assert LLPClassifier("bag-share").fit(rows, named, counts=counts, keep_key=True).n_features_in_ == 2
+
 
 NAN = float("nan")
 

@@ -1,0 +1,166 @@
+"""EPRM, MixBag and moment matching: losses of bags with known answers, or against enumeration."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small import make_bags, mlp, moment, no_features, some_bags, stream
+from torch import Tensor
+
+from llpbench.blocks.losses import bag_log_proba, count_loss, proportion_loss
+from llpbench.core.bags import Bags
+from llpbench.core.model import Model
+from llpbench.data.toy import toy_task
+from llpbench.methods.eprm import EPRM, EPRMParams, distance
+from llpbench.methods.mixbag import QUANTILE, MixBag, MixBagParams, some_of, standard_error
+from llpbench.methods.moment_matching import counted_classes, drawn_classes, moment_loss
+
+HALF, TARGET = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]])
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("square", 0.125), ("insensitive", 0.3), ("absolute", 0.5)])
+def test_known_distances(kind: str, expected: float) -> None:
+    tolerance = 1e-3 if kind == "absolute" else 1e-6  # its corner is rounded
+    assert float(distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=tolerance)
+
+
+def test_bce_of_several_classes_and_of_sure_predictions() -> None:
+    mean = torch.tensor([[0.2, 0.3, 0.5]])
+    target = torch.tensor([[0.1, 0.6, 0.3]])
+    expected = -(target * mean.log() + (1 - target) * (1 - mean).log()).sum()
+    assert torch.allclose(distance(mean.log(), target, "bce", 0.0), expected)
+    sure = torch.tensor([[40.0, -40.0]]).log_softmax(dim=-1)
+    assert float(distance(sure, torch.tensor([[0.0, 1.0]]), "bce", 0.0)) == pytest.approx(160.0, rel=1e-4)
+
+
+def test_bce_of_bags_of_one_is_supervised() -> None:
+    log_proba = torch.tensor([[0.8, 0.2], [0.4, 0.6]]).log()
+    assert torch.allclose(distance(log_proba, torch.eye(2), "bce", 0.0), -2 * torch.tensor([0.8, 0.6]).log(), atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", ["bags", "rows"])
+def test_what_counts_once(weight: str) -> None:
+    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
+    method = EPRM(EPRMParams(hidden=8, weight=weight))
+    network = method.build(mlp(task), task.schema)
+    model = Model(network)
+    each = distance(bag_log_proba(model.log_proba(bags), bags.mask), bags.proportions, "square", 0.0)
+    sizes = bags.mask.sum(dim=1)
+    assert sizes[0] != sizes[1]
+    expected = each.mean() if weight == "bags" else (sizes * each).sum() / sizes.sum()
+    assert torch.allclose(method.loss(model, bags, moment()), expected)
+    alone = method.loss(model, bags._replace(known=torch.tensor([True, False])), moment())
+    assert torch.allclose(alone, each[0])
+
+
+def test_errors_are_those_of_draws_without_replacement() -> None:
+    half, ten = torch.tensor([[0.5, 0.5]]), torch.tensor([10.0])
+    error = standard_error(half, torch.tensor([50.0]), torch.tensor([1000.0]), finite=False)
+    assert float(QUANTILE * error[0, 0]) == pytest.approx(0.182139, abs=1e-6)
+    assert float(standard_error(half, ten, ten, finite=True).max()) == 0.0, "a bag taken whole"
+    assert float(standard_error(half, torch.tensor([0.0]), ten, finite=True).max()) < 10
+    rng, labels = np.random.default_rng(0), np.repeat([0, 1], [12, 8])
+    shares = [rng.permutation(labels)[:6].mean() for _ in range(20_000)]
+    found = standard_error(torch.tensor([[0.6, 0.4]]), torch.tensor([6.0]), torch.tensor([20.0]), finite=True)
+    assert float(found[0, 1]) == pytest.approx(np.std(shares), rel=0.03)
+
+
+def test_rows_are_drawn_without_replacement_and_never_padding() -> None:
+    log_proba = torch.tensor([0.1, 0.2, 0.4, 0.9]).log()[None, :, None].expand(3, 4, 1)
+    mask = torch.tensor([[True] * 4, [True, True, True, False], [True] * 4])
+    seen = set()
+    for key in range(40):
+        found = some_of(log_proba, mask, torch.tensor([4.0, 2.0, 0.0]), stream(key)).exp().flatten().tolist()
+        assert found[0] == pytest.approx(1.6)
+        assert found[2] == 0.0
+        seen.add(round(found[1], 3))
+    assert seen == {0.3, 0.5, 0.6}
+
+
+def test_a_mixture_inside_its_interval_has_no_gradient_and_one_outside_has() -> None:
+    task = toy_task(0)
+    method = MixBag(MixBagParams(hidden=8, probability=1.0, share="half"))
+    network: Any = method.build(mlp(task), task.schema)
+    bags = make_bags(some_bags().rows, some_bags().mask, [[0.5, 0.5], [0.5, 0.5]])
+    norms = []
+    for shift in (0.0, 5.0):
+        with torch.no_grad():
+            network.head[-1].weight.zero_()
+            network.head[-1].bias.copy_(torch.tensor([0.0, shift]))
+        loss = method.loss(Model(network, stream()), bags, moment())
+        (gradient,) = torch.autograd.grad(loss, [network.head[-1].bias])
+        norms.append(float(gradient.abs().max()))
+    assert norms[0] == 0.0
+    assert norms[1] > 0.1
+
+
+def test_bags_that_are_left_as_they_are_have_all_their_rows() -> None:
+    log_proba = torch.randn(2, 5, 3).log_softmax(dim=-1)
+    mask = torch.arange(5) < torch.tensor([[5], [3]])
+    found = some_of(log_proba, mask, mask.sum(dim=1).float(), stream()) - mask.sum(dim=1, keepdim=True).log()
+    assert torch.allclose(found, bag_log_proba(log_proba, mask), atol=1e-5)
+
+
+P = torch.tensor([0.9, 0.2, 0.5])
+
+
+def three_rows() -> tuple[Tensor, Bags]:
+    """Three rows with `P` of the second class; one row is of that class."""
+    bags = make_bags(no_features(1, 3), torch.ones(1, 3, dtype=torch.bool), [[2 / 3, 1 / 3]])
+    return torch.stack([1 - P, P], dim=-1)[None].log(), bags
+
+
+def test_cross_entropies_of_three_rows() -> None:
+    log_proba, bags = three_rows()
+    orders = [float(moment_loss(log_proba, bags, r, uniform=0.0)) * r for r in (1, 2, 3)]
+    assert np.diff([0.0, *orders]).tolist() == pytest.approx([0.717630, 1.403080, 1.990210], abs=1e-5)
+
+
+def test_the_order_of_all_rows_is_the_likelihood_of_counts() -> None:
+    log_proba, bags = three_rows()
+    third = 3 * moment_loss(log_proba, bags, 3, uniform=0.0) - 2 * moment_loss(log_proba, bags, 2, uniform=0.0)
+    assert float(third) - np.log(3) == pytest.approx(-np.log(0.41), abs=1e-5)
+    assert float(third) - np.log(3) == pytest.approx(float(count_loss(log_proba, bags)), abs=1e-5)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_laws_are_those_of_enumeration(order: int, classes: int) -> None:
+    """Of bags of five and four rows, one padded."""
+    rng = np.random.default_rng(0)
+    proba, sizes = rng.dirichlet(np.ones(classes), (2, 5)), [5, 4]
+    proba[1, 4] = 0
+    found = drawn_classes(torch.tensor(proba), torch.tensor(sizes), order).numpy()
+    counts = np.array([[2, 3, 0], [1, 0, 3]])[:, :classes]
+    counts[:, 0] += np.array(sizes) - counts.sum(axis=1)
+    counted = counted_classes(torch.tensor(counts, dtype=torch.float64), order).numpy()
+    for k, size in enumerate(sizes):
+        rows = list(permutations(range(size), order))
+        labels = np.repeat(np.arange(classes), counts[k])
+        for of in product(range(classes), repeat=order):
+            drawn = np.mean([np.prod([proba[k, i, c] for i, c in zip(chosen, of, strict=True)]) for chosen in rows])
+            assert found[k][of] == pytest.approx(drawn)
+            share = np.mean([all(labels[i] == c for i, c in zip(chosen, of, strict=True)) for chosen in rows])
+            assert counted[k][of] == pytest.approx(share)
+
+
+def test_order_one_is_dllp_but_for_the_entropy_of_proportions() -> None:
+    log_proba, bags = three_rows()
+    entropy = -(bags.proportions * bags.proportions.log()).sum()
+    assert float(moment_loss(log_proba, bags, 1) - entropy) == pytest.approx(float(proportion_loss(log_proba, bags)))
+
+
+def test_bags_of_one_and_two_rows_have_the_orders_that_they_can() -> None:
+    """A single row has its cross-entropy; noisy counts of it ask for no pair."""
+    mask = torch.tensor([[True, False, False], [True, True, False]])
+    log_proba = torch.tensor([[[0.8, 0.2]] * 3, [[0.6, 0.4]] * 3]).log()
+    bags = make_bags(no_features(2, 3), mask, [[1.0, 0.0], [0.5, 0.5]])
+    one = moment_loss(log_proba, bags._replace(known=torch.tensor([True, False])), 3)
+    assert float(one) == pytest.approx(-np.log(0.8), abs=1e-5)
+    two = moment_loss(log_proba, bags._replace(known=torch.tensor([False, True])), 3, uniform=0.0)
+    expected = (-np.log(0.24) / 2 - np.log(0.24)) / 2  # halves of either class, then both orders of the two
+    assert float(two) == pytest.approx(expected, abs=1e-5)

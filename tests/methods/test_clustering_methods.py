@@ -1,0 +1,283 @@
+"""TabLLP-DEC and TabLLP-PSE: clusters, which of them is which class, and labels that keep every bag's counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from bagged import in_bags, rows_of
+from scipy.optimize import linear_sum_assignment
+from small import assert_same, bags_of, mlp, moment, stream, together
+from torch import nn
+
+from llpbench.blocks.losses import proportion_loss
+from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.method import Member, Now
+from llpbench.core.model import Model, Network, NoEncoder
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import pure_bags, toy_task
+from llpbench.methods.tabllp_dec import Clusters, DECParams, TabLLPDEC, class_centroids, clusters_of_classes
+from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
+from llpbench.training.stage import StageRun
+
+SCHEMA = toy_task(0).schema
+
+
+def test_soft_assignments() -> None:
+    clusters = Clusters(1, SCHEMA)
+    with torch.no_grad():
+        clusters.centroids.copy_(torch.tensor([[0.0], [1.0]]))
+    assert clusters(torch.tensor([0.0])).exp().tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_clusters_get_the_classes_whose_proportions_they_have(classes: int, shift: int) -> None:
+    table, assignment = pure_bags(classes)
+    train = build_task(table, assignment).train
+    labels = np.empty(len(train.rows.numeric), dtype=np.int64)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        labels[bag] = (counts.argmax() + shift) % classes
+    assert clusters_of_classes(labels, train).tolist() == [(c + shift) % classes for c in range(classes)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_centroids_keep_the_order_of_classes_whatever_the_order_of_clusters(seed: int) -> None:
+    table, assignment = pure_bags(3)
+    train = build_task(table, assignment).train
+    centroids = class_centroids(train.rows.numeric, train, np.random.default_rng(seed))
+    expected = np.stack(
+        [train.rows.numeric[train.index[train.counts[:, c] > 0].ravel()].mean(axis=0) for c in range(3)]
+    )
+    assert np.abs(centroids - expected).max() < 0.1
+
+
+@pytest.mark.parametrize("prior_corrected", [False, True])
+@pytest.mark.parametrize("frequencies", ["epoch", "step"])
+def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool) -> None:
+    """Its value, and its gradient, in which the target is constant."""
+    task = toy_task(0, unequal=True)
+    prior = torch.tensor([0.8, 0.2])
+    params = DECParams(hidden=16, gamma=2.0, frequencies=frequencies, prior_corrected=prior_corrected)
+    method = TabLLPDEC(params)
+    network = method.build(mlp(task), replace(task.schema, prior=tuple(prior.tolist())))
+    network.clusters.size.copy_(torch.tensor([0.3, 0.7]))
+    bags, model = bags_of(task.train, 0, 1), Model(network)
+    q = method.log_proba(model, bags).exp()
+    rows = q[bags.mask]
+    size = torch.tensor([0.3, 0.7]) if frequencies == "epoch" else rows.mean(dim=0)
+    weight = rows**2 / size * (prior if prior_corrected else 1.0)
+    target = (weight / weight.sum(dim=1, keepdim=True)).detach()
+    expected = (target * (target / rows).log()).sum(dim=1).mean() + 2.0 * proportion_loss(q.log(), bags)
+    found = method.loss(Model(network), bags, moment("clustering"))
+    assert torch.allclose(found, expected, atol=1e-5)
+    (through,) = torch.autograd.grad(found, [network.clusters.centroids])
+    (reference,) = torch.autograd.grad(expected, [network.clusters.centroids])
+    assert bool((through != 0).any())
+    assert torch.allclose(through, reference, atol=1e-5)
+
+
+class Fixed:
+    """A `method.Member` with given row vectors, whose predictions are given or follow from its clusters."""
+
+    def __init__(
+        self, train: BaggedRows, z: FloatArray, positive: Sequence[float] = (), **parts: torch.nn.Module
+    ) -> None:
+        self.network, self.rng = Network(NoEncoder(), nn.Identity()).add(**parts), np.random.default_rng(0)
+        self.train, self.z, self.positive = train, z, np.array(positive)
+
+    def encode(self) -> FloatArray:
+        return self.z
+
+    def proba(self) -> FloatArray:
+        if len(self.positive):
+            return np.stack([1 - self.positive, self.positive], axis=1)
+        return np.asarray(self.network.clusters(torch.from_numpy(self.z)).detach().exp())
+
+
+def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
+    table, assignment = pure_bags(2)
+    task = build_task(table, assignment)
+    train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
+    method = TabLLPDEC(DECParams(hidden=16))
+    clusters = Clusters(z.shape[1], task.schema)
+    untouched = clusters.centroids.detach().clone()
+
+    method.prepare(Fixed(train, z, clusters=clusters), moment("warm-up"))
+    assert torch.equal(clusters.centroids, untouched)
+    assert clusters.size.tolist() == [0.5, 0.5]
+
+    method.prepare(Fixed(train, z, clusters=clusters), moment("clustering"))
+    found = torch.from_numpy(class_centroids(z, train, np.random.default_rng(0)))
+    assert torch.allclose(clusters.centroids, found)
+
+    with torch.no_grad():
+        clusters.centroids[1] = 100.0  # all rows belong to the other cluster now
+    moved = clusters.centroids.detach().clone()
+    method.prepare(Fixed(train, z, clusters=clusters), moment("clustering", epoch=1))
+    assert torch.equal(clusters.centroids, moved)
+    assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
+    assert clusters.size[0] > 0.9
+
+
+def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = together(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01)), {0: toy_task(0)}, epochs=3)
+    before = population.stack.theta.clone()
+    columns = population.stack.columns(["clusters."])
+    sizes = []
+    prepare = StageRun.prepare
+
+    def watched(run: StageRun, epoch: int) -> None:
+        prepare(run, epoch)
+        sizes.append((run.stage.name, run.stage.judged, epoch, run.state.buffers["clusters.size"][0].clone()))
+
+    monkeypatch.setattr(StageRun, "prepare", watched)
+    (outcome,) = population.train()
+    clustering = [("clustering", True, epoch) for epoch in range(3)]
+    assert [of_epoch for *of_epoch, _ in sizes] == [*map(list, [("warm-up", False, 0), *clustering])]
+    assert not torch.equal(sizes[1][-1], sizes[2][-1])
+    assert not torch.equal(outcome.selected["auc"].weights[columns], before[0][columns])
+    assert outcome.epochs == 13
+
+
+@pytest.mark.parametrize("warm_up", ["denoise", "dllp"])
+def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
+    task = toy_task(0, unequal=True)
+    method = TabLLPDEC(DECParams(hidden=16, warm_up=warm_up))
+    network = method.build(mlp(task), task.schema)
+    loss = method.loss(Model(network, stream()), bags_of(task.train, 0, 1), moment("warm-up"))
+    (gradient,) = torch.autograd.grad(loss, [network.clusters.centroids], allow_unused=True)
+    assert gradient is None
+
+
+def test_suppressed_bags_have_no_say_in_which_cluster_is_which_class() -> None:
+    """The clusters match the one known bag; three bags with suppressed counts would swap them."""
+    labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
+    counts = [[9.0, 1.0], *[[np.nan] * 2] * 3]
+    train = in_bags(rows_of([[0.0]] * 40), np.arange(40).reshape(4, 10).tolist(), counts)
+    assert clusters_of_classes(labels, train).tolist() == [0, 1]
+    told = replace(train, counts=np.array([[9.0, 1.0]] * 4))
+    assert clusters_of_classes(labels, told).tolist() == [1, 0]
+
+
+def test_noisy_counts_count_by_their_proportions() -> None:
+    train = build_task(*pure_bags(2)).train
+    labels = np.empty(len(train.rows.numeric), dtype=np.int64)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        labels[bag] = counts.argmax()
+    noisy = replace(train, counts=train.counts + np.random.default_rng(0).normal(0, 2, train.counts.shape), noise=2.0)
+    assert (noisy.counts < 0).any()
+    assert clusters_of_classes(labels, noisy).tolist() == [0, 1]
+    assert clusters_of_classes(1 - labels, noisy).tolist() == [1, 0]
+
+
+NOTHING = rows_of([[]] * 4)
+
+
+def squared(points: FloatArray, centroids: FloatArray) -> FloatArray:
+    return np.asarray(((points[:, None] - centroids) ** 2).sum(axis=-1))
+
+
+def random_problem(classes: int) -> tuple[FloatArray, BaggedRows]:
+    train = toy_task(0, classes=classes, unequal=True).train
+    return np.random.default_rng(classes).normal(size=(len(train.rows.numeric), classes)), train
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_objective_never_rises_and_labels_keep_every_count(classes: int) -> None:
+    _, train = random_problem(classes)
+    points = np.random.default_rng(1).normal(size=(len(train.rows.numeric), 5))
+    labels, objective = constrained_kmeans(points, points[:classes], train)
+    assert len(objective) > 2
+    assert (np.diff(objective) <= 1e-9).all()
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        assert np.bincount(labels[bag[bag >= 0]], minlength=classes).tolist() == counts.tolist()
+    final = squared(points, centroids_of(points, np.eye(classes)[labels]))
+    assert objective[-1] == pytest.approx(final[np.arange(len(points)), labels].sum())
+
+
+@pytest.mark.parametrize(("refresh", "epochs"), [(None, [0]), (5, [0, 5]), (1, list(range(7)))])
+def test_labels_are_refreshed_every_few_epochs(refresh: int | None, epochs: list[int]) -> None:
+    seen: list[float] = []
+
+    class Watched(TabLLPPSE):
+        def prepare(self, member: Member, now: Now) -> FloatArray | None:
+            if now.stage == "pseudo-labels":
+                seen.append(float(now.epoch))
+            return super().prepare(member, now)
+
+    method = Watched(PSEParams(hidden=8, learning_rate=0.01, refresh=refresh, second_rate=0.1))
+    together(method, {0: toy_task(0)}, epochs=7, patience=7).train()
+    assert seen == epochs * 2  # once for each validation regime
+    assert [(stage.unit, stage.rate) for stage in method.stages] == [("bags", 1.0), ("rows", 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("space", "positive", "expected"),
+    [
+        ("z", [0.9, 0.1, 0.8, 0.2], [1, 0, 1, 0]),
+        ("z", [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1]),  # the same clusters, of the other class
+        ("z", [0.9, 0.8, 0.2, 0.1], [1, 0, 1, 0]),
+        ("proba", [0.9, 0.8, 0.2, 0.1], [1, 1, 0, 0]),
+    ],
+)
+def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
+    space: str, positive: list[float], expected: list[int]
+) -> None:
+    method = TabLLPPSE(PSEParams(space=space))
+    z = np.array([[10.0], [0.0], [9.0], [1.0]])
+    member = Fixed(in_bags(NOTHING, [[3, 1, 0, 2]], [[2, 2]]), z, positive)
+    targets = method.prepare(member, moment("pseudo-labels"))
+    assert targets is not None
+    assert targets.tolist() == np.eye(2)[expected].tolist()
+    assert method.prepare(member, moment("proportions")) is None
+
+
+def test_a_class_without_rows_does_no_harm() -> None:
+    points = np.array([[0.0], [1.0], [2.0], [10.0]])
+    with np.errstate(all="raise"):
+        centroids = centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
+        labels, objective = constrained_kmeans(points, centroids, in_bags(NOTHING, [[0, 1, 2, 3]], [[3, 1, 0]]))
+    assert labels.tolist() == [0, 0, 0, 1]
+    assert objective[-1] == pytest.approx(2.0)
+    assert centroids[0] == pytest.approx((0.8 * 3 + 0.1 * 10) / 2.5)
+    assert centroids[2] == pytest.approx(points.mean(axis=0))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_members_together_are_members_alone_and_their_labels_match_every_bag(classes: int) -> None:
+    """Bags of different sizes, labels refreshed every epoch; equal up to rounding."""
+    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
+    tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(2)}
+    population = together(method, tasks, epochs=2)
+    both = population.train()
+    for seed, task in tasks.items():
+        targets = population.state.targets.values[seed].numpy()
+        for bag, counts in zip(task.train.index, task.train.counts, strict=True):
+            assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
+    (alone,) = together(method, {1: tasks[1]}, epochs=2).train()
+    assert_same(alone, both[1])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_labels_match_whole_counts_at_the_least_cost_and_suppressed_bags_get_their_cheapest(
+    classes: int, noise: float
+) -> None:
+    cost, train = random_problem(classes)
+    counts = train.counts + np.random.default_rng(0).normal(0, noise, size=train.counts.shape)
+    counts[[1, 4]] = np.nan
+    some = replace(train, counts=counts, noise=noise)
+    labels = match_counts(cost, some)
+    for number, bag in enumerate(train.index):
+        rows = bag[bag >= 0]
+        if number in (1, 4):
+            assert labels[rows].tolist() == cost[rows].argmin(axis=1).tolist()
+            continue
+        held = some.whole_counts[number] if noise else train.counts[number].astype(int)
+        assert np.bincount(labels[rows], minlength=classes).tolist() == held.tolist()
+        matrix = cost[rows][:, np.repeat(np.arange(classes), held)]
+        assert cost[rows, labels[rows]].sum() == pytest.approx(matrix[linear_sum_assignment(matrix)].sum())

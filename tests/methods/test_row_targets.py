@@ -1,0 +1,249 @@
+"""Targets of rows from counts: transport, pseudo-labels and transition matrices, and the methods made of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from bagged import in_bags, rows_of
+from scipy.optimize import linear_sum_assignment
+from scipy.special import expit, logit
+from small import bags_of, make_bags, mlp, moment, no_features, some_bags, stream
+
+from llpbench.blocks.losses import proportion_loss
+from llpbench.blocks.relabelling import in_known_bags, matching_labels
+from llpbench.blocks.transport import counted_labels, transported
+from llpbench.core.bags import Bags
+from llpbench.core.model import Encoder, Model, Network
+from llpbench.data.toy import toy_task
+from llpbench.methods.ahil import AHIL, AHILParams, bag_weights, row_weights
+from llpbench.methods.llp_plot import confident_loss, folded_arcsine, symmetric_loss
+from llpbench.methods.llpfc import LLPFC, LLPFCParams, forward_targets, noisy_prior, transition
+from llpbench.methods.rot import ROT, ROTParams, row_targets_loss
+
+TWO = torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log()
+ONE_EACH = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("entropy", [1.0, 0.2, 0.05])
+def test_the_plan_of_two_rows(entropy: float) -> None:
+    found = transported(TWO, ONE_EACH, entropy, rounds=200)[0, 0, 0]
+    expected = float(expit((logit(0.9) - logit(0.6)) / (2 * entropy)))
+    assert float(found) == pytest.approx(expected, abs=1e-5)
+    assert expected == pytest.approx({1.0: 0.710102, 0.2: 0.988787, 0.05: 1 - 1.7e-8}[entropy], abs=1e-6)
+
+
+def test_the_losses_of_two_rows() -> None:
+    bag, rows = proportion_loss(TWO, ONE_EACH), row_targets_loss(TWO, TWO, ONE_EACH, "soft", 1.0)
+    assert float(bag) == pytest.approx(0.143841, abs=1e-5)
+    assert float(rows) == pytest.approx(0.770539, abs=1e-5)
+    assert float(0.6 * bag + 0.4 * rows) == pytest.approx(0.394520, abs=1e-5)
+
+
+def unequal(classes: int) -> tuple[torch.Tensor, Bags]:
+    """Random predictions of bags of 7 and 4 rows; of three classes each bag lacks one."""
+    torch.manual_seed(0)
+    mask = torch.arange(7) < torch.tensor([[7], [4]])
+    counts = torch.tensor([[3.0, 4.0, 0.0], [0.0, 1.0, 3.0]])[:, :classes]
+    counts = torch.tensor([[3.0, 4.0], [1.0, 3.0]]) if classes == 2 else counts
+    bags = make_bags(no_features(2, 7), mask, (counts / mask.sum(dim=1, keepdim=True)).tolist())
+    return torch.randn(2, 7, classes).log_softmax(dim=-1), bags
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_plans_add_up_to_rows_and_counts(classes: int) -> None:
+    log_proba, bags = unequal(classes)
+    plan = transported(log_proba, bags, 0.5, rounds=300)
+    assert torch.allclose(plan.sum(dim=1), bags.counts, atol=1e-4)
+    assert torch.allclose(plan.sum(dim=2), bags.mask.float(), atol=1e-5)
+    assert float(plan.sum(dim=1)[bags.counts == 0].sum()) == 0.0
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_labels_match_counts_at_the_least_cost(classes: int) -> None:
+    log_proba, bags = unequal(classes)
+    labels = counted_labels(log_proba, bags)
+    assert torch.equal(labels.sum(dim=1), bags.counts)
+    assert torch.equal(labels.sum(dim=2), bags.mask.float())
+    for k in range(2):
+        size = int(bags.mask[k].sum())
+        places = np.repeat(np.arange(classes), bags.counts[k].int().tolist())
+        cost = log_proba[k, :size].numpy()[:, places]
+        best = cost[linear_sum_assignment(cost, maximize=True)].sum()
+        assert float((labels[k, :size] * log_proba[k, :size]).sum()) == pytest.approx(float(best), abs=1e-4)
+
+
+def test_ties_get_as_many_labels_as_were_counted() -> None:
+    log_proba = torch.full((1, 4, 2), math.log(0.5))
+    bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.75, 0.25]])
+    assert counted_labels(log_proba, bags)[0, :, 1].tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_halves_of_noisy_counts_go_as_in_whole_counts() -> None:
+    task = toy_task(0)
+    counts = np.array([[2.5, 1.5], [1.2, 2.8]])
+    train = replace(task.train, index=task.train.index[:2, :4], counts=counts)
+    bags = bags_of(train, 0, 1)
+    labels = counted_labels(torch.randn(2, 4, 2).log_softmax(dim=-1), bags)
+    assert labels.sum(dim=1).tolist() == train.whole_counts.tolist()
+
+
+def test_rows_are_drawn_to_their_targets() -> None:
+    log_proba = TWO.clone().requires_grad_()
+    (found,) = torch.autograd.grad(row_targets_loss(log_proba, TWO, ONE_EACH, "soft", 1.0), [log_proba])
+    assert torch.allclose(found, -transported(TWO, ONE_EACH, 1.0) / 2)
+
+
+def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, bags = toy_task(0), some_bags()
+    method = ROT(ROTParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    seen: list[torch.Tensor] = []
+
+    def watched(calm: torch.Tensor, *_: object) -> torch.Tensor:
+        seen.append(calm)
+        return calm.exp()
+
+    monkeypatch.setattr("llpbench.methods.rot.transported", watched)
+    method.loss(Model(network, stream()), bags, moment("transport"))
+    assert torch.equal(seen[0], Model(network).log_proba(bags))
+    assert not torch.allclose(seen[0], Model(network, stream()).log_proba(bags))
+    assert not seen[0].requires_grad
+
+
+def test_symmetric_loss_of_a_row() -> None:
+    log_proba, label = torch.tensor([[0.8, 0.2]]).log(), torch.tensor([[1.0, 0.0]])
+    assert float(symmetric_loss(log_proba, label, 0.0)) == pytest.approx(0.223144, abs=1e-5)
+    assert float(symmetric_loss(log_proba, label, 1.0)) == pytest.approx(1.023144, abs=1e-5)
+
+
+def test_a_target_of_nothing_has_no_gradient() -> None:
+    logits = torch.tensor([[0.3, -1.0]], requires_grad=True)
+    loss = symmetric_loss(logits.log_softmax(dim=-1), torch.zeros(1, 2), 1.0).sum()
+    assert float(torch.autograd.grad(loss, [logits])[0].abs().max()) < 1e-6
+
+
+def test_shares_of_mixtures_have_the_moments_of_a_folded_beta() -> None:
+    uniform = (torch.arange(200_000) + 0.5) / 200_000
+    share = folded_arcsine(uniform)
+    assert float(share.min()) >= 0.5
+    assert float(share.mean()) == pytest.approx(0.5 + 1 / math.pi, abs=1e-4)  # mean of the larger part
+    assert float((share * (1 - share)).mean()) == pytest.approx(1 / 8, abs=1e-4)  # as of Beta(1/2, 1/2) itself
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_labels_match_whole_counts_and_suppressed_bags_have_none(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    counts = np.array([[2.0, 3.0, 1.0], [1.4, 2.6, 0.0], [np.nan] * 3])[:, :classes]
+    train = in_bags(rows_of([[0.0]] * 13), [list(range(6)), [6, 7, 8, 9], [10, 11, 12]], counts.tolist())
+    proba = rng.dirichlet(np.ones(classes), 13)
+    labels = matching_labels(proba, train)
+    for bag in (0, 1):
+        rows = train.index[bag][train.index[bag] >= 0]
+        assert labels[rows].sum(axis=0).tolist() == train.whole_counts[bag].tolist()
+    assert labels[10:].tolist() == np.zeros((3, classes)).tolist()
+    assert in_known_bags(proba, train)[:10].tolist() == proba[:10].tolist()
+    assert in_known_bags(proba, train)[10:].sum() == 0
+
+
+def test_labels_of_a_step_count_only_where_they_are_sure() -> None:
+    proba = torch.tensor([[[0.97, 0.03], [0.3, 0.7], [0.6, 0.4]]])
+    bags = make_bags(no_features(1, 3), torch.ones(1, 3, dtype=torch.bool), [[2 / 3, 1 / 3]])
+    found = confident_loss(proba.log(), bags, 0.65)
+    assert float(found) == pytest.approx(-(math.log(0.97) + math.log(0.7)) / 3, abs=1e-5)
+
+
+def test_weights_of_four_rows() -> None:
+    p = torch.tensor([0.9, 0.9, 0.1, 0.1])
+    log_proba = torch.stack([1 - p, p], dim=-1)[None].log()
+    bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
+    assert bag_weights(log_proba, bags, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
+    assert row_weights(log_proba, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
+
+
+def test_padding_has_no_part_in_weights_and_absent_classes_none() -> None:
+    p = torch.tensor([0.9, 0.9, 0.1, 0.1, 0.7, 0.2])
+    log_proba = torch.stack([1 - p, p], dim=-1)[None].log()
+    bags = make_bags(no_features(1, 6), torch.tensor([[True] * 4 + [False] * 2]), [[0.5, 0.5]])
+    assert bag_weights(log_proba, bags, 1.0)[0, :4].tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
+    none = bags._replace(proportions=torch.tensor([[1.0, 0.0]]))
+    assert bag_weights(log_proba, none, 1.0)[0, :4].tolist()[:2] == [0.0, 0.0]
+
+
+def test_ahil_weighs_the_strong_views_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a strong view of the row's own predictions turned round."""
+    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
+    method = AHIL(AHILParams(hidden=8, weight=0.7, row_scale=2.0, bag_scale=3.0))
+    network: Any = method.build(mlp(task), task.schema)
+    network.encoder.dropout = 0.0
+    monkeypatch.setattr("llpbench.methods.ahil.mixed_view", lambda model, bags, *_: model.encode(bags))
+    model = Model(network, stream())
+    weak = model.log_proba(bags).detach()
+    weights = row_weights(weak, 2.0) * bag_weights(weak, bags, 3.0)
+    assert float(weights.min()) > 0
+    assert float(weights.max() - weights.min()) > 1e-4
+    expected = proportion_loss(weak, bags) + 0.7 * (-weights * weak.amax(dim=-1))[bags.mask].mean()
+    assert torch.allclose(method.loss(model, bags, moment("labels")), expected, atol=1e-5)
+
+
+GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
+
+
+def test_the_matrix_and_the_fitted_prior_of_two_bags() -> None:
+    half = np.array([0.5, 0.5])
+    assert transition(GAMMA, half) == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
+    assert transition(np.array([[1.0, 0.0], [1.0, 0.0]]), half).tolist() == [[0.5, 0.5]] * 2, "a class in no bag"
+    assert noisy_prior(GAMMA, half) == pytest.approx([0.25, 0.75], abs=1e-5)
+    assert noisy_prior(GAMMA, np.array([0.95, 0.05])) == pytest.approx([1.0, 0.0], abs=1e-5)  # beyond any mixture
+
+
+class Given(Model):
+    """A model whose predictions are given."""
+
+    def __init__(self, log_proba: torch.Tensor) -> None:
+        super().__init__(Network(Encoder(), torch.nn.Identity()))
+        self.given = log_proba
+
+    def log_proba(self, bags: object) -> torch.Tensor:
+        del bags
+        return self.given
+
+
+def test_the_corrected_loss_and_rows_without_part_that_have_no_gradient() -> None:
+    method = LLPFC(LLPFCParams(hidden=8))
+    for gamma, row, expected in ((GAMMA, 0, 0.470004), (GAMMA, 1, 0.980829), (np.eye(2), 0, -np.log(0.9))):
+        target = transition(gamma, np.array([0.5, 0.5]))[row].tolist()
+        logits = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log().requires_grad_()
+        bags = make_bags(no_features(2, 1), torch.ones(2, 1, dtype=torch.bool), [target, [1.0, 1.0]])
+        loss = method.loss(Given(logits.log_softmax(dim=-1)), bags, moment())
+        assert float(loss.detach()) == pytest.approx(expected / 2, abs=1e-5)
+        (gradient,) = torch.autograd.grad(loss, [logits])
+        assert bool((gradient[0] != 0).any())
+        assert float(gradient[1].abs().max()) < 1e-6
+
+
+def test_bags_in_groups_left_over_and_suppressed() -> None:
+    counts = [[8.0, 2.0], [4.0, 6.0], [5.0, 5.0], [np.nan, np.nan]]
+    train = in_bags(rows_of([[0.0]] * 40), [list(range(10 * k, 10 * k + 10)) for k in range(4)], counts)
+    targets = forward_targets(train, "uniform", np.random.default_rng(0)).reshape(4, 10, 2)
+    assert bool((targets == targets[:, :1]).all())
+    parts = [k for k in range(4) if not bool((targets[k] == 1).all())]
+    assert len(parts) == 2
+    assert 3 not in parts
+    first, second = (targets[k, 0] for k in parts)
+    assert first + second == pytest.approx([1, 1])
+
+
+def test_rows_of_the_heavier_bag_are_left_out() -> None:
+    """Bags of 10 and 90 rows weigh the same together: a row of the large one takes part with probability 1/9."""
+    train = in_bags(rows_of([[0.0]] * 100), [list(range(10)), list(range(10, 100))], [[8.0, 2.0], [36.0, 54.0]])
+    shares = []
+    for seed in range(200):
+        targets = forward_targets(train, "uniform", np.random.default_rng(seed))
+        assert not (targets[:10] == 1).all(axis=1).any()
+        shares.append((targets[10:] != 1).any(axis=1).mean())
+    assert np.mean(shares) == pytest.approx(1 / 9, abs=0.01)
