@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from numpy.random import Generator
 
-from llpbench.core.bags import IntArray
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import register_bagging, register_encoder
-from llpbench.core.tables import Table
-from llpbench.data.splits import assign_bags
-from llpbench.data.toy import toy_table
+from llpbench.core.registry import register_encoder
 from llpbench.training.specification import make_cell
 
 
