@@ -146,7 +146,6 @@ def test_changelog_and_citation_are_of_this_version() -> None:
 
 
 def test_hooks_before_a_commit_are_checks_of_ci() -> None:
-
     (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     commands = [hook["entry"] for hook in repo["hooks"]]
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -162,9 +162,10 @@ def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_one
 
 
 def test_tasks_of_different_shape_are_refused() -> None:
-    members = [Trainee(0, DLLP(SMALL), toy_task(0)), Trainee(1, DLLP(SMALL), toy_task(1, size=8))]
-    with pytest.raises(LLPBenchError, match="same shape"):
-        Population(members, mlp, Protocol(), Machine())
+    task = toy_task(1)
+    for other in (toy_task(1, size=8), replace(task, validation=replace(task.validation, labels=None))):
+        with pytest.raises(LLPBenchError, match="same shape"):
+            together(DLLP(SMALL), {0: toy_task(0), 1: other})
 
 
 class Numbers(Encoder):

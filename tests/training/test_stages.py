@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -119,18 +121,11 @@ class TwoTurns(DLLP):
 def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> None:
     pop = population(TwoTurns(SMALL), [0], epochs=1)
     before = pop.stack.theta[0].clone()
-    counted: list[AdamW] = []
-    step = AdamW.step
-
-    def counting(self: AdamW, theta: Tensor, gradient: Tensor) -> None:
-        counted.append(self)
-        step(self, theta, gradient)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AdamW, "step", counting)
+    with patch.object(AdamW, "step", autospec=True, side_effect=AdamW.step) as step:
         (outcome,) = pop.train()
     steps = pop.steps(pop.method.stages[0])
-    assert [counted.count(optimiser) for optimiser in dict.fromkeys(counted)] == [2 * steps, steps]
+    turns = Counter(call.args[0] for call in step.call_args_list)
+    assert [*turns.values()] == [2 * steps, steps]
     head = pop.stack.columns(["head."])
     assert torch.equal(weights(outcome)[head], before[head])
     assert not torch.equal(weights(outcome)[~head], before[~head])
@@ -149,6 +144,9 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
         Stage(**facts)
 
 
+TWO_NAMELESS = (Phase(modules=("encoder.",)), Phase(modules=("head.",)))
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
@@ -156,10 +154,7 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
         ({"stages": Stage()}, "stages must be a tuple of Stage, got Stage(name='train'"),
         ({"stages": (Stage(judged=False),)}, "the last stage must be judged"),
         ({"stages": (Stage("a"), Stage("a"))}, "two stages are called 'a'"),
-        (
-            {"phases": (Phase(modules=("encoder.",)), Phase(modules=("head.",)))},
-            "two different phases are called 'train': give each player a name",
-        ),
+        ({"phases": TWO_NAMELESS}, "two different phases are called 'train': give each player a name"),
     ],
 )
 def test_impossible_stages_are_reported_before_training(facts: dict[str, Any], message: str) -> None:
@@ -227,8 +222,14 @@ def test_every_judged_stage_has_curves_each_criterion_those_of_its_own_regime() 
         last = choice.curves["c"]
         assert last[choice.epoch] == choice.value == (max if CRITERIA[name].maximise else min)(last)
         assert not np.array_equal(choice.curves["a"], choice.curves["b"])
+
+
+def test_an_unjudged_stage_has_no_curves_and_hands_over_what_it_has_learned() -> None:
+    UnjudgedBetween.starts.clear()
     between = trained(UnjudgedBetween(SMALL), [0])[0].selected["auc"]
     assert tuple(between.curves) == ("a", "c")
+    start_of_b, start_of_c = UnjudgedBetween.starts[:2]
+    assert not torch.equal(start_of_b, start_of_c)
 
 
 class UnjudgedBetween(DLLP):
@@ -240,13 +241,6 @@ class UnjudgedBetween(DLLP):
     def prepare(self, member: Member, now: Now) -> None:
         if now.stage in ("b", "c"):
             self.starts.append(torch.cat([p.detach().flatten() for p in member.network.parameters()]).clone())
-
-
-def test_what_an_unjudged_stage_has_learned_is_what_the_next_one_starts_from() -> None:
-    UnjudgedBetween.starts.clear()
-    trained(UnjudgedBetween(SMALL), [0])
-    b, c = UnjudgedBetween.starts[:2]
-    assert not torch.equal(b, c)
 
 
 class Remembering(PseudoLabels):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from small import assert_same, population, together, trained
+from small import assert_same, population, together
 
-from llpbench.core.bags import BaggedRows, IntArray, Task
+from llpbench.core.bags import Task
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, MethodParams
 from llpbench.core.seeding import generator
@@ -43,35 +42,28 @@ def skewed_task(seed: int = 0, sizes: list[int] | None = None, shuffled: bool = 
 
 
 @pytest.mark.parametrize("per_step", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(15))
-def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(seed: int, per_step: int) -> None:
-    rng = np.random.default_rng(seed)
-    sizes = np.round(rng.lognormal(2, 1.5, size=rng.integers(1, 60))).astype(np.int64) + 1
-    found = buckets(sizes, per_step)
-    assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
-    assert all(len(bucket) % per_step == 0 for bucket in found[:-1])  # only the last may leave a gap
-    for bucket in found:
-        ordered = np.sort(sizes[bucket])[::-1]
-        alike = int((LONGER * ordered >= ordered[0]).sum())
-        # shorter bags only fill the last step
-        assert len(bucket) - alike < per_step
-    borders = [(sizes[one].min(), sizes[other].max()) for one, other in pairwise(found)]
-    assert all(shortest >= longest for shortest, longest in borders)
+def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(per_step: int) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        sizes = np.round(rng.lognormal(2, 1.5, size=rng.integers(1, 60))).astype(np.int64) + 1
+        found = buckets(sizes, per_step)
+        assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
+        assert all(len(bucket) % per_step == 0 for bucket in found[:-1])  # only the last may leave a gap
+        for bucket in found:
+            alike = int((LONGER * sizes[bucket] >= sizes[bucket].max()).sum())
+            assert len(bucket) - alike < per_step, "shorter bags only fill the last step"
+        assert all(sizes[one].min() >= sizes[other].max() for one, other in pairwise(found))
 
 
 def test_buckets_in_a_known_case() -> None:
     sizes = np.array([10, 100, 9, 70, 66, 3, 2, 1, 8])
     assert [sizes[bucket].tolist() for bucket in buckets(sizes, 2)] == [[100, 70], [66, 10], [9, 8], [3, 2], [1]]
     assert [sizes[bucket].tolist() for bucket in buckets(sizes, 1)] == [[100, 70], [66], [10, 9, 8], [3, 2], [1]]
+    assert [len(bucket) for bucket in buckets(np.array([1, 1, 1, 5]), 2)] == [2, 2]
+    assert [bucket.tolist() for bucket in buckets(np.full(7, 16), 2)] == [[*range(7)]], "the order given"
 
 
-def test_equal_bags_are_one_bucket_in_the_order_given() -> None:
-    (bucket,) = buckets(np.full(7, 16), 2)
-    assert bucket.tolist() == list(range(7))
-
-
-@pytest.mark.parametrize("per_step", [2, 3])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("seed", "per_step"), [(0, 2), (1, 3), (2, 2), (3, 3)])
 def test_an_epoch_draws_every_bag_once_but_for_the_gap_of_the_last_bucket(seed: int, per_step: int) -> None:
     task = skewed_task(seed)
     data = TrainingData([task.train], torch.device("cpu"))
@@ -165,15 +157,6 @@ def test_members_whose_buckets_differ_cannot_train_together() -> None:
         together(DLLP(SMALL), {0: skewed_task(0), 1: skewed_task(1, other)})
 
 
-def test_it_learns_from_skewed_bags() -> None:
-    (outcome,) = together(DLLP(SMALL), {0: skewed_task(sizes=SKEWED * 3)}, epochs=10).train()
-    assert outcome.selected["auc"].value > 0.85
-
-
 def test_a_single_row_in_a_bag_of_its_own_is_no_special_case() -> None:
     task = skewed_task(sizes=[1, 1, 1, 5])
-    bags: BaggedRows = replace(task.train, counts=np.array([[1.0, 0], [0, 1], [1, 0], [2, 3]]))
-    found: list[IntArray] = buckets(bags.sizes, 2)
-    assert [len(bucket) for bucket in found] == [2, 2]
-    assert not trained(DLLP(SMALL), [0], unequal=True, epochs=1)[0].failure
     assert not together(DLLP(SMALL), {0: task}, epochs=1).train()[0].failure
