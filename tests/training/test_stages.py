@@ -99,19 +99,6 @@ def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime
     assert set(outcome.selected) == set(CRITERIA)
 
 
-def test_each_regime_gets_what_it_would_get_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = PseudoLabels(SMALL)
-    method.calls = []
-    (both,) = population(method, [0], epochs=4).train()
-    for regime, handover in GUIDES.items():
-        with monkeypatch.context() as patch:
-            patch.setattr("llpbench.training.population.GUIDES", {regime: handover})
-            (alone,) = population(method, [0], epochs=4).train()
-        assert {CRITERIA[name].regime for name in alone.selected} == {regime}
-        for name, choice in alone.selected.items():
-            assert torch.equal(choice.weights, both.selected[name].weights)
-
-
 class TwoTurns(DLLP):
     """One player with two turns a step, another with one, at learning rates of their own."""
 
@@ -210,12 +197,14 @@ def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_o
     assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
 
 
-def test_every_judged_stage_has_curves_each_criterion_those_of_its_own_regime() -> None:
+def test_each_regime_gets_what_it_would_get_alone_and_curves_of_every_judged_stage() -> None:
     (both,) = population(ThreeStages(SMALL), [0], epochs=3).train()
     assert {tuple(choice.curves) for choice in both.selected.values()} == {("a", "b", "c")}
     for regime in GUIDES:
         (alone,) = population(ThreeStages(SMALL), [0], epochs=3).train(regimes=[regime])
+        assert {CRITERIA[name].regime for name in alone.selected} == {regime}
         for name, choice in alone.selected.items():
+            assert torch.equal(choice.weights, both.selected[name].weights)
             for stage, curve in choice.curves.items():
                 np.testing.assert_allclose(both.selected[name].curves[stage], curve)
     for name, choice in both.selected.items():
