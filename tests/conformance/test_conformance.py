@@ -202,9 +202,7 @@ def changed_predictor(change: Callable[[Mean, FloatArray, np.random.Generator], 
 
 
 Vector = changed_loss(lambda loss, model, bags: model.log_proba(bags).mean(dim=(1, 2)) + 0 * loss)
-TwoClasses = changed_loss(
-    lambda _, model, bags: (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean(),
-)
+TwoClasses = changed_loss(lambda _, model, bags: (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean())
 
 
 def ignoring_padding(loss: Tensor, model: Model, bags: Bags) -> Tensor:
@@ -364,11 +362,7 @@ def test_all_checks_report_a_fault_of_every_training_alike() -> None:
         ("missing_values", FirstNumber, "categories alone: IndexError: "),
         ("not_a_number", changed_loss(lambda loss, *_: loss.nan_to_num()), "parameters of NaN passed for a result"),
         ("together", changed_loss(lambda loss, *_: loss * (1 + next(CALLS) % 3), stackable=False), "weights differ by"),
-        (
-            "suppressed",
-            changed_loss(matching_the_prior_of_suppressed_bags),
-            "use losses.masked_mean(each, bags.known)",
-        ),
+        ("suppressed", changed_loss(matching_the_prior_of_suppressed_bags), "use losses.masked_mean(each, bags.known)"),
         ("suppressed", Trusting, "predictions are not finite"),
         (
             "global_state",
