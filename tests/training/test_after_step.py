@@ -102,13 +102,13 @@ def test_the_teacher_is_what_is_judged_and_kept() -> None:
     assert (pop.predict(0, of_student[None], test.rows) != proba).any()
 
 
-def test_members_that_cannot_be_stacked_are_members_alone() -> None:
-    """Stacked ones: the check `together` of methods with a teacher (`test_conformance.py`)."""
-    method = type("Own", (MeanTeacher,), {"stackable": False})(PARAMS)
-    two = trained(method, [0, 1], epochs=2, unequal=True)
-    for seed in (0, 1):
-        (alone,) = trained(method, [seed], epochs=2, unequal=True)
-        assert_same(alone, two[seed])
+def test_members_together_one_by_one_and_alone_are_the_same() -> None:
+    apart = type("Apart", (MeanTeacher,), {"stackable": False})(PARAMS)
+    stacked, one_by_one = (trained(method, [0, 1], epochs=2, unequal=True) for method in (MeanTeacher(PARAMS), apart))
+    (alone,) = trained(apart, [1], epochs=2, unequal=True)
+    assert_same(alone, one_by_one[1])
+    for one, other in zip(stacked, one_by_one, strict=True):
+        assert_same(one, other)
 
 
 def test_members_that_leave_take_their_buffers_with_them() -> None:

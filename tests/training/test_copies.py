@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small import make_bags, mlp, moment, no_features, population, some_bags, trained
+from small import make_bags, moment, no_features, population, some_bags, trained
 from torch import Tensor, nn
 
 from llpbench.core.bags import Rows, Schema, Task
@@ -116,21 +116,6 @@ def test_copies_draw_from_streams_of_their_own() -> None:
     gradient = network.get_parameter("encoder.layers.1.scale_in").grad
     assert gradient is not None
     assert not torch.allclose(gradient[0], gradient[1], atol=1e-6)
-
-
-def test_copies_start_apart_where_the_encoder_says_so() -> None:
-    network = network_of()
-    start = dict(network.named_parameters())
-    assert start["encoder.layers.0.weight"].shape == (len(network.get_buffer("encoder.inputs")), 16), "shared"
-    for name, equal in (
-        ("encoder.layers.0.scale_in", False),
-        ("head.0.weight", False),
-        ("encoder.layers.0.bias", True),
-        ("encoder.layers.1.scale_in", True),
-    ):
-        assert name in network.of_copy
-        assert torch.equal(start[name][0], start[name][1]) == equal
-    assert copies.build(METHOD, mlp(toy_task(0)), toy_task(0).schema).of_copy == ()
 
 
 @pytest.mark.parametrize("name", TAKE_ENCODER)

@@ -70,30 +70,6 @@ def test_what_follows_a_judged_stage_is_run_once() -> None:
         assert choice.training == "coarse"
 
 
-@pytest.mark.parametrize("name", ["tabllp-bdc", "tabllp-pse"])
-def test_a_neural_method_gets_results(name: str) -> None:
-    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
-    method = METHODS.get(name)(read_params(METHODS.get(name).Params, cell.params, name))
-    (result,) = train_population(cell, method, {0: unlabelled(toy_task(0))}, Machine(), None)
-    assert (result.status, result.reason) == ("ok", "")
-    assert set(result.results) == COARSE
-    assert set(result.curves) <= COARSE
-    assert result.curves
-    for chosen in result.results.values():
-        assert set(chosen["test"]) == {"mpiou", "l1"}
-        assert set(chosen["diagnostics"]) <= {"lambda", "gamma"}
-
-
-@pytest.mark.parametrize("name", ["bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"])
-def test_a_direct_method_gets_results(name: str) -> None:
-    found, full = (fit_direct(METHODS.get(name)(), 0, task) for task in (unlabelled(toy_task(0)), toy_task(0)))
-    assert (found.status, found.reason) == ("ok", "")
-    assert set(found.results) == COARSE
-    for criterion, chosen in found.results.items():
-        assert chosen["validation"] == full.results[criterion]["validation"]
-        assert chosen["test"] == {metric: full.results[criterion]["test"][metric] for metric in ("mpiou", "l1")}
-
-
 def test_labels_of_the_test_split_alone_are_used_there() -> None:
     task = replace(unlabelled(toy_task(0)), test=toy_task(0).test)
     population = together(DLLP(SMALL), {0: task})
@@ -104,3 +80,23 @@ def test_labels_of_the_test_split_alone_are_used_there() -> None:
         assert awareness is not None
         assert 0 <= auc <= 1
         assert np.isfinite(awareness)
+
+
+def test_diagnostics_of_pairs_need_labels() -> None:
+    cell = make_cell("tabllp-bdc", "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
+    method = METHODS.get(cell.method)(read_params(METHODS.get(cell.method).Params, cell.params, cell.method))
+    (result,) = train_population(cell, method, {0: unlabelled(toy_task(0))}, Machine(), None)
+    assert (result.status, set(result.results)) == ("ok", COARSE)
+    assert set() < set(result.curves) <= COARSE
+    for chosen in result.results.values():
+        assert set(chosen["test"]) == {"mpiou", "l1"}
+        assert set(chosen["diagnostics"]) <= {"lambda", "gamma"}
+
+
+@pytest.mark.parametrize("name", ["bag-mean-linear", "bag-soft-label-gbdt"])
+def test_a_direct_method_gets_the_same_results_as_with_labels(name: str) -> None:
+    found, full = (fit_direct(METHODS.get(name)(), 0, task) for task in (unlabelled(toy_task(0)), toy_task(0)))
+    assert (found.status, set(found.results)) == ("ok", COARSE)
+    for criterion, chosen in found.results.items():
+        assert chosen["validation"] == full.results[criterion]["validation"]
+        assert chosen["test"] == {metric: full.results[criterion]["test"][metric] for metric in ("mpiou", "l1")}
