@@ -6,17 +6,14 @@ import json
 import lzma
 import re
 
-import numpy as np
 import pytest
 from repository import ROOT
 
 from llpbench.core.errors import DataError
 from llpbench.data.catalogue import verify
 from llpbench.data.frames import read_parquet
-from llpbench.data.loading import EMBEDDED, load_table
+from llpbench.data.loading import EMBEDDED
 from llpbench.data.specs import DatasetSpec, dataset_spec
-from llpbench.data.splits import PARTS, assign_bags
-from llpbench.data.tasks import build_task
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -49,18 +46,6 @@ def test_what_is_shipped_is_what_published_runs_had_and_may_be_passed_on(name: s
     assert f"({spec.licence})" in own
     assert f"SHA-256: `{findings.sha256}`" in own
     assert spec.licence != "MIT" or "The above copyright notice and this permission notice shall be included" in own
-
-
-def test_every_class_of_diamonds_is_in_every_part_and_in_the_counts() -> None:
-    table = load_table("diamonds", download=False)
-    assignment = assign_bags(table, "ordered", 256, seed=0)
-    for part in PARTS:
-        shares = np.bincount(table.row_labels[getattr(assignment.split, part)], minlength=5) / len(table)
-        np.testing.assert_allclose(shares / shares.sum(), np.bincount(table.row_labels) / len(table), atol=1e-3)
-    task = build_task(table, assignment)
-    assert task.schema.classes == 5
-    assert task.train.counts.shape == (168, 5)
-    assert (task.train.counts.sum(axis=1) == 256).all()
 
 
 def test_flights_know_nothing_of_the_time_after_departure() -> None:

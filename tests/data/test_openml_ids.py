@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from bench import LLPBench
-from downloads import DESCRIPTION, Reply, Server, arff
+from downloads import Reply, Server, serve
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import register_dataset
@@ -34,18 +33,6 @@ SUITE = """<oml:study xmlns:oml="http://openml.org/openml">
   <oml:tasks><oml:task_id>11</oml:task_id><oml:task_id>12</oml:task_id></oml:tasks>
 </oml:study>
 """
-
-
-def serve(server: Server, ident: int, frame: pd.DataFrame, **changes: str) -> None:
-    """Let the server have a dataset; `changes` replace texts of its description."""
-    body, path = arff(frame), f"/data/v1/download/{ident}/people.arff"
-    text = DESCRIPTION.format(server=server.url, md5=hashlib.md5(body).hexdigest())
-    text = text.replace("/7/people", f"/{ident}/people").replace("<oml:id>7<", f"<oml:id>{ident}<")
-    for before, after in changes.items():
-        assert f"<oml:{before}>" in text
-        start, rest = text.split(f"<oml:{before}>")
-        text = start + after + rest.split(f"</oml:{before}>")[1]
-    server.replies |= {f"/api/v1/xml/data/{ident}": Reply(text.encode()), path: Reply(body)}
 
 
 def offline(server: Server) -> None:

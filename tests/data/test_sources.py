@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from downloads import DESCRIPTION, Reply, Server, arff
+from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError
 from llpbench.data.loading import cache_path, load_table
@@ -35,13 +35,6 @@ API = "/api/v1/xml/data/7"
 ARFF = "/data/v1/download/7/people.arff"
 
 
-def serve(server: Server, frame: pd.DataFrame) -> None:
-    body = arff(frame)
-    md5 = hashlib.md5(body).hexdigest()
-    server.replies[API] = Reply(DESCRIPTION.format(server=server.url, md5=md5).encode())
-    server.replies[ARFF] = Reply(body)
-
-
 def refused(message: str, name: str = "people") -> str:
     """Loading fails in one line that holds `message`, and leaves nothing in the cache."""
     with pytest.raises(DataError, match=message) as caught:
@@ -56,7 +49,7 @@ def test_openml_data_are_the_same_table_and_are_cached(
     openml: Server, people: pd.DataFrame, table: Any, declare: Declare
 ) -> None:
     declare("people", source=OpenML(7), balance={"no": 40, "yes": 20}, **FACTS)
-    serve(openml, people)
+    serve(openml, 7, people)
     first = load_table("people")
     assert first.fingerprint == table.fingerprint
     assert openml.requests == [API, ARFF]
@@ -82,7 +75,7 @@ def test_openml_is_quiet_and_leaves_no_traces(
             logging.root.manager.disable,
         )
 
-    serve(openml, people)
+    serve(openml, 7, people)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
@@ -129,7 +122,7 @@ def test_openml_that_answers_something_else(
     openml: Server, people: pd.DataFrame, declare: Declare, path: str, reply: Reply, told: str
 ) -> None:
     declare("people", source=OpenML(7), **FACTS)
-    serve(openml, people)
+    serve(openml, 7, people)
     if b"{server}" in reply.body:  # a file that is no ARFF, though its checksum is right
         reply = Reply(reply.body.replace(b"{server}", openml.url.encode()))
         openml.replies[ARFF] = Reply(PAGE)
@@ -139,7 +132,7 @@ def test_openml_that_answers_something_else(
 
 def test_openml_body_that_breaks_off(openml: Server, people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=OpenML(7), **FACTS)
-    serve(openml, people)
+    serve(openml, 7, people)
     body = openml.replies[ARFF].body
     openml.replies[ARFF] = Reply(body[: len(body) // 2], promised=len(body))
     refused("OpenML 7 cannot be downloaded")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 import torch
-from small import assert_same, population, trained
+from small import SMALL, assert_same, population, trained
 from torch import Tensor, nn
 
 from llpbench.core.bags import Bags, Schema
@@ -135,9 +135,6 @@ class Extended(DLLP):
         del now
         assert "codes" not in weights
         return {"scale": weights["scale"] / 2}
-
-
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
 
 
 def test_a_parameter_may_be_a_single_number() -> None:

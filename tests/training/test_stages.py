@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from small import population, together, trained
+from small import SMALL, population, together, trained, weights
 from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Schema
@@ -18,22 +18,15 @@ from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES
 from llpbench.core.declaration import course_faults
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
+from llpbench.core.method import Member, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.tables import Assignment
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
-from llpbench.training.members import Outcome
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
-
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
-
-
-def weights(outcome: Outcome) -> Tensor:
-    return outcome.selected["auc"].weights
 
 
 class TwoPlayers(DLLP):

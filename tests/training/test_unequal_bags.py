@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from small import assert_same, population, together
+from small import SMALL, assert_same, population, together
 
 from llpbench.core.bags import Task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams
+from llpbench.core.method import Method
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split
 from llpbench.data.tasks import build_task
@@ -21,7 +21,6 @@ from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
 from llpbench.training.training_data import LONGER, TrainingData, buckets, profile
 
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
 SKEWED = [90, 1, 2, 40, 3, 1, 5, 2, 60, 8, 1, 12, 3, 2, 1, 20, 4, 1, 30, 6, 2]
 """sizes of bags, as keys of real tables make them"""
 
@@ -136,7 +135,7 @@ def test_a_step_holds_the_rows_of_its_bags_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [DLLP(SMALL), BagSoftLabel(SMALL), TabLLPBDC(BDCParams(hidden=16, learning_rate=0.01))],
+    [BagSoftLabel(SMALL), TabLLPBDC(BDCParams(hidden=16, learning_rate=0.01))],
     ids=lambda m: type(m).__name__,
 )
 def test_members_whose_bags_have_the_same_sizes_in_another_order_train_together_as_alone(method: Method) -> None:

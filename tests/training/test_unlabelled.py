@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small import together
+from small import SMALL, together
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.method import MethodParams
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
@@ -23,7 +22,6 @@ from llpbench.training.device import Machine
 from llpbench.training.judging import judge
 from llpbench.training.specification import make_cell
 
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
 COARSE = {name for name, criterion in CRITERIA.items() if criterion.regime == "coarse"}
 
 
