@@ -189,6 +189,13 @@ def test_suppressed_bags_are_as_if_they_were_not_there_for_coarse_criteria() -> 
     assert {name for name, value in nothing.items() if np.isnan(value)} == COARSE
 
 
+def test_noisy_counts_are_compared_by_their_proportions() -> None:
+    whole, proba = unequal_holdout()
+    noisy = replace(whole, counts=np.array([[1.5, -0.5, 0.5], [3.0, 1.0, 0.0], [-1.0, -2.0, 5.0], [8.0, 8.0, 4.0]]))
+    exact = replace(whole, counts=noisy.proportions * whole.sizes[:, None])
+    assert holdout_criteria(proba, noisy) == pytest.approx(holdout_criteria(proba, exact))
+
+
 def test_without_labels_there_are_criteria_and_metrics_of_bags_alone() -> None:
     whole, proba = unequal_holdout()
     nobody = replace(whole, labels=None)

@@ -41,6 +41,7 @@ def test_streams_differ_between_keys_and_draws_and_repeat_for_the_same() -> None
     assert (a == b).float().mean() < 0.01
     assert (a == stream(2).bits(1000)).float().mean() < 0.01
     assert torch.equal(a, stream(1).bits(1000))
+    assert torch.equal(stream(5).permutation(100).sort().values, torch.arange(100))
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000, 70_000])

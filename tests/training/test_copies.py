@@ -141,6 +141,8 @@ def test_each_copy_has_its_teacher() -> None:
     method = SelfLLP(SelfLLPParams(hidden=8, learning_rate=0.01, decay=0.0))
     found = population(method, [0], encoder=tabm, epochs=1)
     names = ("encoder.layers.0.weight", "encoder.layers.1.scale_in", "head.0.weight")
+    first, second, *_ = found.stack.theta[0, found.stack.place("head.0.weight")].reshape(SIZES.copies, -1)
+    assert not torch.equal(first, second), "heads start apart"
     weights = found.train()[0].selected["l1"].weights
     for name in names:
         student, teacher = (weights[found.stack.place(each)] for each in (name, f"teacher.{name}"))
