@@ -330,7 +330,7 @@ def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest
         ("trains", Vector, "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End in .mean()"),
         (
             "trains",
-            changed_loss(lambda loss, _, bags: loss + bags.labels.sum()),
+            changed_loss(lambda loss, _, bags: loss + bags.labels.sum()),  # type: ignore[attr-defined]
             "'labels' (test_conformance.py:LINE, in <lambda>). It has: counts, known, mask, prior, proportions, rows; "
             "no label of a row reaches a method.",
         ),

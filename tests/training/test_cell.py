@@ -15,7 +15,8 @@ from llpbench.training.specification import make_cell
 
 
 def cell_of(method: str = "dllp", **changes: Any) -> Cell:
-    return make_cell(method, "adult", **{"bag_size": 256, "encoder": "mlp", **changes})
+    settings: dict[str, Any] = {"bag_size": 256, "encoder": "mlp", **changes}
+    return make_cell(method, "adult", **settings)
 
 
 def test_an_id_is_the_hash_of_the_specification_alone() -> None:
@@ -23,14 +24,9 @@ def test_an_id_is_the_hash_of_the_specification_alone() -> None:
     assert replace(cell, params=dict(reversed(cell.params.items()))).id == cell.id
     assert len(cell.id) == 16
     assert json.loads(json.dumps(cell.spec)) == cell.spec
-    for change in (
-        {"bag_size": 64},
-        {"bagging": "random"},
-        {"encoder": "saint"},
-        {"protocol": Protocol(epochs=5)},
-        {"params": {"dropout": 0.2}},
-    ):
-        assert cell_of(**change).id != cell.id
+    changes: dict[str, Any] = {"bag_size": 64, "bagging": "random", "encoder": "saint", "protocol": Protocol(epochs=5)}
+    for name, value in {**changes, "params": {"dropout": 0.2}}.items():
+        assert cell_of(**{name: value}).id != cell.id
 
 
 @pytest.mark.parametrize(
