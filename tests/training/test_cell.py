@@ -21,7 +21,7 @@ def cell_of(method: str = "dllp", **changes: Any) -> Cell:
 
 def test_an_id_is_the_hash_of_the_specification_alone() -> None:
     cell = cell_of()
-    assert replace(cell, params=dict(reversed(cell.params.items()))).id == cell.id
+    assert replace(cell, params=dict(reversed([*cell.params.items()]))).id == cell.id
     assert len(cell.id) == 16
     assert json.loads(json.dumps(cell.spec)) == cell.spec
     changes: dict[str, Any] = {"bag_size": 64, "bagging": "random", "encoder": "saint", "protocol": Protocol(epochs=5)}
