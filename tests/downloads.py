@@ -5,6 +5,7 @@ A pytest plugin, named in `conftest.py`.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -98,3 +99,15 @@ def arff(frame: pd.DataFrame) -> bytes:
     rows = frame.astype(object).where(frame.notna(), "?")
     lines += ["", "@DATA", *(",".join(map(str, row)) for row in rows.itertuples(index=False)), ""]
     return "\n".join(lines).encode()
+
+
+def serve(server: Server, ident: int, frame: pd.DataFrame, **changes: str) -> None:
+    """Let the server have a dataset; `changes` replace texts of its description."""
+    body, path = arff(frame), f"/data/v1/download/{ident}/people.arff"
+    text = DESCRIPTION.format(server=server.url, md5=hashlib.md5(body).hexdigest())
+    text = text.replace("/7/people", f"/{ident}/people").replace("<oml:id>7<", f"<oml:id>{ident}<")
+    for before, after in changes.items():
+        assert f"<oml:{before}>" in text
+        start, rest = text.split(f"<oml:{before}>")
+        text = start + after + rest.split(f"</oml:{before}>")[1]
+    server.replies |= {f"/api/v1/xml/data/{ident}": Reply(text.encode()), path: Reply(body)}

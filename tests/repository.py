@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import tomllib
 from pathlib import Path
@@ -44,3 +45,13 @@ def committed() -> list[Path]:
         pytest.skip("not a git checkout")
     files = [ROOT / name for name in listed.stdout.split("\0") if name]
     return [file for file in files if file.is_file() or file.is_symlink()]
+
+
+def module_of(file: Path) -> Any:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(f"script_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

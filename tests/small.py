@@ -12,7 +12,7 @@ from torch import Tensor
 
 from llpbench.core.bags import BaggedRows, Bags, Rows, Task
 from llpbench.core.cell import Protocol
-from llpbench.core.method import Method, Now
+from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Encoder, Random
 from llpbench.data.toy import toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
@@ -22,6 +22,7 @@ from llpbench.training.members import EncoderFactory, Outcome, Trainee
 from llpbench.training.population import Population
 
 SCHEMA = toy_task(0).schema
+SMALL = MethodParams(hidden=16, learning_rate=0.01)
 
 
 def stream(key: int = 0) -> Random:
@@ -137,3 +138,8 @@ def assert_same(one: Outcome, other: Outcome, tolerance: float = 1e-4) -> None:
     for name, choice in one.selected.items():
         assert choice.epoch == other.selected[name].epoch, name
         assert torch.allclose(choice.weights, other.selected[name].weights, atol=tolerance), name
+
+
+def weights(outcome: Outcome) -> Tensor:
+    """The weights that AUC has selected."""
+    return outcome.selected["auc"].weights

@@ -5,17 +5,17 @@ Its commands, and the files that its blocks show, are tried with README's (`test
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import json
 import linecache
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
-from test_readme import DOCS, PAGES, ROOT, Block, blocks_of
+from repository import ROOT, module_of
+from test_readme import DOCS, PAGES, Block, blocks_of
 
 from llpbench.core import registry
 from llpbench.core.entries import FAMILIES
@@ -67,27 +67,14 @@ def _pages(entry: object) -> Iterator[str]:
             yield from _pages(each)
 
 
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_reference_pages_are_what_the_code_says(generate: ModuleType) -> None:
+def test_reference_pages_are_what_the_code_says() -> None:
+    generate = module_of(ROOT / "docs" / "generate.py")
     for name, page in generate.PAGES.items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page(), "run: python docs/generate.py"
-
-
-def test_every_method_has_its_equation_and_its_place(generate: ModuleType) -> None:
     built_in = {entry.name for entry in METHODS.entries() if entry.module.startswith("llpbench.")}
     assert generate.EQUATIONS.keys() == built_in
     assert tuple(generate.HEADINGS) == FAMILIES
-    headings = re.findall(r"^### (.*)$", generate.methods(), re.MULTILINE)
-    assert sorted(headings) == sorted(built_in)
+    assert sorted(re.findall(r"^### (.*)$", generate.methods(), re.MULTILINE)) == sorted(built_in)
 
 
 @pytest.fixture
@@ -100,50 +87,41 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-RUN = {"python.md", "group-estimates.md"}
-"""pages whose Python is run here"""
-
-
-@pytest.mark.parametrize("page", [page for page in DOCS if page.name in RUN], ids=lambda page: page.name)
-@pytest.mark.usefixtures("quick")
-def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
-    names: dict[str, object] = {"__name__": "__main__"}
-    blocks = python_of(page)
-    assert blocks
-    for number, block in enumerate(blocks):
-        name = f"<{page.name} {number}>"  # its lines are kept as those of a notebook's cell: methods are known by them
-        linecache.cache[name] = (len(block.code), None, block.code.splitlines(keepends=True), name)
-        exec(compile(block.code, name, "exec"), names)
-
-
-def test_python_that_is_run_nowhere_stands_nowhere() -> None:
-    """`test_examples.py` has the pages on own data."""
-    own = {"own-data.md", "choosing.md"}
-    assert {page.name for page in DOCS if python_of(page) and page.name not in own} == RUN
-
-
 def python_of(page: Path) -> list[Block]:
     """The Python of a page but for the files that it shows."""
     blocks = blocks_of(page.read_text(encoding="utf-8"))
     return [block for block in blocks if block.language == "python" and not block.file]
 
 
+OWN = {"own-data.md", "choosing.md"}
+"""pages whose Python is run by `test_examples.py`"""
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in DOCS if python_of(page) and page.name not in OWN], ids=lambda page: page.name
+)
+@pytest.mark.usefixtures("quick")
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, block in enumerate(python_of(page)):
+        name = f"<{page.name} {number}>"  # its lines are kept as those of a notebook's cell: methods are known by them
+        linecache.cache[name] = (len(block.code), None, block.code.splitlines(keepends=True), name)
+        exec(compile(block.code, name, "exec"), names)
+
+
 @pytest.mark.parametrize("notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.name)
 @pytest.mark.usefixtures("quick")
 def test_notebooks_run(notebook: Path) -> None:
     """Cell by cell, without Jupyter, with fewer sizes, seeds and epochs; what a cell ends with is shown as HTML."""
-    import ast
 
     made = json.loads(notebook.read_text(encoding="utf-8"))
-    assert made["nbformat"] == 4
     names: dict[str, object] = {"__name__": "__main__"}
     for cell in made["cells"]:
         assert not cell.get("outputs"), "outputs are not committed"
         if cell["cell_type"] != "code":
             continue
-        tree = ast.parse(
-            "".join(cell["source"]).replace("[64, 256, 1024]", "[512, 1024]").replace("SEEDS = 3", "SEEDS = 1")
-        )
+        code = "".join(cell["source"]).replace("[64, 256, 1024]", "[512, 1024]").replace("SEEDS = 3", "SEEDS = 1")
+        tree = ast.parse(code)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, notebook.name, "exec"), names)
         if isinstance(last, ast.Expr):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 from collections.abc import Callable
@@ -11,8 +10,8 @@ from typing import Any
 
 import pytest
 from bench import LLPBench
+from repository import ROOT, module_of
 
-ROOT = Path(__file__).parents[1]
 QUICK: dict[str, Any] = {"method": "count-gbdt", "params": {"trees": 100}}
 SIZES: dict[str, dict[str, int]] = {
     "adult": {"rows": 1500},
@@ -35,16 +34,6 @@ RIGHT: dict[str, Callable[[dict[str, float]], bool]] = {
 """a class that is taken for another would be far below a coin"""
 
 
-def example(name: str) -> Any:
-    """The module of a script."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def commands(name: str) -> list[list[str]]:
     """Those of the section of an example."""
     text = "\n## ".join((ROOT / "docs" / name).read_text() for name in ("own-data.md", "walk-throughs.md"))
@@ -54,12 +43,16 @@ def commands(name: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.startswith("llpbench ")]
 
 
-@pytest.mark.parametrize("name", list(SIZES))
+SCRIPTS = sorted(file.stem for file in (ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_examples_run_and_so_do_their_commands(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench
 ) -> None:
-    found = example(name).main(tmp_path, **SIZES[name], **QUICK)
+    found = module_of(ROOT / "examples" / f"{name}.py").main(tmp_path, **SIZES[name], **QUICK)
     assert RIGHT[name](found), found
+    assert f"`{name}.py`" in (ROOT / "examples" / "README.md").read_text()
     monkeypatch.chdir(tmp_path)
     lines = commands(name)
     assert {line[1] for line in lines} == {"fit", "estimate" if name == "precincts" else "predict"}
@@ -70,10 +63,3 @@ def test_examples_run_and_so_do_their_commands(
             line += ["--refits", "5"]
         result = llpbench(*line[1:])
         assert result.code == 0, result.err
-
-
-def test_every_example_is_known() -> None:
-    scripts = {file.stem for file in (ROOT / "examples").glob("*.py")}
-    assert scripts == set(SIZES)
-    listed = (ROOT / "examples" / "README.md").read_text()
-    assert all(f"`{name}.py`" in listed for name in scripts)

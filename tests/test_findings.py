@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import lzma
 import re
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).parents[1]
 LEAST = 17
 """two-class datasets that every method of the table has run on"""
 

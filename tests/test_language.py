@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
+from repository import ROOT
 
 BANNED = (
     r"however: ",

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modules
@@ -24,10 +25,6 @@ from llpbench.results.merging import SHIPPED
 
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
-
-
-def public_modules() -> list[Path]:
-    return sorted(file for file in modules().values() if file.stem == "__init__" or not file.stem.startswith("_"))
 
 
 def travels(file: Path) -> bool:
@@ -46,10 +43,8 @@ class Without:
     def __init__(self, finder):
         self.finder = finder
 
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {absent}:
-            return None
-        return self.finder.find_spec(name, path, target)
+    def find_spec(self, name, *more):
+        return None if name.partition(".")[0] in {absent} else self.finder.find_spec(name, *more)
 
     def __getattr__(self, name):
         return getattr(self.finder, name)
@@ -62,8 +57,8 @@ ABSENT = {"ray", "optuna", "openml", "xgboost", "colorlog", "alembic", "sqlalche
 
 
 def test_public_modules_say_what_they_are_for() -> None:
-    silent = [file for file in public_modules() if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))]
-    assert silent == []
+    public = [file for file in modules().values() if file.stem == "__init__" or not file.stem.startswith("_")]
+    assert [file for file in public if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))] == []
 
 
 def test_every_package_is_declared() -> None:
@@ -109,11 +104,9 @@ def pins() -> dict[str, Requirement]:
 
 
 class TestConstraints:
-    def test_everything_is_pinned_to_one_version(self) -> None:
+    def test_everything_that_an_installation_brings_is_pinned_to_one_version(self) -> None:
         for name, pin in pins().items():
             assert [specifier.operator for specifier in pin.specifier] == ["=="], name
-
-    def test_everything_that_an_installation_brings_is_pinned(self) -> None:
         seen: set[str] = set()
         project = PROJECT["project"]
         waiting = [Requirement(text) for text in (*project["dependencies"], *project["optional-dependencies"]["test"])]
@@ -145,8 +138,6 @@ class TestConstraints:
 
 
 def test_changelog_and_citation_are_of_this_version() -> None:
-    import yaml
-
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (cited["cff-version"], cited["version"]) == ("1.2.0", llpbench.__version__)
     assert {"message", "title", "authors"} <= cited.keys()
@@ -155,8 +146,6 @@ def test_changelog_and_citation_are_of_this_version() -> None:
 
 
 def test_hooks_before_a_commit_are_checks_of_ci() -> None:
-    import yaml
-
     (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     commands = [hook["entry"] for hook in repo["hooks"]]
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
@@ -169,9 +158,8 @@ def test_a_checkout_adds_contributions_to_the_package_and_nothing_else() -> None
     found = find_spec("llpbench.methods.dllp")
     assert found is not None
     assert found.origin == str(folder("llpbench.methods") / "dllp.py")
-    assert [
-        name for name in ("tests", "docs", "benchmarks", "examples", "plots") if find_spec(f"llpbench.{name}")
-    ] == []
+    others = ("tests", "docs", "benchmarks", "examples", "plots")
+    assert [name for name in others if find_spec(f"llpbench.{name}")] == []
 
 
 @pytest.mark.slow

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
+from bench import LLPBench
 from test_readme import BLOCKS
 from torch import Tensor
 
 from llpbench import conformance
 from llpbench.blocks.losses import bag_log_proba, proportion_loss
-from llpbench.cli.main import main
 from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
@@ -187,80 +188,36 @@ def test_constants_of_the_class_are_no_hyperparameters() -> None:
     assert verdict_of("declaration", bad(DLLP, Params=WithConstant)).result == "ok"
 
 
-class Unseeded(DLLP):
-    """Draws from torch's generator."""
+def changed_loss(change: Callable[[Tensor, Model, Bags], Tensor], **own: Any) -> Any:
+    """DLLP with another loss, made of its own."""
 
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return super().loss(model, bags, now) * (1 + torch.rand(()))
+    def loss(method: DLLP, model: Model, bags: Bags, now: Now) -> Tensor:
+        return change(DLLP.loss(method, model, bags, now), model, bags)
 
-
-class UnseededAlone(Unseeded):
-    """The same where vmap cannot notice."""
-
-    stackable = False
+    return bad(DLLP, loss=loss, **own)
 
 
-class Vector(DLLP):
-    """A loss a bag."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, now)
+def changed_predictor(change: Callable[[Mean, FloatArray, np.random.Generator], Predictor]) -> Any:
+    return bad(Mean, predictor=change)
 
 
-class Asking(DLLP):
-    """Asks for what bags do not have."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        value: Tensor = super().loss(model, bags, now) + bags.labels.sum()  # type: ignore[attr-defined]
-        return value
+Vector = changed_loss(lambda loss, model, bags: model.log_proba(bags).mean(dim=(1, 2)) + 0 * loss)
+TwoClasses = changed_loss(lambda _, model, bags: (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean())
 
 
-class Unmasked(DLLP):
-    """Padding counts."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        del now
-        return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
+def ignoring_padding(loss: Tensor, model: Model, bags: Bags) -> Tensor:
+    del loss
+    return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
 
 
-class Branching(DLLP):
-    """Looks at a value."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        loss = super().loss(model, bags, now)
-        return loss if loss.item() < 1e9 else 2 * loss
-
-
-class Soothing(DLLP):
-    """NaN is swept under the carpet."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return super().loss(model, bags, now).nan_to_num()
+def matching_the_prior_of_suppressed_bags(loss: Tensor, model: Model, bags: Bags) -> Tensor:
+    del loss
+    predicted = bag_log_proba(model.log_proba(bags), bags.mask).exp()
+    value: Tensor = (predicted - bags.proportions).abs().sum(dim=-1).mean()
+    return value
 
 
-class Idle(DLLP):
-    """Never learns."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return 0 * super().loss(model, bags, now)
-
-
-class Unnormalised(DLLP):
-    """Probabilities that do not sum to 1."""
-
-    def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        return super().log_proba(model, bags) - 1
-
-
-class Counting(DLLP):
-    """What a member gets depends on those beside it."""
-
-    stackable = False
-    calls = 0
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        type(self).calls += 1
-        return super().loss(model, bags, now) * (1 + self.calls % 3)
+CALLS = count()
 
 
 class Remembering(DLLP):
@@ -281,108 +238,39 @@ class Remembering(DLLP):
         return value
 
 
-class TwoClasses(DLLP):
-    """Knows two classes."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        del now
-        return (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean()
+def centred(method: DLLP, model: Model, bags: Bags) -> Tensor:
+    """Logits minus their mean over rows."""
+    logits = DLLP.log_proba(method, model, bags)
+    return (logits - logits.mean(dim=(0, 1), keepdim=True)).log_softmax(dim=-1)
 
 
-class Ceiling(DLLP):
-    """Says that it sees labels, and does not use them."""
-
-    supervision = "instances"
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        del now
-        return model.log_proba(bags).square().mean()
+def careless(method: Mean, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+    torch.set_default_dtype(torch.float64)
+    np.random.seed(0)  # noqa: NPY002
+    return Mean.predictor(method, weights, rng)
 
 
-class UnseededFit(Mean):
-    """A direct method with a generator of its own."""
+def ranking(method: Mean, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+    """Ranks among the rows that are predicted together."""
+    scored = Mean.predictor(method, weights, rng)
 
-    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        return super().predictor(weights + 1e-3 * np.random.default_rng().normal(size=2), rng)
+    def predict(rows: Rows) -> FloatArray:
+        place = scored(rows)[:, 0].argsort().argsort() / max(len(rows.numeric) - 1, 1)
+        return np.column_stack([place, 1 - place])
 
-
-class Infinite(Mean):
-    """Predicts NaN."""
-
-    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        return super().predictor(weights * np.nan, rng)
-
-
-class Heedless(DLLP):
-    """Matches the prior in bags whose counts are suppressed."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        del now
-        predicted = bag_log_proba(model.log_proba(bags), bags.mask).exp()
-        value: Tensor = (predicted - bags.proportions).abs().sum(dim=-1).mean()
-        return value
+    return predict
 
 
 class Trusting(Mean):
     """Adds counts up that are NaN where they are suppressed."""
 
-    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        scored, share = super().predictor(weights, rng), self.share
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        scored, share = super().fit(train, schema, rng), train.counts.sum(axis=0) / train.counts.sum()
         return lambda rows: scored(rows) * 0 + share
-
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        self.share = train.counts.sum(axis=0) / train.counts.sum()
-        return super().fit(train, schema, rng)
-
-
-class Careless(Mean):
-    """Changes what others rely on."""
-
-    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        torch.set_default_dtype(torch.float64)
-        np.random.seed(0)  # noqa: NPY002
-        return super().predictor(weights, rng)
-
-
-class Ranking(Mean):
-    """Ranks among the rows that are predicted together."""
-
-    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        scored = super().predictor(weights, rng)
-
-        def predict(rows: Rows) -> FloatArray:
-            place = scored(rows)[:, 0].argsort().argsort() / max(len(rows.numeric) - 1, 1)
-            return np.column_stack([place, 1 - place])
-
-        return predict
-
-
-class Centred(DLLP):
-    """Logits are centred over the rows beside a row."""
-
-    def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        logits = model.log_proba(bags)
-        return (logits - logits.mean(dim=(0, 1), keepdim=True)).log_softmax(dim=-1)
-
-
-class Fickle(Mean):
-    """Predicts something else each time."""
-
-    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        inner = super().predictor(weights, rng)
-        return lambda rows: np.asarray(inner(rows) * rng.random())
-
-
-class Forgetful(Mean):
-    """Its predictor loses its weights on the way to the disk."""
-
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        del rng
-        return Weights(np.eye(train.rows.numeric.shape[1], schema.classes))
 
 
 class Weights:
-    """Scores that are linear in the numbers."""
+    """Scores that are linear in the numbers, and lost on the way to the disk."""
 
     def __init__(self, given: FloatArray) -> None:
         self.given = given
@@ -396,29 +284,14 @@ class Weights:
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
-class UnmaskedFit(Mean):
-    """Takes -1 for a row."""
+class FirstNumber(Mean):
+    """Takes for granted that there is a number, and takes -1 for a row."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         del schema
+        assert np.isfinite(train.rows.numeric[:, 0]).all()
         means = train.rows.numeric[train.index].mean(axis=1)
         return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)
-
-
-class FirstNumber(Mean):
-    """Takes for granted that there is a number."""
-
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        assert np.isfinite(train.rows.numeric[:, 0]).all()
-        return super().fit(train, schema, rng)
-
-
-class Elsewhere(Mean):
-    """Goes wrong in a library."""
-
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        del train, schema
-        return self.predictor(np.linalg.inv(np.zeros((2, 2))), rng)
 
 
 class Slanted(Mean):
@@ -446,48 +319,68 @@ def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest
     assert "nearly alike there (within 0.01), or AUC 0.35 to 0.65" in said
 
 
-def test_all_checks_report_a_fault_of_every_training_alike() -> None:
-    verdicts = [verdict_of(check.name, Vector) for check in CHECKS]
-    failed = [verdict.detail for verdict in verdicts if verdict.result == "failed"]
-    assert len(failed) > 8
-    assert len({*failed}) == 1, failed
-
-
 @pytest.mark.parametrize(
     ("check", "declared", "message"),
     [
-        ("trains", Elsewhere, "LinAlgError: Singular matrix (test_conformance.py:LINE, in fit)"),
-        ("trains", Unseeded, "Use model.random instead"),
-        ("trains", Branching, "declare stackable = False"),
+        (
+            "trains",
+            bad(Mean, fit=lambda *_: np.linalg.inv(np.zeros((2, 2)))),
+            "LinAlgError: Singular matrix (test_conformance.py:LINE, in <lambda>)",
+        ),
         (
             "trains",
             Vector,
             "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End the loss with .mean().",
         ),
-        ("trains", Asking, "'labels' (test_conformance.py:LINE, in loss). It has: counts, known, mask, prior, "),
-        ("trains", Asking, "proportions, rows; no label of a row reaches a method."),
-        ("trains", Unnormalised, "probabilities of a row must sum to 1"),
-        ("trains", Infinite, "predictions are not finite"),
-        ("seeded", UnseededAlone, "two trainings with one seed give different weights"),
-        ("seeded", UnseededFit, "two trainings with one seed give different predictions"),
-        ("label_free", Ceiling, "labels of training rows change nothing"),
+        (
+            "trains",
+            changed_loss(lambda loss, _, bags: loss + bags.labels.sum()),  # type: ignore[attr-defined]
+            "'labels' (test_conformance.py:LINE, in <lambda>). It has: counts, known, mask, prior, proportions, rows; "
+            "no label of a row reaches a method.",
+        ),
+        (
+            "seeded",
+            changed_loss(lambda loss, *_: loss * (1 + torch.rand(())), stackable=False),
+            "two trainings with one seed give different weights",
+        ),
+        (
+            "seeded",
+            changed_predictor(lambda method, weights, rng: Mean.predictor(method, weights + np.random.random(), rng)),  # noqa: NPY002
+            "two trainings with one seed give different predictions",
+        ),
+        (
+            "label_free",
+            changed_loss(lambda _, model, bags: model.log_proba(bags).square().mean(), supervision="instances"),
+            "labels of training rows change nothing",
+        ),
         ("three_classes", TwoClasses, "must match the size of tensor b"),
-        ("padding", Unmasked, "the loss of phase 'train' depends on padding"),
-        ("padding", UnmaskedFit, "more padding (-1 in `index`) changes predictions"),
+        ("padding", changed_loss(ignoring_padding), "the loss of phase 'train' depends on padding"),
+        ("padding", FirstNumber, "more padding (-1 in `index`) changes predictions"),
         ("missing_values", FirstNumber, "categories alone: IndexError: "),
-        ("not_a_number", Soothing, "parameters of NaN passed for a result"),
-        ("together", Counting, "weights differ by"),
-        ("suppressed", Heedless, "use losses.masked_mean(each, bags.known)"),
+        ("not_a_number", changed_loss(lambda loss, *_: loss.nan_to_num()), "parameters of NaN passed for a result"),
+        ("together", changed_loss(lambda loss, *_: loss * (1 + next(CALLS) % 3), stackable=False), "weights differ by"),
+        ("suppressed", changed_loss(matching_the_prior_of_suppressed_bags), "use losses.masked_mean(each, bags.known)"),
         ("suppressed", Trusting, "predictions are not finite"),
-        ("global_state", Careless, "learning and predicting change torch's default dtype, numpy's global random"),
-        ("rows_alone", Ranking, "predictions of a row depend on the rows beside it"),
-        ("rows_alone", Centred, "predictions of a row depend on the rows beside it"),
+        (
+            "global_state",
+            changed_predictor(careless),
+            "learning and predicting change torch's default dtype, numpy's global random",
+        ),
+        ("rows_alone", changed_predictor(ranking), "predictions of a row depend on the rows beside it"),
+        ("rows_alone", bad(DLLP, log_proba=centred), "predictions of a row depend on the rows beside it"),
         ("saved", Remembering, "loaded weights predict differently"),
-        ("saved", Fickle, "the predictor gives different predictions the second time"),
-        ("storable", Forgetful, "a saved and loaded model predicts differently"),
-        ("learns", Idle, "well-separated classes in pure bags, below 0.95"),
+        (
+            "saved",
+            changed_predictor(lambda _, weights, rng: lambda rows: np.exp(rows.numeric @ weights) * rng.random() / 99),
+            "the predictor gives different predictions the second time",
+        ),
+        (
+            "storable",
+            bad(Mean, fit=lambda _, train, schema, __: Weights(np.eye(train.rows.numeric.shape[1], schema.classes))),
+            "a saved and loaded model predicts differently",
+        ),
+        ("learns", changed_loss(lambda loss, *_: 0 * loss), "well-separated classes in pure bags, below 0.95"),
     ],
-    ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_fault_is_caught_by_its_check(check: str, declared: Any, message: str) -> None:
     assert message in re.sub(r"(?<=\.py:)\d+", "LINE", fault(check, declared))
@@ -500,13 +393,8 @@ def test_a_model_that_cannot_be_saved_is_reported_and_no_fault() -> None:
     assert "llpbench fit cannot use it: " in padded.detail
     assert "in fit). Bags of your own data are not padded" in padded.detail
 
-    class Closure(Mean):
-        """A function."""
-
-        def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-            return self.predictor(np.eye(train.rows.numeric.shape[1], schema.classes), rng)
-
-    function = verdict_of("storable", Closure)
+    closure = bad(Mean, fit=lambda method, *_: method.predictor(np.eye(3, 2), None))
+    function = verdict_of("storable", closure)
     assert function.result == "does not apply"
     assert "a function of test_conformance" in function.detail
 
@@ -587,16 +475,6 @@ def test_a_binary_method_is_not_tried_on_three_classes() -> None:
     assert verdict_of("learns", Fine, classes="binary").detail.count("classes") == 1
 
 
-# -- the command -------------------------------------------------------------------------------------------------------
-
-
-def llpbench(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["llpbench", *words])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    return int(exit_.value.code or 0)
-
-
 def readme_method(folder: Path) -> Path:
     (block,) = [block for block in BLOCKS if block.file == "my_method.py"]
     path = folder / "my_method.py"
@@ -604,30 +482,32 @@ def readme_method(folder: Path) -> Path:
     return path
 
 
-def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench) -> None:
     monkeypatch.setattr(conformance, "CHECKS_OF", {"method": (partial(Subject, rows=160), CHECKS)})
-    assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
-    out = capsys.readouterr().out
+    code, out, _ = llpbench("check", str(readme_method(tmp_path)))
+    assert code == 0
     assert all(check.title in out for check in CHECKS)
     assert out.endswith("mine: 17 checks passed\n")
 
 
-def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, llpbench: LLPBench) -> None:
     path = readme_method(tmp_path)
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
-    assert llpbench(monkeypatch, "check", str(path)) == 1
-    out = capsys.readouterr().out
+    code, out, _ = llpbench("check", str(path))
+    assert code == 1
     assert "mine: 1 check passed, 16 failed: trains, seeded, " in out
     assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
 
 
-def test_what_importing_a_file_changes_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_what_importing_a_file_changes_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench
+) -> None:
     few = tuple(check for check in CHECKS if check.name in ("declaration", "global_state"))
     monkeypatch.setattr(conformance, "CHECKS_OF", {"method": (Subject, few)})
     path = readme_method(tmp_path)
     path.write_text(f"{path.read_text()}\n\nimport torch\n\ntorch.set_grad_enabled(False)\n")
-    assert llpbench(monkeypatch, "check", str(path)) == 1
-    out = capsys.readouterr().out
+    code, out, _ = llpbench("check", str(path))
+    assert code == 1
     assert out.endswith("mine: 1 check passed, 1 failed: global_state\n")
 
 
@@ -640,7 +520,7 @@ def test_all_methods_of_a_file_are_found_also_of_built_in_ones(plugin: Path) -> 
     assert [(entry.kind, entry.name) for entry in find("ordered")] == [("bagging", "ordered")]
 
 
-def test_what_cannot_be_found_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_what_cannot_be_found_is_one_line(tmp_path: Path, llpbench: LLPBench) -> None:
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")
     with pytest.raises(LLPBenchError, match=r"empty\.py'"):
@@ -649,8 +529,9 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
         (("dlp",), "'dlp' is not a file, method, dataset, bagging or encoder. Did you mean dllp"),
         (("/none.py",), "is not a file"),
     ):
-        assert llpbench(monkeypatch, "check", *words) == 2
-        assert message in capsys.readouterr().err
+        code, _, err = llpbench("check", *words)
+        assert code == 2
+        assert message in err
 
 
 def test_checks_leave_the_threads_of_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from llpbench.results.journal import FILE, LOCK, Journal
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
 
-@pytest.fixture(params=[0o077, 0o022, 0o007])
+@pytest.fixture(params=[0o077, 0o007])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
@@ -28,22 +28,16 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_new_file_respects_the_umask(tmp_path: Path, umask: int) -> None:
-    replace_file(tmp_path / "new", "text")
+def test_a_new_file_respects_the_umask_and_an_existing_one_keeps_its_permissions(tmp_path: Path, umask: int) -> None:
+    path = tmp_path / "file"
+    replace_file(path, "new")
     with Journal(tmp_path) as journal:
         journal.append(record("a"))
-    assert {mode_of(tmp_path / name) for name in ("new", FILE)} == {0o666 & ~umask}
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
-def test_an_existing_file_keeps_its_permissions(tmp_path: Path, umask: int, mode: int) -> None:
-    del umask
-    path = tmp_path / "old"
-    path.write_text("before")
-    path.chmod(mode)
-    replace_file(path, "after")
-    assert path.read_text() == "after"
-    assert mode_of(path) == mode
+    assert mode_of(path) == mode_of(tmp_path / FILE) == 0o666 & ~umask
+    for mode in (0o600, 0o640, 0o664, 0o444):
+        path.chmod(mode)
+        replace_file(path, f"{mode}")
+        assert (path.read_text(), mode_of(path)) == (f"{mode}", mode)
 
 
 def test_content_is_never_readable_by_more_than_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

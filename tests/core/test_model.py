@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small import stream
 from torch.func import vmap
 
 from llpbench.core import model
 from llpbench.core.model import Random
 
 
-def stream(key: int) -> Random:
-    return Random(torch.tensor(key))
-
-
 def test_uniform_numbers_are_uniform() -> None:
     numbers = torch.cat([stream(key).uniform(10_000) for key in range(10)])
     assert ((numbers > 0) & (numbers < 1)).all()
-    counts = torch.histc(numbers, bins=20, min=0, max=1)
-    expected = len(numbers) / 20
-    chi_square = ((counts - expected) ** 2 / expected).sum()
-    assert chi_square < 45  # 19 degrees of freedom: exceeded once in 1400 trials
+    counts, expected = torch.histc(numbers, bins=20, min=0, max=1), len(numbers) / 20
+    assert ((counts - expected) ** 2 / expected).sum() < 45  # 19 degrees of freedom: exceeded once in 1400 trials
 
 
 def test_the_extreme_words_give_numbers_strictly_between_0_and_1() -> None:
@@ -46,6 +41,7 @@ def test_streams_differ_between_keys_and_draws_and_repeat_for_the_same() -> None
     assert (a == b).float().mean() < 0.01
     assert (a == stream(2).bits(1000)).float().mean() < 0.01
     assert torch.equal(a, stream(1).bits(1000))
+    assert torch.equal(stream(5).permutation(100).sort().values, torch.arange(100))
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000, 70_000])
@@ -92,7 +88,3 @@ def test_dropout_keeps_the_mean_and_drops_the_share(size: int) -> None:
     dropped = torch.stack([stream(key).dropout(torch.ones(size), 0.25) for key in range(max(40, 4000 // size))])
     assert abs(float((dropped == 0).float().mean()) - 0.25) < 0.02
     assert abs(float(dropped.mean()) - 1) < 0.04
-
-
-def test_permutation_holds_every_number_once() -> None:
-    assert torch.equal(stream(5).permutation(100).sort().values, torch.arange(100))

@@ -60,20 +60,6 @@ def test_all_is_what_it_was_and_families_are_more() -> None:
     assert sorted(name for names in families for name in names) == sorted(METHODS.names())
 
 
-@pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_an_unknown_family_is_an_error(kind: str) -> None:
-    with pytest.raises(LLPBenchError, match="family"):
-        REGISTRIES[kind].select("family:clasical")
-
-
-def test_a_plugin_states_its_family_or_has_that_of_its_kind(tmp_path: Path) -> None:
-    load_plugin(plugin(tmp_path, "mine"))
-    assert METHODS.entry("mine").family == "neural"
-    assert "mine" in METHODS.select("all")
-    with pytest.raises(LLPBenchError, match="clasical"):
-        METHODS.register("other", family="clasical")
-
-
 def test_selection_by_all_lists_and_globs() -> None:
     assert METHODS.select("all") == [entry.name for entry in METHODS.entries() if not entry.facts["extra"]]
     assert METHODS.select("*") == METHODS.names()
@@ -91,6 +77,8 @@ def test_selection_by_all_lists_and_globs() -> None:
         (ENCODERS, "saintt", "Did you mean saint"),
         (METHODS, "mlp", r"unknown method 'mlp' \(an encoder has this name\)\."),
         (METHODS, "tabular-*", "no method matches"),
+        (METHODS, "family:clasical", "of family 'clasical'. Did you mean classical"),
+        (DATASETS, "family:neural", "Only methods have families"),
         (METHODS, "", "no method was named"),
         (METHODS, "zzz", "llpbench list methods"),
         (BAGGINGS, "zzz", "Available: .*random"),
@@ -101,12 +89,6 @@ def test_an_unknown_name_comes_with_the_nearest(registry: Registry, name: str, h
         registry.select(name)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
-
-
-def test_a_duplicate_names_both_places(tmp_path: Path) -> None:
-    with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
-        load_plugin(plugin(tmp_path, "dllp"))
-    assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
 
 
 def test_a_cell_of_a_notebook_that_is_executed_again_replaces_what_it_registered(
@@ -179,12 +161,19 @@ def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -
     load_plugin(path)
     load_plugin(str(path))
     assert METHODS.names()[-1] == "mine"
-    assert METHODS.entry("mine").summary == "One line."
+    assert "mine" in METHODS.select("all")
+    mine = METHODS.entry("mine")
+    assert (mine.summary, mine.family) == ("One line.", "neural")
     expected = {"kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": "", "extra": False}
-    assert METHODS.entry("mine").facts == expected
+    assert mine.facts == expected
+    with pytest.raises(LLPBenchError, match="clasical"):
+        METHODS.register("other", family="clasical")
 
 
-def test_plugins_that_share_a_name(tmp_path: Path) -> None:
+def test_duplicates_name_both_places(tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
+        load_plugin(plugin(tmp_path, "dllp"))
+    assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
     (tmp_path / "other").mkdir()
     load_plugin(plugin(tmp_path, "one"))
     with pytest.raises(LLPBenchError, match=r"two plugins are 'plugin\.py'"):
@@ -194,22 +183,13 @@ def test_plugins_that_share_a_name(tmp_path: Path) -> None:
 def test_entry_points_of_installed_packages_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin(tmp_path, "installed", file="an_installed_plugin.py")
     monkeypatch.syspath_prepend(tmp_path)
-    point = importlib.metadata.EntryPoint("x", "an_installed_plugin", registry.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == point.group else [])
-    registry.load_entry_points()
-    assert "installed" in METHODS.names()
-
-
-def test_a_broken_entry_point_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a_broken_plugin.py").write_text("raise RuntimeError('two\\nlines')")
-    monkeypatch.syspath_prepend(tmp_path)
-    point = importlib.metadata.EntryPoint("broken", "a_broken_plugin", registry.ENTRY_POINT_GROUP)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])  # noqa: ARG005
+    names = {"x": "an_installed_plugin", "broken": "a_broken_plugin"}
+    points = [importlib.metadata.EntryPoint(*each, registry.ENTRY_POINT_GROUP) for each in names.items()]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [p for p in points if p.group == group])
     with pytest.raises(LLPBenchError, match=r"entry point 'broken'\) failed on import: RuntimeError: two lines"):
         registry.load_entry_points()
-
-
-# -- built-in files in other spellings ---------------------------------------------------------------------------------
+    assert "installed" in METHODS.names()
 
 
 @pytest.fixture
@@ -239,7 +219,7 @@ def kinds() -> dict[str, str]:
     return {entry.name: entry.facts["kind"] for entry in METHODS.entries()}
 
 
-def test_the_kind_follows_from_the_base_class_within_a_file(package: Path) -> None:
+def test_the_kind_follows_from_the_base_class(package: Path) -> None:
     (package / "some.py").write_text(
         f"""{IMPORTS}
 class Base(DirectMethod): 'Not registered.'
@@ -254,7 +234,11 @@ class Other(Near): 'Direct, since what it derives from is.'
 class Net(Method): 'Neural.'
 """
     )
-    expected = {"far": "direct", "near": "direct", "other": "direct", "net": "neural"}
+    (package / "_base.py").write_text(f"{IMPORTS}\nclass Base(DirectMethod): 'Shared.'")
+    (package / "elsewhere.py").write_text(
+        f"{IMPORTS}\nfrom own_methods._base import Base\n@register_method('mine')\nclass Mine(Base): 'Mine.'"
+    )
+    expected = {"mine": "direct", "far": "direct", "near": "direct", "other": "direct", "net": "neural"}
     assert kinds() == expected
     assert "own_methods.some" not in sys.modules  # all of this was read
     METHODS.get("far")
@@ -278,17 +262,7 @@ class Net(Method): 'Neural.'
 def test_a_built_in_in_another_spelling_is_found(package: Path, lines: str, beside: str) -> None:
     (package / "some.py").write_text(f"{IMPORTS}\n{beside}{lines}\n")
     assert kinds() == ({"plain": "neural"} if beside else {}) | {"mine": "direct"}
-    assert METHODS.entry("mine").summary == "Mine."
-    assert METHODS.get("mine").__name__ == "Mine"
-
-
-def test_a_base_class_of_another_file_is_looked_at(package: Path) -> None:
-    (package / "_base.py").write_text(f"{IMPORTS}\nclass Base(DirectMethod): 'Shared.'")
-    (package / "some.py").write_text(
-        "from llpbench.core.registry import register_method\nfrom own_methods._base import Base\n"
-        "@register_method('mine')\nclass Mine(Base): 'Mine.'"
-    )
-    assert kinds() == {"mine": "direct"}
+    assert (METHODS.entry("mine").summary, METHODS.get("mine").__name__) == ("Mine.", "Mine")
 
 
 @pytest.mark.parametrize(

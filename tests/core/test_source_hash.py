@@ -36,6 +36,7 @@ class Mine:
         """The loss."""
         return weight(x) + proportion_loss(x) * f"{x:>{3}} is" 'it'
 '''
+REGISTER = "from llpbench.core.registry import register_method"
 HELPER = "from deeper import POWER\n\n\ndef weight(x):\n    return x**POWER\n"
 
 
@@ -70,12 +71,8 @@ def hash_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
         PLUGIN.replace('        """The loss."""\n', ""),
         PLUGIN.replace('    """how fast"""\n', "    # how fast\n"),
         PLUGIN.replace("'it'", '"it"').replace("0.1", "1e-1").replace("weight(x) + ", "(\n            weight(x)) + "),
-        PLUGIN.replace(
-            "blocks.losses import masked_mean, proportion_loss", "other import proportion_loss, masked_mean"
-        ),
-        PLUGIN.replace("from llpbench.core.registry import register_method\n", "").replace(
-            "import numpy", "from llpbench.core.registry import register_method\nimport numpy"
-        ),
+        PLUGIN.replace("blocks.losses import masked_mean, proportion_loss", "a import proportion_loss, masked_mean"),
+        PLUGIN.replace(f"{REGISTER}\n", "").replace("import numpy", f"{REGISTER}\nimport numpy"),
     ],
     ids=["docstring of the module", "of a method", "of a field", "formatting", "engine's modules", "order of imports"],
 )
@@ -110,13 +107,10 @@ def test_helpers_are_followed_whatever_their_names(hash_of) -> None:  # type: ig
     assert hash_of(PLUGIN.replace("from helper", "from package.helper"), **{"package-helper": HELPER}) == usual
     assert hash_of(helper=HELPER.replace("x**", "x*")) != usual
     assert hash_of(deeper="POWER = 3\n") != usual, "over any number of steps"
-    inside = PLUGIN.replace("from helper import weight\n", "").replace('"""The loss."""', "from helper import weight")
-    assert hash_of(inside) != hash_of(inside, helper=HELPER.replace("x**", "x*")), "imported in a function"
-
-
-def test_modules_that_import_one_another_have_a_hash(hash_of) -> None:  # type: ignore[no-untyped-def]
     circle = "import mine\n" + HELPER
     assert hash_of(helper=circle) == hash_of(helper=circle)
+    inside = PLUGIN.replace("from helper import weight\n", "").replace('"""The loss."""', "from helper import weight")
+    assert hash_of(inside) != hash_of(inside, helper=HELPER.replace("x**", "x*")), "imported in a function"
 
 
 def test_an_installed_library_is_no_source() -> None:
@@ -184,48 +178,37 @@ def test_the_sources_of_a_cell() -> None:
         cell_sources("nobody", "adult", "ordered", None)
 
 
-# Notebooks
-
-
-def notebook(monkeypatch: pytest.MonkeyPatch, *cells: str) -> ModuleType:
+def hash_of_cells(*cells: str) -> str:
+    """The hash of the class `Mine` of a notebook."""
     module = ModuleType("__notebook__")
-    monkeypatch.setitem(sys.modules, "__notebook__", module)
-    for number, cell in enumerate(cells):
-        name = f"<cell {number}>"
-        linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
-        exec(compile(cell, name, "exec"), module.__dict__)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__notebook__", module)
+        for number, cell in enumerate(cells):
+            name = f"<cell {number}>"
+            linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
+            exec(compile(cell, name, "exec"), module.__dict__)
+        return source_hash(module.Mine)
 
 
-def test_of_a_notebook_the_cells_count_that_define_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_notebook_the_cells_count_that_define_it() -> None:
     mine = "class Mine:\n    def loss(self, x):\n        return twice(x) * RATE\n"
     cells = ["RATE = 2\n", "def twice(x):\n    return 2 * x\n", mine, "def other(): ...\n"]
-
-    def hashed(*cells: str) -> str:
-        return source_hash(notebook(monkeypatch, *cells).Mine)
-
-    first = hashed(*cells)
-    assert hashed(*cells[:3], "def other():\n    return 1\n") == first
-    assert hashed(cells[0], "def twice(x):\n    # a comment\n    return 2 * x\n", mine) == first
-    assert hashed("RATE = 3\n", *cells[1:]) != first
-    assert hashed(cells[0], "def twice(x):\n    return 3 * x\n", mine) != first
+    first = hash_of_cells(*cells)
+    assert hash_of_cells(*cells[:3], "def other():\n    return 1\n") == first
+    assert hash_of_cells(cells[0], "def twice(x):\n    # a comment\n    return 2 * x\n", mine) == first
+    assert hash_of_cells("RATE = 3\n", *cells[1:]) != first
+    assert hash_of_cells(cells[0], "def twice(x):\n    return 3 * x\n", mine) != first
 
 
-def test_hyperparameters_in_a_notebook_count_though_dataclass_writes_their_functions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_hyperparameters_in_a_notebook_count_though_dataclass_writes_their_functions() -> None:
     head = "from dataclasses import dataclass\nfrom typing import Annotated\nHIGH = 3\n"
     params = "@dataclass(frozen=True)\nclass Params:\n    width: Annotated[int, HIGH] = 8\n"
     mine = "@dataclass\nclass Mine:\n    Params = Params\n    x: int = 1\n    def loss(self):\n        return 1\n"
-
-    def hashed(*cells: str) -> str:
-        return source_hash(notebook(monkeypatch, *cells).Mine)
-
-    first = hashed(head, params, mine)
-    assert hashed(head, params, mine) == first
-    assert hashed(head, params.replace("8", "9"), mine) != first
-    assert hashed(head.replace("3", "4"), params, mine) != first
-    assert hashed(head, params, mine.replace("return 1", "return 2")) != first
+    first = hash_of_cells(head, params, mine)
+    assert hash_of_cells(head, params, mine) == first
+    assert hash_of_cells(head, params.replace("8", "9"), mine) != first
+    assert hash_of_cells(head.replace("3", "4"), params, mine) != first
+    assert hash_of_cells(head, params, mine.replace("return 1", "return 2")) != first
 
 
 def test_code_without_source_text_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,15 +222,6 @@ def test_code_without_source_text_is_one_line(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_hash_distinguishes_all_kinds_of_syntax() -> None:
     texts = ["f'{x}'", "f'{x!r}'", "f'a{x}'", "f'{x:3}'", "1", "1.0", "True", "'1'", "b'1'", "None", "...", "x", "-1"]
-    texts += [
-        "[*x]",
-        "{**x}",
-        "{1: x}",
-        "lambda: 1",
-        "lambda x: 1",
-        "lambda *x: 1",
-        "lambda *, x: 1",
-        "lambda *, x=1: 1",
-    ]
+    texts += ["[*x]", "{**x}", "{1: x}", *(f"lambda{names}: 1" for names in ("", " x", " *x", " *, x", " *, x=1"))]
     found = [canonical(ast.parse(f"y = {text}"), str) for text in texts]
     assert len(set(found)) == len(texts)

@@ -16,7 +16,7 @@ from llpbench.report.reference import reference
 from llpbench.report.study_runs import MEASURES
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
-from llpbench.training.specification import changed
+from llpbench.training.specification import changed, make_cell
 
 
 def cells(study: str, **flags: Any) -> list[Cell]:
@@ -76,15 +76,12 @@ class TestArms:
 
     def test_one_thing_alone_changes_along_an_arm(self) -> None:
         levels = [*self.STUDY.factors.values()][-1]
-        size, number, rows = ([levels[name] for name in arm.levels] for arm in self.STUDY.arms)
-        assert [each["bag_size"] for each in size] == [64, 256, 1024]
-        assert len({each["max_bags"] for each in size}) == 1
-        assert [each["max_bags"] for each in number] == [13, 26, 52]
-        assert len({each["bag_size"] for each in number}) == 1
-        assert {each["max_bags"] * each["bag_size"] for each in rows} == {13_312}
-        for arm in self.STUDY.arms:
-            varied = [levels[name][arm.varies] for name in arm.levels]
-            assert varied == sorted(set(varied))
+        arms = [[tuple(levels[name].values()) for name in arm.levels] for arm in self.STUDY.arms]
+        larger, more, larger_of_the_same_rows = arms
+        assert larger == [(13, 64), (13, 256), (13, 1024)]
+        assert more == [(13, 256), (26, 256), (52, 256)]
+        assert larger_of_the_same_rows == [(208, 64), (52, 256), (13, 1024)]
+        assert [arm.varies for arm in self.STUDY.arms] == ["bag_size", "max_bags", "bag_size"]
 
     def test_every_dataset_has_as_many_bags_and_the_smallest_no_more(self) -> None:
         left = [
@@ -95,14 +92,6 @@ class TestArms:
         ]
         assert left[:3] == [0, 0, 0], "all that credit has of 1024, 256 and 64 rows"
         assert min(left) == 0
-
-    def test_cells_have_an_mlp_and_as_many_bags_as_their_level_says(self) -> None:
-        found = cells("bag-number", epochs=100)
-        assert {cell.encoder for cell in found} == {None, "mlp"}
-        assert len(found) == 10 * 6
-        assert {(cell.max_bags, cell.bag_size) for cell in found} == {
-            (level["max_bags"], level["bag_size"]) for level in [*self.STUDY.factors.values()][-1].values()
-        }
 
 
 def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
@@ -120,14 +109,11 @@ def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
     assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
 
 
-def test_a_study_fixes_its_hyperparameters() -> None:
-    with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
-        cells("encoder", set=("dllp.learning_rate=0.5",))
-
-
-def test_the_preset_of_a_study_is_the_papers_unless_another_is_named() -> None:
+def test_a_study_has_the_papers_preset_and_fixes_its_hyperparameters() -> None:
     assert resolve({"study": "encoder"}).seeds == tuple(range(10))
     assert resolve({"study": "encoder"}, preset="quick").seeds == (0, 1, 2)
+    with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
+        cells("encoder", set=("dllp.learning_rate=0.5",))
 
 
 def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
@@ -136,18 +122,8 @@ def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
 
 
 def test_the_text_of_a_cell_has_what_differs_from_the_defaults() -> None:
-    from llpbench.training.specification import make_cell
-
-    plain = make_cell("tabllp-bdc", "adult", bag_size=64, encoder="mlp", pretraining="bag")
-    assert changed(plain) == {}
-    other = make_cell(
-        "tabllp-bdc",
-        "adult",
-        bag_size=64,
-        encoder="mlp",
-        params={"weight": 2.0},
-        pretraining="bag",
-        pretraining_params={"view": "separated"},
-    )
-    assert changed(other) == {"weight": 2.0, "pretraining.view": "separated"}
+    how: dict[str, Any] = {"bag_size": 64, "encoder": "mlp", "pretraining": "bag"}
+    assert changed(make_cell("tabllp-bdc", "adult", **how)) == {}
+    how |= {"params": {"weight": 2.0}, "pretraining_params": {"view": "separated"}}
+    assert changed(make_cell("tabllp-bdc", "adult", **how)) == {"weight": 2.0, "pretraining.view": "separated"}
     assert changed(make_cell("bag-mean-linear", "adult", bag_size=64, params={"strength": 3.0})) == {"strength": 3.0}

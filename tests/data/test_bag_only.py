@@ -1,4 +1,4 @@
-"""Datasets without labels: rows, a table of bags, and what is made of both."""
+"""Datasets without labels: rows and a table of bags."""
 
 from __future__ import annotations
 
@@ -32,27 +32,14 @@ def made(frame: pd.DataFrame, table: pd.DataFrame, noise: float = 0.0) -> Table:
 
 def test_rows_and_bags_meet_by_their_keys() -> None:
     table = made(rows(), bags())
-    assert (table.labels, table.classes, table.numeric_names, table.categorical_names) == (
-        None,
-        ("no", "yes"),
-        ("age",),
-        (),
-    )
+    assert (table.labels, table.classes) == (None, ("no", "yes"))
+    assert (table.numeric_names, table.categorical_names) == (("age",), ())
     assert table.published is not None
     assert table.published.of_row.tolist() == [1, 0, 0, 2, 1, 2]
     np.testing.assert_array_equal(table.published.counts, [[1, 1], [1, 1], [np.nan, np.nan]])
     assert table.fingerprint != made(rows(), bags().replace({"1": "2", "2": "1"}).fillna(0), noise=1.0).fingerprint
-
-
-def test_columns_may_be_named_by_numbers() -> None:
-    table = table_from_bags(
-        rows().rename(columns={"district": 0, "age": 1}),
-        bags().rename(columns={"district": 0}),
-        name="votes",
-        by=("0", "year"),
-        noise=0.0,
-    )
-    assert table.numeric_names == ("1",)
+    frame, counts = rows().rename(columns={"district": 0, "age": 1}), bags().rename(columns={"district": 0})
+    assert table_from_bags(frame, counts, name="votes", by=("0", "year"), noise=0.0).numeric_names == ("1",)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +77,13 @@ def test_tasks_have_the_published_counts_and_no_label() -> None:
         expected = [np.bincount(drawn.labels[bag[bag >= 0]], minlength=3) for bag in bagged]
         np.testing.assert_array_equal(found.counts, expected)
         assert (found.sizes >= synthetic.LEAST).all()
-    parts = [set(np.unique(table_bags(table, part))) for part in (assignment.train, assignment.validation)]
-    assert not parts[0] & parts[1]
-
-
-def table_bags(table: Table, bags: np.ndarray) -> np.ndarray:
     assert table.published is not None
-    return np.asarray(table.published.of_row[bags[bags >= 0]])
+    train, validation = (
+        {*table.published.of_row[part[part >= 0]]} for part in (assignment.train, assignment.validation)
+    )
+    assert not train & validation
+    with pytest.raises(LLPBenchError, match="no labels of rows"):
+        build_task(table, assignment, supervision="instances")
 
 
 def test_the_synthetic_tables_have_the_shape_of_the_private_ones() -> None:
@@ -113,9 +100,3 @@ def test_other_bags_of_it_cannot_be_counted(bagging: str) -> None:
     size = 64 if bagging == "random" else None
     with pytest.raises(LLPBenchError, match=r"no labels of rows|published counts"):
         assign_bags(small(), bagging, size, seed=0)
-
-
-def test_labels_are_not_to_be_had() -> None:
-    table = small()
-    with pytest.raises(LLPBenchError, match="no labels of rows"):
-        build_task(table, assign_bags(table, "given", None, seed=0), supervision="instances")

@@ -36,33 +36,27 @@ def test_columns_keep_the_frames_order_and_find_their_kind() -> None:
     ]
 
 
+TEXTS = ["b", None, "a", "b"]
+
+
 @pytest.mark.parametrize(
-    "column",
+    ("column", "categories", "codes"),
     [
-        pd.Series(["b", None, "a", "b"], dtype=object),
-        pd.Series(["b", None, "a", "b"], dtype="string"),
-        pd.Series(["b", None, "a", "b"], dtype="str"),
-        pd.Series(pd.Categorical(["b", None, "a", "b"], categories=["c", "b", "a"])),
-        pd.Series(pd.Categorical(["b", None, "a", "b"], categories=["b", "a"], ordered=True)),
-        pd.Series(["b", np.nan, "a", "b"], dtype=object),
+        *((pd.Series(TEXTS, dtype=dtype), ("a", "b"), [1, -1, 0, 1]) for dtype in (object, "string", "str")),
+        (pd.Series(pd.Categorical(TEXTS, categories=["c", "b", "a"])), ("a", "b"), [1, -1, 0, 1]),
+        (pd.Series(pd.Categorical(TEXTS, categories=["b", "a"], ordered=True)), ("a", "b"), [1, -1, 0, 1]),
+        (pd.Series(["b", np.nan, "a", "b"], dtype=object), ("a", "b"), [1, -1, 0, 1]),
+        (pd.Series([10, 2, 1, 10], dtype="category"), ("1", "10", "2"), [1, 2, 0, 1]),
+        (pd.Series([1, "1", 1.0, "2"], dtype=object), ("1", "2"), [0, 0, 0, 1]),
+        (pd.Series([True, None, False, True], dtype="boolean"), ("False", "True"), [1, -1, 0, 1]),
     ],
 )
-def test_text_of_every_dtype_gives_the_same_codes(column: pd.Series) -> None:
+def test_categories_of_every_dtype_ascend_by_their_text(
+    column: pd.Series, categories: tuple[str, ...], codes: list[int]
+) -> None:
     table = make(c=column, y=["0", "1", "0", "1"])
-    assert table.categories == (("a", "b"),)
-    np.testing.assert_array_equal(table.categorical[:, 0], [1, -1, 0, 1])
-
-
-def test_categories_ascend_by_their_string_even_if_they_are_numbers() -> None:
-    table = make(c=pd.Series([10, 2, 1, 10], dtype="category"), y=[0, 1, 0, 1])
-    assert table.categories == (("1", "10", "2"),)
-    np.testing.assert_array_equal(table.categorical[:, 0], [1, 2, 0, 1])
-
-
-def test_values_with_one_string_are_one_category() -> None:
-    table = make(c=pd.Series([1, "1", 1.0, "2"], dtype=object), y=[0, 1, 0, 1])
-    assert table.categories == (("1", "2"),)
-    np.testing.assert_array_equal(table.categorical[:, 0], [0, 0, 0, 1])
+    assert table.categories == (categories,)
+    assert table.categorical[:, 0].tolist() == codes
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "Float64", "int8", "uint16", "float32"])
@@ -81,20 +75,15 @@ def test_decimal_numbers_are_numeric(dtype: Any) -> None:
     assert table.classes == ("1", "2")
 
 
-def test_bool_with_gaps_is_categorical() -> None:
-    table = make(c=pd.Series([True, None, False], dtype="boolean"), y=["a", "b", "a"])
-    assert table.categories == (("False", "True"),)
-    np.testing.assert_array_equal(table.categorical[:, 0], [1, -1, 0])
-
-
-def test_positive_class_is_label_one() -> None:
-    assert make(x=[1, 2, 3], y=["a", "b", "a"], positive="a").classes == ("b", "a")
-    np.testing.assert_array_equal(make(x=[1, 2, 3], y=["a", "b", "a"], positive="a").labels, [1, 0, 1])
-    np.testing.assert_array_equal(make(x=[1, 2, 3], y=["a", "b", "a"]).labels, [0, 1, 0])
-
-
-def test_classes_of_whole_numbers_lose_their_decimals() -> None:
+def test_classes() -> None:
+    positive, plain = (make(x=[1, 2, 3], y=["a", "b", "a"], positive=each) for each in ("a", None))
+    assert (positive.classes, positive.row_labels.tolist()) == (("b", "a"), [1, 0, 1])
+    assert (plain.classes, plain.row_labels.tolist()) == (("a", "b"), [0, 1, 0])
     assert make(x=[1, 2, 3], y=[1.0, 0.0, 2.0]).classes == ("0", "1", "2")
+    for target, unknown in ((["a", "b", "a"], "c"), (["a", "b", "c"], "a")):
+        classes = ", ".join(sorted({*target}))
+        with pytest.raises(DataError, match=f"'{unknown}' is not one of two classes of 'y', which are: {classes}"):
+            make(x=[1, 2, 3], y=target, positive=unknown)
 
 
 def test_as_text_keeps_gaps_and_drops_decimals() -> None:
@@ -155,25 +144,19 @@ def test_what_does_not_fit_is_refused_in_one_line(frame: pd.DataFrame, message: 
     assert "\n" not in str(caught.value)
 
 
-def test_positive_must_be_one_of_two_classes() -> None:
-    with pytest.raises(DataError, match="'c' is not one of two classes of 'y', which are: a, b"):
-        make(x=[1, 2], y=["a", "b"], positive="c")
-    with pytest.raises(DataError, match="'a' is not one of two classes of 'y', which are: a, b, c"):
-        make(x=[1, 2, 3], y=["a", "b", "c"], positive="a")
-
-
-def test_the_index_of_a_parquet_file_is_no_feature(tmp_path: Path) -> None:
-    pd.DataFrame({"x": [1, 2], "y": [0, 1]}, index=[7, 9]).to_parquet(tmp_path / "toy.parquet")
-    assert list(read_parquet(tmp_path / "toy.parquet").columns) == ["x", "y"]
-
-
-def test_broken_parquet_files(tmp_path: Path, people: pd.DataFrame) -> None:
+def test_parquet_files(tmp_path: Path, people: pd.DataFrame) -> None:
     good = tmp_path / "good.parquet"
-    people.to_parquet(good)
+    people.set_index(people["age"] + 7).to_parquet(good)
+    assert [*read_parquet(good).columns] == [*people.columns], "the index is no feature"
+    columns = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4]), pa.array([0, 1])], names=["x", "x", "y"])
+    pq.write_table(columns, tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match="two columns called 'x'"):
+        read_parquet(tmp_path / "twice.parquet")
     cut = good.read_bytes()
     contents = {
         "truncated": cut[: len(cut) // 2],
         "headless": cut[len(cut) // 2 :],
+        "damaged inside": cut[:4] + bytes(396) + cut[400:],
         "empty": b"",
         "foreign": b"age,rich\n1,yes\n" * 20,
     }
@@ -185,20 +168,3 @@ def test_broken_parquet_files(tmp_path: Path, people: pd.DataFrame) -> None:
             read_parquet(tmp_path / name)
         assert str(tmp_path / name) in str(caught.value)
         assert "\n" not in str(caught.value)
-
-
-def test_damage_inside_a_parquet_file(tmp_path: Path, people: pd.DataFrame) -> None:
-    path = tmp_path / "people.parquet"
-    people.to_parquet(path)
-    content = bytearray(path.read_bytes())
-    content[4:400] = bytes(396)
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="cannot be read as parquet"):
-        read_parquet(path)
-
-
-def test_repeated_columns_in_a_parquet_file(tmp_path: Path) -> None:
-    columns = [pa.array([1, 2]), pa.array([3, 4]), pa.array([0, 1])]
-    pq.write_table(pa.Table.from_arrays(columns, names=["x", "x", "y"]), tmp_path / "toy.parquet")
-    with pytest.raises(DataError, match="two columns called 'x'"):
-        read_parquet(tmp_path / "toy.parquet")

@@ -1,4 +1,4 @@
-"""Columns that are keys only: they make bags, and no method ever sees them."""
+"""Columns that are keys only: they make bags, and no method sees them."""
 
 from __future__ import annotations
 
@@ -50,11 +50,8 @@ def test_a_key_is_no_feature_and_makes_bags() -> None:
 def test_a_task_is_the_same_whatever_a_key_says() -> None:
     frame = rows()
     shuffled = frame.assign(day=frame["day"].sample(frac=1, random_state=1).to_numpy())
-    tasks = []
-    for each in (frame, shuffled):
-        made = table(each, "day", "shop")
-        tasks.append(build_task(made, assign_bags(made, "ordered", 16, seed=0)))
-    first, second = tasks
+    tables = (table(each, "day", "shop") for each in (frame, shuffled))
+    first, second = (build_task(each, assign_bags(each, "ordered", 16, seed=0)) for each in tables)
     assert (first.schema.numeric, len(first.schema.cardinalities)) == (1, 1)
     assert first.manifest == second.manifest
     np.testing.assert_array_equal(first.train.rows.numeric, second.train.rows.numeric)

@@ -1,4 +1,4 @@
-"""Where a dataset is looked for, what is checked, and what is left in the cache."""
+"""Where datasets are looked for, what is checked, and what stays in the cache."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.registry import load_plugin
+from llpbench.data import loading
 from llpbench.data.catalogue import fetch
 from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
 from llpbench.data.sources import Parquet
@@ -67,14 +69,13 @@ def test_order_of_look_up(
 
 
 def test_data_directory_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
     for name in ("absent", "file"):
-        (tmp_path / "file").touch()
         with pytest.raises(DataError, match=f"{name}' .--data-dir. does not exist"):
             load_table("adult", tmp_path / name)
-        monkeypatch.setenv("LLPBENCH_DATA", str(tmp_path / name))
-        with pytest.raises(DataError, match=f"{name}' .LLPBENCH_DATA. does not exist"):
-            load_table("adult")
-        monkeypatch.delenv("LLPBENCH_DATA")
+    monkeypatch.setenv("LLPBENCH_DATA", str(tmp_path / "absent"))
+    with pytest.raises(DataError, match=r"absent' .LLPBENCH_DATA. does not exist"):
+        load_table("adult")
 
 
 def test_without_download_absence_says_what_to_do(people: pd.DataFrame, declare: Declare) -> None:
@@ -136,23 +137,18 @@ def test_declared_columns_decide_the_order(people: pd.DataFrame, declare: Declar
         assert table.categorical_names == ("town", "job")
 
 
-def test_a_good_download_is_cached_and_then_read_offline(people: pd.DataFrame, declare: Declare) -> None:
-    shop = Shop(people)
-    declare("people", source=shop, balance=BALANCE, **FACTS)
-    first = load_table("people")
-    again = load_table("people", download=False)
-    assert again.fingerprint == first.fingerprint
+def test_a_good_download_is_cached_and_then_read_offline(
+    people: pd.DataFrame, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is cached has been prepared, and is prepared again when it is read."""
+    shop = Shop(people.rename(columns={"rich": "V5"}))
+    declare("people", lambda frame: frame.rename(columns={"V5": "rich"}), source=shop, balance=BALANCE, **FACTS)
+    first, path = load_table("people"), cache_path("people")
+    assert "rich" in pd.read_parquet(path).columns
+    assert [each for each in path.parent.iterdir() if each.suffix != ".lock"] == [path]
+    monkeypatch.setattr(loading, "_tables", {})
+    assert load_table("people", download=False).fingerprint == first.fingerprint
     assert len(shop.visits) == 1
-    assert [path for path in cache_path("people").parent.iterdir() if path.suffix != ".lock"] == [cache_path("people")]
-
-
-def test_what_is_cached_has_been_prepared_and_is_prepared_again(people: pd.DataFrame, declare: Declare) -> None:
-    def prepare(frame: pd.DataFrame) -> pd.DataFrame:
-        return frame if "rich" in frame.columns else frame.rename(columns={"V5": "rich"})
-
-    declare("people", prepare, source=Shop(people.rename(columns={"rich": "V5"})), **FACTS)
-    load_table("people")
-    assert "rich" in pd.read_parquet(cache_path("people")).columns
 
 
 def test_a_faulty_prepare_is_named(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
@@ -166,23 +162,18 @@ def test_a_faulty_prepare_is_named(people: pd.DataFrame, declare: Declare, tmp_p
         load_table("forgetful", tmp_path)
 
 
-def test_a_broken_cache_says_which_file_to_delete(people: pd.DataFrame, declare: Declare) -> None:
+def test_a_cache_that_cannot_be_read_or_written(
+    people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declare("people", source=Shop(people), **FACTS)
-    path = cache_path("people")
-    path.parent.mkdir(parents=True)
+    path = put(people, cache_path("people"))
     path.write_bytes(b"PAR1 cut off")
     with pytest.raises(DataError, match=r"cannot be read as parquet .*delete '.*people.parquet' to download it"):
         load_table("people")
     path.unlink()
     assert len(load_table("people")) == 60
-
-
-def test_a_cache_that_cannot_be_written(
-    people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "file"))
-    declare("people", source=Shop(people), **FACTS)
     with pytest.raises(DataError, match=r"cache '.*file/datasets' cannot be written .*Set LLPBENCH_CACHE"):
         load_table("people")
 
@@ -235,26 +226,23 @@ def test_own_data_need_only_a_file_and_a_target(people: pd.DataFrame, declare: D
         load_table("people")
 
 
-def test_a_relative_path_starts_at_the_file_that_declares_it(people: pd.DataFrame, tmp_path: Path) -> None:
+DECLARATION = """
+from llpbench.data.sources import Parquet
+from llpbench.core.registry import register_dataset
+register_dataset("people", source=Parquet("people.parquet"), target="rich")(lambda frame: frame)
+"""
+
+
+def test_a_relative_path_starts_at_the_file_that_declares_it(
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A worker process has another working directory than the shell the plugin was named in."""
     put(people, tmp_path / "plugin" / "data" / "people.parquet")
     plugin = tmp_path / "plugin" / "mine.py"
-    plugin.write_text(
-        "from llpbench.data.sources import Parquet\n"
-        "from llpbench.core.registry import register_dataset\n"
-        "@register_dataset('people', source=Parquet('data/people.parquet'), target='rich')\n"
-        "def people(frame):\n"
-        "    'Own data.'\n"
-        "    return frame\n"
-    )
-    code = (
-        "from llpbench.core.registry import load_plugin\n"
-        "from llpbench.data.loading import load_table\n"
-        f"load_plugin({str(plugin)!r})\n"
-        "assert len(load_table('people')) == 60\n"
-    )
-    (tmp_path / "elsewhere").mkdir()
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path / "elsewhere")
+    plugin.write_text(DECLARATION.replace("people.parquet", "data/people.parquet"))
+    monkeypatch.chdir(tmp_path)
+    load_plugin(plugin)
+    assert len(load_table("people")) == 60
 
 
 @pytest.mark.parametrize("file", ["<string>", "/nowhere/ipykernel_7/1.py"])
@@ -262,12 +250,7 @@ def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory
     people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     put(people, tmp_path / "people.parquet")
-    code = (
-        "from llpbench.data.sources import Parquet\n"
-        "from llpbench.core.registry import register_dataset\n"
-        "register_dataset('people', source=Parquet('people.parquet'), target='rich')(lambda frame: frame)\n"
-    )
-    exec(compile(code, file, "exec"), {"__name__": "__main__"})
+    exec(compile(DECLARATION, file, "exec"), {"__name__": "__main__"})
     monkeypatch.chdir(tmp_path)
     assert find_local("people") == tmp_path / "people.parquet"
 

@@ -1,17 +1,18 @@
-"""Bags of their own sizes: their limits, what is left over, and splits by whole bags."""
+"""Bags of their own sizes: rows that share a key, limits of sizes, and splits by whole bags."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from llpbench.core.bags import Rest
+from llpbench.core.bags import IntArray, Rest
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging
-from llpbench.core.tables import Assignment, Table
-from llpbench.data.baggings import column_keys, format_bagging, parse_bagging
+from llpbench.core.tables import Table
+from llpbench.data.baggings import column_keys, grouped, is_sized
 from llpbench.data.own_sizes import limited, split_bags
 from llpbench.data.splits import PARTS, assign_bags, split_rows
+from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
 
 RNG = np.random.default_rng(0)
@@ -58,7 +59,7 @@ def test_what_remains_of_a_bag_that_is_too_large_is_a_random_part() -> None:
     assert len(parts) == 5
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_whole_bags_are_split_and_parts_are_about_a_tenth(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bags = bags_of(*rng.integers(1, 60, size=80).tolist(), 900)
@@ -76,30 +77,24 @@ def test_whole_bags_are_split_and_parts_are_about_a_tenth(seed: int) -> None:
     assert np.isin(bags[-1], split.train).all(), "a bag of more than a tenth of all rows trains"
 
 
-def test_too_few_bags_for_a_split_by_bags_are_said() -> None:
+def test_too_few_bags_are_refused() -> None:
     with pytest.raises(LLPBenchError, match=r"it makes too few bags.*4 bags, 0 of them"):
         split_bags(bags_of(5, 5, 5, 5), RNG, "it")
-
-
-def keys_by_part(table: Table, assignment: Assignment) -> dict[str, set[float]]:
-    keys = column_keys(table, np.arange(len(table)), "a")
-    return {part: set(keys[getattr(assignment.split, part)].tolist()) for part in PARTS}
-
-
-def test_test_rows_are_of_bags_that_training_has_not_seen() -> None:
-    table = toy_table(missing=0.0)
-    table.numeric[:, 0] = np.random.default_rng(1).integers(0, 40, len(table))
-    keys = keys_by_part(table, assign_bags(table, "column:by=a:split=bags", None, seed=0))
-    assert not keys["test"] & (keys["train"] | keys["validation"])
-    assert not keys["validation"] & keys["train"]
-    seen = keys_by_part(table, assign_bags(table, "column:by=a", None, seed=0))
-    assert seen["test"] & seen["train"]
+    with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
+        assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
+    with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):
+        assign_bags(toy_table(), "ordered", 16, 0, 21)
 
 
 def test_a_split_by_bags_follows_the_seed_and_not_the_limits() -> None:
     table = toy_table(missing=0.0)
     table.numeric[:, 0] = np.random.default_rng(1).integers(0, 40, len(table))
     first = assign_bags(table, "column:by=a:split=bags", None, seed=0)
+    train, validation, test = ({*table.numeric[getattr(first.split, part), 0]} for part in PARTS)
+    assert not test & (train | validation)
+    assert not validation & train
+    by_rows = assign_bags(table, "column:by=a", None, seed=0).split
+    assert {*table.numeric[by_rows.test, 0]} & {*table.numeric[by_rows.train, 0]}
     assert first.manifest == assign_bags(table, "column:split=bags:by=a", None, seed=0).manifest
     assert first.manifest != assign_bags(table, "column:by=a:split=bags", None, seed=1).manifest
     fewer = assign_bags(table, "column:by=a:split=bags:least=9", None, seed=0)
@@ -119,40 +114,60 @@ def test_where_rows_are_split_limits_are_those_of_training_bags() -> None:
     assert assignment.split.test.tolist() == split_rows(table.row_labels, 0, "toy").test.tolist()
 
 
+def test_rows_with_equal_keys_share_a_bag_in_the_order_of_keys() -> None:
+    rows = np.array([10, 11, 12, 13, 14])
+    assert grouped(rows, np.array([2, 1, 2, 3, 2])).tolist() == [[11, -1, -1], [10, 12, 14], [13, -1, -1]]
+    pairs = np.array([[1, 0], [0, 1], [1, 0], [0, 0], [0, 1]])
+    assert grouped(rows, pairs).tolist() == [[13, -1], [11, 14], [10, 12]]
+    assert grouped(rows, np.array([np.nan, 1.0, np.nan, 1.0, 0.0])).tolist() == [[14, -1], [11, 13], [10, 12]]
+
+
+def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
+    table = toy_table()
+    assignment = assign_bags(table, "column:by=d+e", None, seed=0)
+    keys = np.column_stack([column_keys(table, np.arange(len(table)), name) for name in ("d", "e")])
+    for part in PARTS:
+        bags, rows = getattr(assignment, part), getattr(assignment.split, part)
+        assert sorted(bags[bags >= 0]) == sorted(rows)  # no remainder is left out
+        for bag in bags:
+            assert len(np.unique(keys[bag[bag >= 0]], axis=0)) == 1
+        assert len(np.unique(keys[rows], axis=0)) == len(bags)
+    task = build_task(table, assignment)
+    assert task.train.sizes.min() < task.train.sizes.max()
+    assert task.schema.rows_per_step == round(2 * task.train.sizes.mean())
+
+
+def test_missing_values_are_a_key() -> None:
+    table = toy_table(missing=0.3)
+    assignment = assign_bags(table, "column:by=d", None, seed=0)
+    missing = table.categorical[assignment.split.train, 0] < 0
+    assert missing.any()
+    assert any(set(bag[bag >= 0]) == set(assignment.split.train[missing]) for bag in assignment.train)
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("bagging", "size", "said"),
     [
-        ("column:by=a:split=days", "'split'.*must be rows or bags, got 'days'"),
-        ("column:by=a:rest=keep", "'rest'.*must be drop or pool"),
-        ("column:by=a:least=0", "least=0 and most=any number"),
-        ("column:by=a:least=9:most=5", "least=9 and most=5"),
-        ("column:by=a:most=x", "of type int"),
-        ("ordered:split=bags", "no option 'split'"),
+        ("column", None, "needs .*'by'"),
+        ("column:by=f", None, r"has no column 'f'.*It has: d, e, a, b, c"),
+        ("column:by=d", 16, "decides the sizes of its bags"),
     ],
 )
-def test_what_says_nothing_is_refused(text: str, said: str) -> None:
+def test_what_cannot_be_bagged_is_refused(bagging: str, size: int | None, said: str) -> None:
     with pytest.raises(LLPBenchError, match=said):
-        parse_bagging(text)
+        assign_bags(toy_table(), bagging, size, seed=0)
 
 
-def test_limits_that_leave_no_bag_are_said() -> None:
-    with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
-        assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
+def test_a_bagging_takes_a_size_if_it_has_the_parameter() -> None:
+    @register_bagging("by-sign")
+    def by_sign(table: Table, rows: IntArray, rng: np.random.Generator) -> IntArray:
+        """Two bags."""
+        return grouped(rows, rng.permutation(table.numeric[rows, 0] > 0))
 
-
-def test_defaults_are_left_out_of_the_text() -> None:
-    assert format_bagging(*parse_bagging("column:rest=drop:by=a:least=1:split=rows")) == "column:by=a"
-
-
-def test_a_bagging_must_not_take_an_option_of_the_engine() -> None:
-    @register_bagging("greedy")
-    def greedy(table: Table, rows: np.ndarray, rng: np.random.Generator, *, least: int = 3) -> np.ndarray:
-        """Has what all have."""
-        del table, rng, least
-        return rows[:, None]
-
-    with pytest.raises(LLPBenchError, match="has an option 'least', which every bagging"):
-        parse_bagging("greedy")
+    assert not is_sized("by-sign")
+    assert not is_sized("column")
+    assert is_sized("ordered")
+    assert assign_bags(toy_table(missing=0.0), "by-sign", None, seed=0).train.shape[0] == 2
 
 
 class TestMaxBags:
@@ -174,7 +189,3 @@ class TestMaxBags:
         for seed in range(5):
             found = assign_bags(table, "column:by=d+e", None, seed, 2).train
             assert found.shape == (2, max(sizes_of(found)))
-
-    def test_more_than_there_are_is_refused(self) -> None:
-        with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):
-            assign_bags(toy_table(), "ordered", 16, 0, 21)

@@ -1,4 +1,4 @@
-"""Downloads, from a server on this machine that speaks as OpenML and GroupLens do, also when it fails."""
+"""Downloads from a local server that answers like OpenML and GroupLens, and fails like them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from downloads import DESCRIPTION, Reply, Server, arff
+from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError
 from llpbench.data.loading import cache_path, load_table
@@ -35,13 +35,6 @@ API = "/api/v1/xml/data/7"
 ARFF = "/data/v1/download/7/people.arff"
 
 
-def serve(server: Server, frame: pd.DataFrame) -> None:
-    body = arff(frame)
-    md5 = hashlib.md5(body).hexdigest()
-    server.replies[API] = Reply(DESCRIPTION.format(server=server.url, md5=md5).encode())
-    server.replies[ARFF] = Reply(body)
-
-
 def refused(message: str, name: str = "people") -> str:
     """Loading fails in one line that holds `message`, and leaves nothing in the cache."""
     with pytest.raises(DataError, match=message) as caught:
@@ -56,7 +49,7 @@ def test_openml_data_are_the_same_table_and_are_cached(
     openml: Server, people: pd.DataFrame, table: Any, declare: Declare
 ) -> None:
     declare("people", source=OpenML(7), balance={"no": 40, "yes": 20}, **FACTS)
-    serve(openml, people)
+    serve(openml, 7, people)
     first = load_table("people")
     assert first.fingerprint == table.fingerprint
     assert openml.requests == [API, ARFF]
@@ -82,7 +75,7 @@ def test_openml_is_quiet_and_leaves_no_traces(
             logging.root.manager.disable,
         )
 
-    serve(openml, people)
+    serve(openml, 7, people)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
@@ -98,16 +91,18 @@ def test_openml_is_quiet_and_leaves_no_traces(
     assert not list(Path(package.config.get_cache_directory()).rglob("dataset*"))
 
 
-def test_openml_that_refuses_connections(openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_that_refuse_connections(openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     import openml as package
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    monkeypatch.setattr(package.config, "server", f"http://127.0.0.1:{port}/api/v1/xml")
+        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+    monkeypatch.setattr(package.config, "server", f"{nobody}/api/v1/xml")
     declare("people", source=OpenML(7), **FACTS)
     refused("OpenML 7 cannot be downloaded .*[Cc]onnection.* Try again, or point --data-dir or LLPBENCH_DATA")
     assert openml.requests == []
+    declare("tiny", source=GroupLens("ml-1m.zip", nobody), target="liked")
+    refused("GroupLens ml-1m.zip cannot be downloaded .*refused", "tiny")
 
 
 PAGE = b"<html><p>Internal error\n<p>Sorry</html>"
@@ -116,10 +111,8 @@ PAGE = b"<html><p>Internal error\n<p>Sorry</html>"
 @pytest.mark.parametrize(
     ("path", "reply", "told"),
     [
-        (API, Reply(PAGE, 404), "404"),
         (ARFF, Reply(PAGE, 404), "404"),
         (API, Reply(PAGE, 503), "503"),
-        (ARFF, Reply(PAGE, 500), "500"),
         (API, Reply(UNKNOWN.encode(), 412), "Unknown dataset"),
         (API, Reply(b"<html>Down for maintenance"), "OpenML 7"),
         (API, Reply(DESCRIPTION.replace("{md5}", hashlib.md5(PAGE).hexdigest()).encode()), "OpenML 7"),
@@ -129,7 +122,7 @@ def test_openml_that_answers_something_else(
     openml: Server, people: pd.DataFrame, declare: Declare, path: str, reply: Reply, told: str
 ) -> None:
     declare("people", source=OpenML(7), **FACTS)
-    serve(openml, people)
+    serve(openml, 7, people)
     if b"{server}" in reply.body:  # a file that is no ARFF, though its checksum is right
         reply = Reply(reply.body.replace(b"{server}", openml.url.encode()))
         openml.replies[ARFF] = Reply(PAGE)
@@ -139,7 +132,7 @@ def test_openml_that_answers_something_else(
 
 def test_openml_body_that_breaks_off(openml: Server, people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=OpenML(7), **FACTS)
-    serve(openml, people)
+    serve(openml, 7, people)
     body = openml.replies[ARFF].body
     openml.replies[ARFF] = Reply(body[: len(body) // 2], promised=len(body))
     refused("OpenML 7 cannot be downloaded")
@@ -155,34 +148,14 @@ def test_openml_package_that_is_not_installed(declare: Declare, monkeypatch: pyt
     refused(r"package openml.* cannot be imported .*Install it \(pip install openml\), or point --data-dir")
 
 
-def as_openml_has_it(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """A table of the shared data in OpenML's spelling of it."""
-    if name == "bank_marketing":
-        frame = frame.assign(y=frame["y"].map({"no": "1", "yes": "2"}))
-        return frame.set_axis([*(f"V{number}" for number in range(1, 17)), "Class"], axis="columns")
-    return frame.assign(day=frame["day"].map(lambda day: str(int(day) - 1)))
-
-
-@pytest.mark.parametrize(("name", "number"), [("bank_marketing", 1461), ("electricity", 44156)])
-def test_openml_s_spelling_gives_the_same_table_as_the_original(
-    openml: Server, shared: Path, name: str, number: int
-) -> None:
-    body = arff(as_openml_has_it(name, pd.read_parquet(shared / f"{name}.parquet")))
-    description = DESCRIPTION.format(server=openml.url, md5=hashlib.md5(body).hexdigest())
-    openml.replies[f"/api/v1/xml/data/{number}"] = Reply(description.replace(">7<", f">{number}<").encode())
-    openml.replies[ARFF] = Reply(body)
-    assert dataset_spec(name).source == OpenML(number)
-    assert load_table(name).fingerprint == load_table(name, shared).fingerprint
-
-
 RATINGS = [(1, 10, 5, 978300760), (1, 20, 3, 978302109), (2, 10, 1, 978298413), (2, 20, 4, 978220179)]
 MOVIES = "10::One Flew Over the Cuckoo's Nest (1975)::Drama\n20::Misérables, Les (1995)::Drama|Musical\n"
 USERS = "1::F::1::10::48067\n2::M::56::16::06010-2117\n"
 
 
 def movielens(ratings: Sequence[tuple[int, ...]] = RATINGS, leave_out: str = "") -> bytes:
-    members = {"ratings.dat": "\n".join("::".join(map(str, row)) for row in ratings), "users.dat": USERS}
-    members["movies.dat"] = MOVIES
+    lines = "\n".join("::".join(map(str, row)) for row in ratings)
+    members = {"ratings.dat": lines, "users.dat": USERS, "movies.dat": MOVIES}
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in members.items():
@@ -225,7 +198,6 @@ def test_grouplens_archive_in_the_data_directory(grouplens: Server, tmp_path: Pa
 def test_grouplens_that_fails(grouplens: Server) -> None:
     whole = grouplens.replies["/ml-1m.zip"].body
     for reply, message in (
-        (Reply(b"gone", 404), "GroupLens ml-1m.zip cannot be downloaded .*404"),
         (Reply(b"oops", 500), "GroupLens ml-1m.zip cannot be downloaded .*500"),
         (Reply(whole[:200], promised=len(whole)), "GroupLens ml-1m.zip cannot be downloaded .*IncompleteRead"),
         (Reply(whole[:200]), "is not a complete ml-1m.zip"),
@@ -235,11 +207,3 @@ def test_grouplens_that_fails(grouplens: Server) -> None:
     ):
         grouplens.replies["/ml-1m.zip"] = reply
         refused(message, "tiny")
-
-
-def test_grouplens_that_refuses_connections(declare: Declare) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    declare("tiny", source=GroupLens("ml-1m.zip", f"http://127.0.0.1:{port}"), target="liked")
-    refused("GroupLens ml-1m.zip cannot be downloaded .*refused", "tiny")

@@ -12,8 +12,6 @@ from llpbench.core.registry import load_plugin, register_suite
 from llpbench.data.loading import EMBEDDED, locate
 from llpbench.data.specs import DatasetSpec, dataset_specs
 from llpbench.data.suites import list_suites, select_datasets, suite_datasets
-from llpbench.running.planning import expand
-from llpbench.running.settings import resolve
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -43,7 +41,6 @@ def test_the_other_suites_follow_from_the_declarations() -> None:
 
 def test_a_pattern_takes_suites_names_and_globs_each_once() -> None:
     rare = suite_datasets("rare")
-    assert select_datasets("suite:rare") == [*rare]
     assert select_datasets("adult, suite:rare,ai4i2020,AD,letter") == ["adult", *rare, "letter"]
     assert select_datasets("suite:rare,syn*") == [*rare, "synthetic_a", "synthetic_b"]
     assert set(suite_datasets("core")) < set(select_datasets("all"))
@@ -84,8 +81,3 @@ def test_a_plugin_declares_a_suite(tmp_path: Path, llpbench: LLPBench) -> None:
     listed = llpbench("list", "suites")
     (line,) = [line for line in listed.out.splitlines() if line.startswith("mine")]
     assert line.split() == ["mine", "2", "cces_2016", "My", "two."]
-
-
-def test_a_plan_expands_a_suite() -> None:
-    settings = resolve({"datasets": "suite:multiclass,letter", "methods": "bag-mean-linear", "seeds": "1"})
-    assert [cell.dataset for cell in expand(settings)] == [*suite_datasets("multiclass")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 import torch
-from small import assert_same, population, trained
+from small import SMALL, assert_same, population, trained
 from torch import Tensor, nn
 
 from llpbench.core.bags import Bags, Schema
@@ -102,13 +102,13 @@ def test_the_teacher_is_what_is_judged_and_kept() -> None:
     assert (pop.predict(0, of_student[None], test.rows) != proba).any()
 
 
-@pytest.mark.parametrize("stackable", [True, False])
-def test_members_together_are_members_alone(stackable: bool) -> None:
-    method = type("Own", (MeanTeacher,), {"stackable": stackable})(PARAMS)
-    two = trained(method, [0, 1], epochs=2, unequal=True)
-    for seed in (0, 1):
-        (alone,) = trained(method, [seed], epochs=2, unequal=True)
-        assert_same(alone, two[seed])
+def test_members_together_one_by_one_and_alone_are_the_same() -> None:
+    apart = type("Apart", (MeanTeacher,), {"stackable": False})(PARAMS)
+    stacked, one_by_one = (trained(method, [0, 1], epochs=2, unequal=True) for method in (MeanTeacher(PARAMS), apart))
+    (alone,) = trained(apart, [1], epochs=2, unequal=True)
+    assert_same(alone, one_by_one[1])
+    for one, other in zip(stacked, one_by_one, strict=True):
+        assert_same(one, other)
 
 
 def test_members_that_leave_take_their_buffers_with_them() -> None:
@@ -120,23 +120,25 @@ def test_members_that_leave_take_their_buffers_with_them() -> None:
     assert pop.state.buffers["steps"].tolist() == [outcome.epochs * steps for outcome in outcomes]
 
 
-class Scaled(DLLP):
-    """Has a parameter that is a single number, halved after every step."""
+class Extended(DLLP):
+    """Has a parameter that is a single number, halved after every step, and a buffer of whole numbers."""
 
     phases = (Phase("rest", ("encoder.", "head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         network = super().build(encoder, schema)
         network.register_parameter("scale", nn.Parameter(torch.tensor(8.0)))
+        network.register_buffer("codes", torch.tensor([3, 5]))
         return network
 
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
         del now
+        assert "codes" not in weights
         return {"scale": weights["scale"] / 2}
 
 
 def test_a_parameter_may_be_a_single_number() -> None:
-    pop = population(Scaled(MethodParams(hidden=16, learning_rate=0.01)), [0, 1])
+    pop = population(Extended(SMALL), [0, 1])
     run = StageRun(pop, pop.method.stages[0], pop.state)
     run.run_epoch(0)
     assert run.theta.detach()[:, pop.stack.place("scale")].tolist() == [[8 / 2**8]] * 2
@@ -155,20 +157,10 @@ def test_a_parameter_may_be_a_single_number() -> None:
 )
 def test_names_that_are_not_there_and_no_result_are_clear_errors(own: dict[str, Any], told: str) -> None:
     with pytest.raises(HookError, match=told):
-        trained(type("Mistaken", (DLLP,), own)(MethodParams(hidden=16, learning_rate=0.01)), [0])
+        trained(type("Mistaken", (DLLP,), own)(SMALL), [0])
 
 
 def test_whole_numbers_are_no_weights_and_no_fraction_is_written_into_them() -> None:
-    class Careless(DLLP):
-        def build(self, encoder: Encoder, schema: Schema) -> Network:
-            network = super().build(encoder, schema)
-            network.register_buffer("codes", torch.tensor([3, 5]))
-            return network
-
-        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
-            del now
-            assert "codes" not in weights
-            return {"codes": torch.tensor([0.3, 0.5])}
-
+    careless = type("Careless", (Extended,), {"after_step": lambda *_: {"codes": torch.tensor([0.3, 0.5])}})
     with pytest.raises(ValueError, match=r"torch.int64 for buffer 'codes', got torch.float32"):
-        trained(Careless(MethodParams(hidden=16, learning_rate=0.01)), [0])
+        trained(careless(SMALL), [0])

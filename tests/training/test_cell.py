@@ -3,23 +3,66 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import register_encoder
 from llpbench.training.specification import make_cell
 
 
+def cell_of(method: str = "dllp", **changes: Any) -> Cell:
+    settings: dict[str, Any] = {"bag_size": 256, "encoder": "mlp", **changes}
+    return make_cell(method, "adult", **settings)
+
+
 def test_an_id_is_the_hash_of_the_specification_alone() -> None:
-    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
-    params = list(cell.params.items())
-    random.Random(0).shuffle(params)
-    assert replace(cell, params=dict(params)).id == cell.id
+    cell = cell_of()
+    assert replace(cell, params=dict(reversed([*cell.params.items()]))).id == cell.id
     assert len(cell.id) == 16
     assert json.loads(json.dumps(cell.spec)) == cell.spec
+    changes: dict[str, Any] = {"bag_size": 64, "bagging": "random", "encoder": "saint", "protocol": Protocol(epochs=5)}
+    for name, value in {**changes, "params": {"dropout": 0.2}}.items():
+        assert cell_of(**{name: value}).id != cell.id
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"precision": "bfloat16"}, "dllp mlp bfloat16 on adult ordered 256"),
+        ({"ensemble": 5}, "dllp mlp x 5 on adult ordered 256"),
+        ({"numbers": "scores"}, "dllp mlp numbers=scores on adult ordered 256"),
+    ],
+)
+def test_later_options_are_in_a_specification_only_where_they_are_not_the_default(
+    change: dict[str, Any], text: str
+) -> None:
+    cell = cell_of()
+    other = replace(cell, **change)
+    assert not change.keys() & cell.spec.keys()
+    assert other.spec == {**cell.spec, **change}
+    assert other.id != cell.id
+    assert str(other) == text
+    assert Cell.of(other.spec) == other
+    assert Cell.of(cell.spec) == cell
+
+
+def test_a_network_of_its_own_has_z_scores() -> None:
+    assert cell_of(numbers="scores").numbers == "scores"
+    assert make_cell("bag-mean-linear", "adult", bag_size=64, numbers="robust").numbers == "robust"
+    assert make_cell("llp-gan", "adult", bag_size=64, numbers="scores").numbers == "z"
+
+
+def test_an_encoder_without_sizes_is_refused() -> None:
+    @register_encoder("plain")
+    class Plain:
+        """States nothing."""
+
+    with pytest.raises(LLPBenchError, match=r"encoder 'plain' .* states no `Params`"):
+        cell_of(encoder="plain")
 
 
 def test_ids_are_pinned() -> None:
@@ -28,47 +71,11 @@ def test_ids_are_pinned() -> None:
     assert cell.id == "664b798daa06de5b"
 
 
-def test_precision_belongs_to_a_specification_only_where_it_is_not_float32() -> None:
-    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
-    fast = replace(cell, precision="bfloat16")
-    assert "precision" not in cell.spec
-    assert fast.spec == {**cell.spec, "precision": "bfloat16"}
-    assert fast.id != cell.id
-    assert str(fast) == "dllp mlp bfloat16 on adult ordered 256"
-    for each in (cell, fast, make_cell("bag-mean-linear", "adult", bag_size=64)):
-        assert Cell.of(each.spec).id == each.id
-        assert Cell.of(each.spec).precision == each.precision
-
-
-def test_an_ensemble_belongs_to_a_specification_where_it_has_several_members() -> None:
-    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
-    five = replace(cell, ensemble=5)
-    assert five.spec == {**cell.spec, "ensemble": 5}
-    assert str(five) == "dllp mlp x 5 on adult ordered 256"
-    assert Cell.of(five.spec) == five
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"bag_size": 64},
-        {"bagging": "random"},
-        {"encoder": "saint"},
-        {"protocol": Protocol(epochs=5)},
-        {"params": {"dropout": 0.2}},
-    ],
-)
-def test_whatever_decides_a_result_changes_the_id(change: dict[str, object]) -> None:
-    settings: dict[str, object] = {"bag_size": 256, "encoder": "mlp"}
-    changed = make_cell("dllp", "adult", **{**settings, **change})  # type: ignore[arg-type]
-    assert changed.id != make_cell("dllp", "adult", **settings).id  # type: ignore[arg-type]
-
-
 def test_every_hyperparameter_is_in_the_specification() -> None:
-    saint = make_cell("dllp", "adult", bag_size=256, encoder="saint")
+    saint = cell_of(encoder="saint")
     assert saint.params == {"learning_rate": 1e-4, "weight_decay": 0.01, "dropout": 0.1, "hidden": 256}
     assert saint.encoder_params["depth"] == 6
-    mlp = make_cell("dllp", "adult", bag_size=256, encoder="mlp", params={"hidden": "128"})
+    mlp = cell_of(params={"hidden": "128"})
     assert mlp.params == {"learning_rate": 1e-3, "weight_decay": 0.01, "dropout": 0.1, "hidden": 128}
 
 
@@ -83,21 +90,16 @@ def test_every_hyperparameter_is_in_the_specification() -> None:
 )
 def test_impossible_hyperparameters(params: dict[str, object], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message.replace("?", r"\?")):
-        make_cell("dllp", "adult", bag_size=256, params=params)
+        cell_of(params=params)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [("dropout", "0.10", 0.1), ("ramp", "none", None), ("ramp", "100", 100), ("generator", "greedy", "greedy")],
 )
-def test_choices_may_be_written_as_texts(name: str, text: str, value: object) -> None:
-    cell = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp", params={name: text})
-    assert cell.params[name] == value
-    assert type(cell.params[name]) is type(value)
-
-
-@pytest.mark.parametrize(("text", "value"), [("true", True), (True, True)])
-def test_switches_may_be_written_as_texts(text: object, value: bool) -> None:
-    given = {"pretraining": "bag", "pretraining_params": {"projection": text}}
-    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp", **given)  # type: ignore[arg-type]
-    assert cell.pretraining_params["projection"] is value
+def test_values_may_be_written_as_texts(name: str, text: str, value: object) -> None:
+    cell = cell_of("tabllp-bdc", params={name: text})
+    assert (cell.params[name], type(cell.params[name])) == (value, type(value))
+    for switch in ("true", True):
+        cell = cell_of(pretraining="bag", pretraining_params={"projection": switch})
+        assert cell.pretraining_params["projection"] is True

@@ -42,13 +42,15 @@ from llpbench.training.specification import make_cell
 SHORT = Protocol(epochs=3, patience=3)
 
 
-def build(name: str, **params: Any) -> tuple[Cell, Method]:
+def build(name: str, protocol: Protocol = SHORT) -> tuple[Cell, Method]:
     declared = METHODS.get(name)
-    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=SHORT, params=params)
+    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=protocol)
     return cell, declared(read_params(declared.Params, cell.params, name))
 
 
-# -- records -----------------------------------------------------------------------------------------------------------
+def run(name: str, *seeds: int) -> list[Any]:
+    """Results of a method on toy tasks."""
+    return train_population(*build(name), {seed: toy_task(seed) for seed in seeds}, Machine(), None)
 
 
 pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `tiny_records`
@@ -109,9 +111,6 @@ def test_torch_and_libraries_keep_to_the_threads_of_the_environment() -> None:
             assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
 
 
-# -- failures ----------------------------------------------------------------------------------------------------------
-
-
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, most: int) -> list[int]:
     """Populations of more than `most` members raise `error`; the sizes tried."""
     tried: list[int] = []
@@ -129,25 +128,16 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, most: int) -> lis
 
 def test_out_of_memory_is_retried_with_fewer_members(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = failing(monkeypatch, torch.OutOfMemoryError("CUDA out of memory"), most=1)
-    cell, method = build("dllp")
-    results = train_population(cell, method, {seed: toy_task(seed) for seed in range(3)}, Machine(), None)
+    results = run("dllp", 0, 1, 2)
     assert tried == [3, 2, 1, 1, 1]
     assert [(result.seed, result.status, result.members) for result in results] == [(s, "ok", 1) for s in range(3)]
-
-
-def test_out_of_memory_alone_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing(monkeypatch, RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate"), most=0)
-    cell, method = build("dllp")
-    (result,) = train_population(cell, method, {0: toy_task(0)}, Machine(), None)
-    assert result.status == "out-of-memory"
-    assert "one member alone" in result.reason
-
-
-def test_a_real_allocation_that_cannot_be_had_is_recognised() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**55)
-    assert is_out_of_memory(caught.value)
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
+    failing(monkeypatch, caught.value, most=0)
+    (result,) = run("dllp", 0)
+    assert result.status == "out-of-memory"
+    assert "one member alone" in result.reason
 
 
 def looks_at_a_value(_self, model, bags, _now):  # type: ignore[no-untyped-def]
@@ -186,14 +176,13 @@ def test_a_hook_that_goes_wrong_is_a_failed_record(
     monkeypatch: pytest.MonkeyPatch, hook: str, given: Any, told: str
 ) -> None:
     monkeypatch.setattr(METHODS.get("dllp"), hook, given)
-    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    (result,) = run("dllp", 0)
     assert result.status == "failed"
     assert told in result.reason
     assert "\n" not in result.reason
     if "stackable" in told:
         monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
-        (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
-        assert (result.status, result.reason) == ("ok", "")
+        assert [(result.status, result.reason) for result in run("dllp", 0)] == [("ok", "")]
 
 
 @pytest.mark.parametrize(
@@ -224,17 +213,14 @@ def test_an_error_of_one_seed_costs_the_others_nothing(monkeypatch: pytest.Monke
         return original(self, on_epoch)
 
     monkeypatch.setattr(Population, "train", train)
-    cell, method = build("dllp")
-    results = train_population(cell, method, {seed: toy_task(seed) for seed in range(3)}, Machine(), None)
+    results = run("dllp", 0, 1, 2)
     assert [(result.seed, result.status) for result in results] == [(0, "ok"), (1, "failed"), (2, "ok")]
     assert "not finite" in results[1].reason
 
 
 def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainings_have_the_same_number() -> None:
-    cell = make_cell("tabllp-pse", "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
-    declared = METHODS.get("tabllp-pse")
-    method, task = declared(read_params(declared.Params, cell.params, "tabllp-pse")), toy_task(0)
-    kept: list[Population] = []
+    cell, method = build("tabllp-pse", Protocol(epochs=2, patience=2))
+    task, kept = toy_task(0), list[Population]()
     judge = judging.judge
 
     def watched(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
@@ -265,9 +251,14 @@ def test_predictions_of_nan_for_test_rows_alone_are_no_result(monkeypatch: pytes
         return predict(self, number, *given) * np.nan
 
     monkeypatch.setattr(Population, "predict", broken)
-    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    (result,) = run("dllp", 0)
     assert result.status == "failed"
     assert "NaN for test rows" in result.reason
+    nothing, observe = dict.fromkeys(CRITERIA, np.full(1, np.nan)), Selection.observe
+    monkeypatch.setattr(Selection, "observe", lambda self, epoch, _, theta: observe(self, epoch, nothing, theta))
+    (result,) = run("dllp", 0)
+    assert result.status == "failed"
+    assert result.reason.startswith("no criterion could select an epoch")
 
 
 def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,15 +300,13 @@ def test_a_criterion_that_is_never_a_number_has_no_result_and_spoils_no_other(na
     of_one_class = usual.split.validation[table.row_labels[usual.split.validation] == 0]
     kept = of_one_class[: len(of_one_class) // 8 * 8]
     assignment = replace(usual, split=replace(usual.split, validation=kept), validation=kept.reshape(-1, 8))
-    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=12, patience=12))
-    declared = METHODS.get(name)
-    method = declared(read_params(declared.Params, cell.params, name))
+    cell, method = build(name, Protocol(epochs=12, patience=12))
     (result,) = train_population(cell, method, {0: build_task(table, assignment)}, Machine(), None)
     assert result.status == "ok"
-    assert "auc" not in result.results
-    assert "auc" not in result.curves
-    assert None not in [each["validation"] for each in result.results.values()]
-    assert all(math.isfinite(each["validation"] or 0.0) for each in result.results.values())
+    assert "auc" not in {**result.results, **result.curves}
+    for each in result.results.values():
+        assert each["validation"] is not None
+        assert math.isfinite(each["validation"])
 
 
 def test_a_criterion_that_is_never_a_number_hands_the_newest_weights_on() -> None:
@@ -328,15 +317,6 @@ def test_a_criterion_that_is_never_a_number_hands_the_newest_weights_on() -> Non
     selected = selection.selected(0, "train", {})
     assert (selected["auc"].epoch, selected["auc"].weights.tolist()) == (1, [2.0] * 3)
     assert (selected["kl"].epoch, selected["kl"].weights.tolist()) == (0, [1.0] * 3)
-
-
-def test_without_any_criterion_a_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = dict.fromkeys(CRITERIA, np.full(1, np.nan))
-    observe = Selection.observe
-    monkeypatch.setattr(Selection, "observe", lambda self, epoch, _, theta: observe(self, epoch, nothing, theta))
-    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
-    assert result.status == "failed"
-    assert result.reason.startswith("no criterion could select an epoch")
 
 
 def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,12 +342,9 @@ def test_direct_methods_are_fitted_on_the_cpu_whatever_device_networks_have() ->
     assert compute.pick_machine(make_cell("bag-gp", "adult", bag_size=64), anywhere).device == torch.device("cpu")
     with pytest.raises(LLPBenchError, match="device"):
         compute.pick_machine(make_cell("dllp", "adult", bag_size=64, encoder="mlp"), anywhere)
-
-
-@pytest.mark.parametrize("device", ["cuda:99", "tpu", "meta", "nonsense"])
-def test_devices_that_are_not_there(device: str) -> None:
-    with pytest.raises(LLPBenchError, match="device"):
-        pick_device(device)
+    for name in ("cuda:99", "tpu", "meta", "nonsense"):
+        with pytest.raises(LLPBenchError, match="device"):
+            pick_device(name)
 
 
 def test_precision_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,19 +383,19 @@ def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions
 def test_a_record_has_the_curves_of_earlier_stages_where_those_are_judged() -> None:
     protocol = Protocol(epochs=3, patience=3)
     records = {}
-    for name in ("tabllp-pse", "tabllp-dec", "dllp"):
+    for name in ("tabllp-pse", "tabllp-dec"):
         cell = make_cell(name, "tiny", bag_size=16, encoder="mlp", protocol=protocol)
         (records[name],) = run_cell(cell, [0], Environment(device="cpu"))
         assert records[name]["status"] == "ok"
-    record = records.pop("tabllp-pse")
-    assert list(record["earlier_curves"]) == ["proportions"]
-    assert record["earlier_curves"]["proportions"].keys() == record["curves"].keys()
-    for curve in record["earlier_curves"]["proportions"].values():
+    record = records["tabllp-pse"]
+    (earlier,) = record["earlier_curves"].values()
+    assert earlier.keys() == record["curves"].keys()
+    for curve in earlier.values():
         assert len(curve) == 3
         assert all(value == round(value or 0.0, 4) for value in curve)
-    assert record["earlier_curves"]["proportions"] != record["curves"]
-    assert as_run(decode(to_line(record)))["earlier_curves"] == record["earlier_curves"]
-    assert not any("earlier_curves" in other for other in records.values()), "a warm-up is not judged"
+    assert earlier != record["curves"]
+    assert as_run(decode(to_line(record)))["earlier_curves"] == {"proportions": earlier}
+    assert "earlier_curves" not in records["tabllp-dec"], "a warm-up is not judged"
 
 
 def test_a_bag_of_one_class_is_in_the_last_bin() -> None:

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from llpbench.core.bags import Task
 from llpbench.core.metrics import test_metrics
+from llpbench.core.tables import Assignment, Table
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
@@ -20,26 +21,32 @@ test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the
 KEY = "column:by=native-country+education"
 
 
-def task_of(bagging: str, size: int | None = None) -> Task:
-    table = load_table("adult")
-    return build_task(table, assign_bags(table, bagging, size, seed=0))
+@pytest.fixture(scope="module")
+def adult() -> Table:
+    return load_table("adult")
 
 
-def test_a_test_row_is_of_the_training_bag_of_its_key() -> None:
-    table = load_table("adult")
-    assignment = assign_bags(table, KEY, None, seed=0)
+@pytest.fixture(scope="module")
+def assignment(adult: Table) -> Assignment:
+    return assign_bags(adult, KEY, None, seed=0)
+
+
+@pytest.fixture(scope="module")
+def task(adult: Table, assignment: Assignment) -> Task:
+    return build_task(adult, assignment)
+
+
+def test_a_test_row_is_of_the_training_bag_of_its_key(adult: Table, assignment: Assignment) -> None:
     assert assignment.test_bags is not None
-    columns = [table.categorical_names.index(name) for name in ("native-country", "education")]
-    keys = table.categorical[:, columns]
+    keys = adult.categorical[:, [adult.categorical_names.index(name) for name in ("native-country", "education")]]
     bags = {tuple(keys[bag[0]]): number for number, bag in enumerate(assignment.train)}
     expected = [bags.get(tuple(keys[row]), -1) for row in assignment.split.test]
     assert assignment.test_bags.tolist() == expected
     assert (assignment.test_bags >= 0).mean() > 0.9
 
 
-def test_rows_of_pooled_and_dropped_bags_are_of_none() -> None:
-    table = load_table("adult")
-    whole, pooled = (assign_bags(table, f"{KEY}{more}", None, seed=0) for more in ("", ":least=50:rest=pool"))
+def test_rows_of_pooled_and_dropped_bags_are_of_none(adult: Table, assignment: Assignment) -> None:
+    whole, pooled = assignment, assign_bags(adult, f"{KEY}:least=50:rest=pool", None, seed=0)
     assert whole.test_bags is not None
     assert pooled.test_bags is not None
     sizes = (whole.train >= 0).sum(axis=1)
@@ -49,14 +56,13 @@ def test_rows_of_pooled_and_dropped_bags_are_of_none() -> None:
 
 
 @pytest.mark.parametrize("bagging", [f"{KEY}:split=bags", "kmeans:clusters=20", "random"])
-def test_bags_that_say_nothing_of_other_rows_are_not_known(bagging: str) -> None:
-    task = task_of(bagging, 256 if bagging == "random" else None)
+def test_bags_that_say_nothing_of_other_rows_are_not_known(adult: Table, bagging: str) -> None:
+    task = build_task(adult, assign_bags(adult, bagging, 256 if bagging == "random" else None, seed=0))
     assert task.test_bags is None
     assert known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
 
 
-def test_a_constant_feature_of_a_bag_becomes_the_effect_of_the_bag() -> None:
-    task = task_of(KEY)
+def test_a_constant_feature_of_a_bag_becomes_the_effect_of_the_bag(task: Task) -> None:
     assert task.test_bags is not None
     assert task.test.labels is not None
     said = [np.tile(task.bags.prior, (len(part.rows.numeric), 1)) for part in (task.bags, task.test)]
@@ -69,8 +75,7 @@ def test_a_constant_feature_of_a_bag_becomes_the_effect_of_the_bag() -> None:
     assert found["log-loss-known-bags"] < test_metrics(said[1], task.test)["log-loss"] - 0.02
 
 
-def test_training_rows_add_up_to_their_bags() -> None:
-    task = task_of(KEY)
+def test_training_rows_add_up_to_their_bags(task: Task) -> None:
     labels = task.train_labels
     assert labels is not None
     rows = len(labels)
@@ -86,8 +91,7 @@ def test_training_rows_add_up_to_their_bags() -> None:
     assert knowing["auc-whole-bags"] > of_share["auc-whole-bags"] + 0.05
 
 
-def test_nothing_is_added_where_nobody_knows_labels() -> None:
-    task = task_of(KEY)
+def test_nothing_is_added_where_nobody_knows_labels(task: Task) -> None:
     unlabelled = replace(task, test=replace(task.test, labels=None))
     assert known_bag_metrics(unlabelled, np.zeros((0, 2)), np.zeros((0, 2))) == {}
     assert whole_bag_metrics(replace(task, train_labels=None), np.zeros((0, 2))) == {}

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import replace
 
 import pytest
 import torch
-from small import assert_same, bags_of, mlp, population, together, trained
+from small import SMALL, assert_same, bags_of, mlp, population, together, trained, weights
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Bags, Rows, Task
-from llpbench.core.cell import Epoch, Protocol
+from llpbench.core.bags import Rows, Task
+from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Encoder, Encoding, Model, Random
-from llpbench.core.ranges import Uniform
 from llpbench.data.toy import toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
-from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
-from llpbench.methods.supervised import Supervised
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
-from llpbench.training.members import Outcome, Trainee
-from llpbench.training.population import Population
+from llpbench.training.members import EncoderFactory
 from llpbench.training.stage import StageRun
-
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
 
 
 def saint(task: Task) -> Encoder:
@@ -41,26 +33,18 @@ def saint_row(task: Task) -> Encoder:
     return SaintRow(task.schema, SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
 
 
-def weights(outcome: Outcome) -> Tensor:
-    return outcome.selected["auc"].weights
-
-
 @pytest.mark.parametrize(
-    ("encoder", "method", "unequal"),
-    [
-        (mlp, DLLP, True),
-        (mlp, BagSoftLabel, True),
-        (mlp, Supervised, False),
-        (saint, DLLP, False),
-        (saint_row, DLLP, True),
-    ],
+    ("encoder", "unequal"), [(mlp, True), (saint, False), (saint_row, True)], ids=["mlp", "saint", "saint-row"]
 )
-def test_members_together_are_members_alone(encoder, method: type[Method], unequal: bool) -> None:  # type: ignore[no-untyped-def]
-    """Tolerance: rounding only, 1e-4 of the weights after two epochs (in float32; batched products round apart)."""
+def test_members_together_are_members_alone(encoder: EncoderFactory, unequal: bool) -> None:
+    """Tolerance: rounding only, 1e-4 of the weights after two epochs (in float32; batched products round apart).
+
+    Every method, at equal rates: `test_conformance.py`.
+    """
     rates = {0: 0.01, 1: 0.003, 2: 0.02}
-    three = trained(method(SMALL), [0, 1, 2], encoder=encoder, rates=rates, unequal=unequal, epochs=2)
+    three = trained(DLLP(SMALL), [0, 1, 2], encoder=encoder, rates=rates, unequal=unequal, epochs=2)
     for seed in (0, 2) if encoder is mlp else (2,):
-        (alone,) = trained(method(SMALL), [seed], encoder=encoder, rates=rates, unequal=unequal, epochs=2)
+        (alone,) = trained(DLLP(SMALL), [seed], encoder=encoder, rates=rates, unequal=unequal, epochs=2)
         assert_same(alone, three[seed])
         for name, choice in alone.selected.items():
             assert choice.value == pytest.approx(three[seed].selected[name].value, abs=1e-4)
@@ -89,32 +73,6 @@ def test_a_stack_update_is_torchs_adamw() -> None:
     assert torch.allclose(weights(outcome), expected, atol=1e-4)
 
 
-class Exploding(DLLP):
-    """Its loss is NaN for the member with the high learning rate, from the second epoch on."""
-
-    @dataclass(frozen=True)
-    class Params(MethodParams):
-        limit: Annotated[float, Uniform(0, 10)] = 10.0
-
-    params: Params
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        wrong = torch.where(now.epoch >= self.params.limit, torch.nan, 0.0)
-        return super().loss(model, bags, now) + wrong
-
-
-def test_nan_fails_one_member_and_leaves_the_others_alone() -> None:
-    good, bad = (Exploding(Exploding.Params(hidden=16, learning_rate=0.01, limit=limit)) for limit in (10.0, 2.0))
-    members = [Trainee(s, m, toy_task(s)) for s, m in enumerate((good, bad, good))]
-    outcomes = Population(members, mlp, Protocol(epochs=4), Machine()).train()
-    assert outcomes[1].failure == "the loss was not finite in epoch 2 of stage 'train'"
-    assert outcomes[1].epochs == 3
-    assert [outcomes[0].failure, outcomes[2].failure] == ["", ""]
-    assert [outcomes[0].epochs, outcomes[2].epochs] == [4, 4]
-    (alone,) = Population(members[2:], mlp, Protocol(epochs=4), Machine()).train()
-    assert torch.allclose(weights(outcomes[2]), weights(alone), atol=1e-4)
-
-
 def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_settled() -> None:
     seen: list[Epoch] = []
     many = population(DLLP(SMALL), [0, 1, 2], epochs=200, patience=3)
@@ -127,23 +85,6 @@ def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_set
     for seed, outcome in enumerate(outcomes):  # and leaving changed nothing for those that stayed
         (alone,) = trained(DLLP(SMALL), [seed], epochs=200, patience=3)
         assert alone.epochs == outcome.epochs
-
-
-class Branching(DLLP):
-    """Looks at a number, which vmap forbids."""
-
-    stackable = False
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        loss = super().loss(model, bags, now)
-        return loss if loss.item() < 1e9 else 2 * loss
-
-
-def test_a_method_that_cannot_be_stacked_is_run_member_by_member() -> None:
-    stacked = trained(DLLP(SMALL), [0, 1], unequal=True, epochs=2)
-    apart = trained(Branching(SMALL), [0, 1], unequal=True, epochs=2)
-    for one, other in zip(stacked, apart, strict=True):
-        assert torch.allclose(weights(one), weights(other), atol=1e-4)
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
@@ -162,9 +103,10 @@ def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_one
 
 
 def test_tasks_of_different_shape_are_refused() -> None:
-    members = [Trainee(0, DLLP(SMALL), toy_task(0)), Trainee(1, DLLP(SMALL), toy_task(1, size=8))]
-    with pytest.raises(LLPBenchError, match="same shape"):
-        Population(members, mlp, Protocol(), Machine())
+    task = toy_task(1)
+    for other in (toy_task(1, size=8), replace(task, validation=replace(task.validation, labels=None))):
+        with pytest.raises(LLPBenchError, match="same shape"):
+            together(DLLP(SMALL), {0: toy_task(0), 1: other})
 
 
 class Numbers(Encoder):

@@ -33,9 +33,9 @@ def test_how_many_rows_at_once_changes_nothing(at_once: int) -> None:
 
 
 def test_compiled_for_a_cpu_predictions_are_what_they_were() -> None:
+    """Of the validation rows, and of the training rows where a method asks for them."""
     if not compiler_exists():  # asked here alone: the answer takes seconds, in each process that collects tests
         pytest.skip("no C++ compiler")
-    """Of the validation rows, and of the training rows where a method asks for them."""
     members, alone = (
         population(METHOD, [0], encoder=lambda _: small_encoder("saint"), machine=Machine(compiled=compiled))
         for compiled in (True, False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from small import population, together, trained
+from small import SMALL, population, together, trained, weights
 from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Schema
@@ -16,22 +18,15 @@ from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES
 from llpbench.core.declaration import course_faults
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
+from llpbench.core.method import Member, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.tables import Assignment
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
-from llpbench.training.members import Outcome
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
-
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
-
-
-def weights(outcome: Outcome) -> Tensor:
-    return outcome.selected["auc"].weights
 
 
 class TwoPlayers(DLLP):
@@ -97,19 +92,6 @@ def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime
     assert set(outcome.selected) == set(CRITERIA)
 
 
-def test_each_regime_gets_what_it_would_get_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    method = PseudoLabels(SMALL)
-    method.calls = []
-    (both,) = population(method, [0], epochs=4).train()
-    for regime, handover in GUIDES.items():
-        with monkeypatch.context() as patch:
-            patch.setattr("llpbench.training.population.GUIDES", {regime: handover})
-            (alone,) = population(method, [0], epochs=4).train()
-        assert {CRITERIA[name].regime for name in alone.selected} == {regime}
-        for name, choice in alone.selected.items():
-            assert torch.equal(choice.weights, both.selected[name].weights)
-
-
 class TwoTurns(DLLP):
     """One player with two turns a step, another with one, at learning rates of their own."""
 
@@ -119,18 +101,11 @@ class TwoTurns(DLLP):
 def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> None:
     pop = population(TwoTurns(SMALL), [0], epochs=1)
     before = pop.stack.theta[0].clone()
-    counted: list[AdamW] = []
-    step = AdamW.step
-
-    def counting(self: AdamW, theta: Tensor, gradient: Tensor) -> None:
-        counted.append(self)
-        step(self, theta, gradient)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AdamW, "step", counting)
+    with patch.object(AdamW, "step", autospec=True, side_effect=AdamW.step) as step:
         (outcome,) = pop.train()
     steps = pop.steps(pop.method.stages[0])
-    assert [counted.count(optimiser) for optimiser in dict.fromkeys(counted)] == [2 * steps, steps]
+    turns = Counter(call.args[0] for call in step.call_args_list)
+    assert [*turns.values()] == [2 * steps, steps]
     head = pop.stack.columns(["head."])
     assert torch.equal(weights(outcome)[head], before[head])
     assert not torch.equal(weights(outcome)[~head], before[~head])
@@ -149,6 +124,9 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
         Stage(**facts)
 
 
+TWO_NAMELESS = (Phase(modules=("encoder.",)), Phase(modules=("head.",)))
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
@@ -156,10 +134,7 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
         ({"stages": Stage()}, "stages must be a tuple of Stage, got Stage(name='train'"),
         ({"stages": (Stage(judged=False),)}, "the last stage must be judged"),
         ({"stages": (Stage("a"), Stage("a"))}, "two stages are called 'a'"),
-        (
-            {"phases": (Phase(modules=("encoder.",)), Phase(modules=("head.",)))},
-            "two different phases are called 'train': give each player a name",
-        ),
+        ({"phases": TWO_NAMELESS}, "two different phases are called 'train': give each player a name"),
     ],
 )
 def test_impossible_stages_are_reported_before_training(facts: dict[str, Any], message: str) -> None:
@@ -215,20 +190,28 @@ def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_o
     assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
 
 
-def test_every_judged_stage_has_curves_each_criterion_those_of_its_own_regime() -> None:
+def test_each_regime_gets_what_it_would_get_alone_and_curves_of_every_judged_stage() -> None:
     (both,) = population(ThreeStages(SMALL), [0], epochs=3).train()
     assert {tuple(choice.curves) for choice in both.selected.values()} == {("a", "b", "c")}
     for regime in GUIDES:
         (alone,) = population(ThreeStages(SMALL), [0], epochs=3).train(regimes=[regime])
+        assert {CRITERIA[name].regime for name in alone.selected} == {regime}
         for name, choice in alone.selected.items():
+            assert torch.equal(choice.weights, both.selected[name].weights)
             for stage, curve in choice.curves.items():
                 np.testing.assert_allclose(both.selected[name].curves[stage], curve)
     for name, choice in both.selected.items():
         last = choice.curves["c"]
         assert last[choice.epoch] == choice.value == (max if CRITERIA[name].maximise else min)(last)
         assert not np.array_equal(choice.curves["a"], choice.curves["b"])
+
+
+def test_an_unjudged_stage_has_no_curves_and_hands_over_what_it_has_learned() -> None:
+    UnjudgedBetween.starts.clear()
     between = trained(UnjudgedBetween(SMALL), [0])[0].selected["auc"]
     assert tuple(between.curves) == ("a", "c")
+    start_of_b, start_of_c = UnjudgedBetween.starts[:2]
+    assert not torch.equal(start_of_b, start_of_c)
 
 
 class UnjudgedBetween(DLLP):
@@ -240,13 +223,6 @@ class UnjudgedBetween(DLLP):
     def prepare(self, member: Member, now: Now) -> None:
         if now.stage in ("b", "c"):
             self.starts.append(torch.cat([p.detach().flatten() for p in member.network.parameters()]).clone())
-
-
-def test_what_an_unjudged_stage_has_learned_is_what_the_next_one_starts_from() -> None:
-    UnjudgedBetween.starts.clear()
-    trained(UnjudgedBetween(SMALL), [0])
-    b, c = UnjudgedBetween.starts[:2]
-    assert not torch.equal(b, c)
 
 
 class Remembering(PseudoLabels):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from small import assert_same, population, together, trained
+from small import SMALL, assert_same, population, together
 
-from llpbench.core.bags import BaggedRows, IntArray, Task
+from llpbench.core.bags import Task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams
+from llpbench.core.method import Method
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split
 from llpbench.data.tasks import build_task
@@ -22,7 +21,6 @@ from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
 from llpbench.training.training_data import LARGEST_RATIO, TrainingData, buckets, profile
 
-SMALL = MethodParams(hidden=16, learning_rate=0.01)
 SKEWED = [90, 1, 2, 40, 3, 1, 5, 2, 60, 8, 1, 12, 3, 2, 1, 20, 4, 1, 30, 6, 2]
 """sizes of bags, as keys of real tables make them"""
 
@@ -43,35 +41,28 @@ def skewed_task(seed: int = 0, sizes: list[int] | None = None, shuffled: bool = 
 
 
 @pytest.mark.parametrize("per_step", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(15))
-def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(seed: int, per_step: int) -> None:
-    rng = np.random.default_rng(seed)
-    sizes = np.round(rng.lognormal(2, 1.5, size=rng.integers(1, 60))).astype(np.int64) + 1
-    found = buckets(sizes, per_step)
-    assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
-    assert all(len(bucket) % per_step == 0 for bucket in found[:-1])  # only the last may leave a gap
-    for bucket in found:
-        ordered = np.sort(sizes[bucket])[::-1]
-        alike = int((LARGEST_RATIO * ordered >= ordered[0]).sum())
-        # shorter bags only fill the last step
-        assert len(bucket) - alike < per_step
-    borders = [(sizes[one].min(), sizes[other].max()) for one, other in pairwise(found)]
-    assert all(shortest >= longest for shortest, longest in borders)
+def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(per_step: int) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        sizes = np.round(rng.lognormal(2, 1.5, size=rng.integers(1, 60))).astype(np.int64) + 1
+        found = buckets(sizes, per_step)
+        assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
+        assert all(len(bucket) % per_step == 0 for bucket in found[:-1])  # only the last may leave a gap
+        for bucket in found:
+            alike = int((LARGEST_RATIO * sizes[bucket] >= sizes[bucket].max()).sum())
+            assert len(bucket) - alike < per_step, "shorter bags only fill the last step"
+        assert all(sizes[one].min() >= sizes[other].max() for one, other in pairwise(found))
 
 
 def test_buckets_in_a_known_case() -> None:
     sizes = np.array([10, 100, 9, 70, 66, 3, 2, 1, 8])
     assert [sizes[bucket].tolist() for bucket in buckets(sizes, 2)] == [[100, 70], [66, 10], [9, 8], [3, 2], [1]]
     assert [sizes[bucket].tolist() for bucket in buckets(sizes, 1)] == [[100, 70], [66], [10, 9, 8], [3, 2], [1]]
+    assert [len(bucket) for bucket in buckets(np.array([1, 1, 1, 5]), 2)] == [2, 2]
+    assert [bucket.tolist() for bucket in buckets(np.full(7, 16), 2)] == [[*range(7)]], "the order given"
 
 
-def test_equal_bags_are_one_bucket_in_the_order_given() -> None:
-    (bucket,) = buckets(np.full(7, 16), 2)
-    assert bucket.tolist() == list(range(7))
-
-
-@pytest.mark.parametrize("per_step", [2, 3])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("seed", "per_step"), [(0, 2), (1, 3), (2, 2), (3, 3)])
 def test_an_epoch_draws_every_bag_once_but_for_the_gap_of_the_last_bucket(seed: int, per_step: int) -> None:
     task = skewed_task(seed)
     data = TrainingData([task.train], torch.device("cpu"))
@@ -144,7 +135,7 @@ def test_a_step_holds_the_rows_of_its_bags_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [DLLP(SMALL), BagSoftLabel(SMALL), TabLLPBDC(BDCParams(hidden=16, learning_rate=0.01))],
+    [BagSoftLabel(SMALL), TabLLPBDC(BDCParams(hidden=16, learning_rate=0.01))],
     ids=lambda m: type(m).__name__,
 )
 def test_members_whose_bags_have_the_same_sizes_in_another_order_train_together_as_alone(method: Method) -> None:
@@ -165,15 +156,6 @@ def test_members_whose_buckets_differ_cannot_train_together() -> None:
         together(DLLP(SMALL), {0: skewed_task(0), 1: skewed_task(1, other)})
 
 
-def test_it_learns_from_skewed_bags() -> None:
-    (outcome,) = together(DLLP(SMALL), {0: skewed_task(sizes=SKEWED * 3)}, epochs=10).train()
-    assert outcome.selected["auc"].value > 0.85
-
-
 def test_a_single_row_in_a_bag_of_its_own_is_no_special_case() -> None:
     task = skewed_task(sizes=[1, 1, 1, 5])
-    bags: BaggedRows = replace(task.train, counts=np.array([[1.0, 0], [0, 1], [1, 0], [2, 3]]))
-    found: list[IntArray] = buckets(bags.sizes, 2)
-    assert [len(bucket) for bucket in found] == [2, 2]
-    assert not trained(DLLP(SMALL), [0], unequal=True, epochs=1)[0].failure
     assert not together(DLLP(SMALL), {0: task}, epochs=1).train()[0].failure
