@@ -165,7 +165,7 @@ def writes_in_place(_self, model, bags, _now):  # type: ignore[no-untyped-def]
         ("loss", lambda *_: None, "must give a tensor of a single number, got NoneType"),
         ("log_proba", lambda _, __, bags: bags.proportions, "must give [bags, size, classes], here [1, 80] and one"),
         ("log_proba", lambda _, model, bags: model.log_proba(bags).exp(), "do not sum to 1"),
-        ("log_proba", lambda _, model, bags: model.log_proba(bags) * torch.nan, "predictions that are numbers"),
+        ("log_proba", lambda _, model, bags: model.log_proba(bags) * torch.nan, "predictions must be numbers"),
         ("prepare", lambda *_: np.zeros((3, 2)), "must give [rows, classes] targets, here [240, 2], got (3, 2)"),
         ("loss", lambda _, model, bags, __: model.log_proba(bags)[bags.mask].mean(), "declare stackable = False"),
         ("loss", looks_at_a_value, "declare stackable = False"),
