@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import pytest
 import torch
@@ -11,17 +12,20 @@ from small import SMALL, assert_same, bags_of, mlp, population, together, traine
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Rows, Task
-from llpbench.core.cell import Epoch
+from llpbench.core.bags import Bags, Rows, Task
+from llpbench.core.cell import Epoch, Protocol
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import MethodParams, Now
 from llpbench.core.model import Encoder, Encoding, Model, Random
+from llpbench.core.ranges import Uniform
 from llpbench.data.toy import toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
 from llpbench.methods.dllp import DLLP
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
-from llpbench.training.members import EncoderFactory
+from llpbench.training.members import EncoderFactory, Trainee
+from llpbench.training.population import Population
 from llpbench.training.stage import StageRun
 
 
@@ -71,6 +75,32 @@ def test_a_stack_update_is_torchs_adamw() -> None:
     (outcome,) = together(method, {0: task}, encoder=encoder, epochs=1).train()
     expected = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
     assert torch.allclose(weights(outcome), expected, atol=1e-4)
+
+
+class Exploding(DLLP):
+    """Its loss is NaN for the member with the high learning rate, from the second epoch on."""
+
+    @dataclass(frozen=True)
+    class Params(MethodParams):
+        limit: Annotated[float, Uniform(0, 10)] = 10.0
+
+    params: Params
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        wrong = torch.where(now.epoch >= self.params.limit, torch.nan, 0.0)
+        return super().loss(model, bags, now) + wrong
+
+
+def test_nan_fails_one_member_and_leaves_the_others_alone() -> None:
+    good, bad = (Exploding(Exploding.Params(hidden=16, learning_rate=0.01, limit=limit)) for limit in (10.0, 2.0))
+    members = [Trainee(s, m, toy_task(s)) for s, m in enumerate((good, bad, good))]
+    outcomes = Population(members, mlp, Protocol(epochs=4), Machine()).train()
+    assert outcomes[1].failure == "the loss was not finite in epoch 2 of stage 'train'"
+    assert outcomes[1].epochs == 3
+    assert [outcomes[0].failure, outcomes[2].failure] == ["", ""]
+    assert [outcomes[0].epochs, outcomes[2].epochs] == [4, 4]
+    (alone,) = Population(members[2:], mlp, Protocol(epochs=4), Machine()).train()
+    assert torch.allclose(weights(outcomes[2]), weights(alone), atol=1e-4)
 
 
 def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_settled() -> None:
