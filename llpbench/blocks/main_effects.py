@@ -1,8 +1,9 @@
 """Main effects of features in an additive process, with their posterior variance.
 
-All components are linear in normal weights w, so a main effect is A w. A [bins, features of all components] is the
-components' phi, averaged over all other features of a row, minus its mean. Features of a row are assumed independent,
-with their distributions in training. Averages are then exact and cheap for every component:
+All components are linear: phi(x)' w, with features phi of a row and normal weights w. So a main effect is A w. The
+matrix A [bins, features of all components] has the phi of all components, averaged over all other features of a row,
+minus their mean. Features of a row are assumed independent, with their distributions in training. Averages are then
+exact and cheap for every component:
 
 - the effect of the feature itself is unchanged;
 - a pair is averaged over the bins of its other feature;
@@ -36,8 +37,8 @@ class Precision:
     scales: FloatArray
     """[components] prior variance of each component's weights"""
     inner: FloatArray
-    """[others + features, others + features] precision of the weights divided by the roots of the scales; the first
-    `others` weights belong to no component"""
+    """[others + features, others + features] precision of w / sqrt(scale); the first `others` rows are weights outside
+    all components, such as the offset"""
 
     def variance(self) -> Variance:
         """Return a function from [values, features] (phi times the root of the scales) to posterior variances."""
@@ -84,7 +85,7 @@ def _others(design: FloatArray, width: int) -> FloatArray:
 class _Cells:
     """Cells: intervals in which a feature's fine and coarse bins are constant, only those with training rows.
 
-    For a number, the cell to the left of a dropped cell extends over it.
+    If a cell of a numeric feature has no rows, the cell to its left is widened to include it.
     """
 
     edges: FloatArray | None
@@ -191,7 +192,10 @@ def _less_mean(table: FloatArray, bins: FeatureBins) -> FloatArray:
 
 
 def _expected_waves(components: Components, joint: Joint) -> list[FloatArray] | None:
-    """Return the mean of e^(i z . omega) [waves] for each feature, z its columns; None for a linear component."""
+    """Return the mean of e^(i z . omega) [waves] for each feature; None for a linear component.
+
+    z: the columns of the feature.
+    """
     if joint.frequencies is None:
         return None
     means: list[FloatArray] = []

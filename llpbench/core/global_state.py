@@ -40,7 +40,7 @@ class _Setting:
     fresh: Any = _UNKNOWN
     """value directly after the import of the library"""
     by_imports: bool = False
-    """whether imports of libraries change the setting; it is then reset after an import without a warning"""
+    """whether imports of libraries change the setting; a change during an import is then reset silently"""
 
 
 def _cudnn(torch: Any) -> tuple[bool, ...]:
@@ -192,7 +192,7 @@ _SETTINGS = (
 
 @contextmanager
 def restored() -> Iterator[list[str]]:
-    """Reset all settings that the code inside changes. Yields a list, which then gets their names."""
+    """Reset all settings that the code inside changes. Yields a list; on exit their names are added to it."""
     changed: list[str] = []
     modules, filters, concerning = len(sys.modules), [*warnings.filters], _filters(None)
     before = {

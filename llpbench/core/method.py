@@ -43,7 +43,7 @@ class MethodParams:
     """Hyperparameters common to all neural methods, each with its default, range and meaning.
 
     A method adds its own in a subclass. Continuous hyperparameters (`LogUniform`, `Uniform`) may be 0-d tensors inside
-    `loss`, because members of one population may differ in them. Those with a `Choice` are plain values.
+    `loss`, because networks trained together (a population) may differ in them. Those with a `Choice` are plain values.
     """
 
     learning_rate: Annotated[float | None, LogUniform(3e-5, 3e-3)] = None
@@ -85,7 +85,7 @@ class Stage:
 
     name: str = "train"
     unit: Unit = "bags"
-    """unit of a step: whole bags, or as many shuffled rows
+    """unit of a step: whole bags, or the same number of rows, shuffled
 
     Each shuffled row is a bag of one row with its own target: its bag's proportions, until `prepare` returns others.
     """
@@ -186,7 +186,7 @@ class Method:
         return int(self._own("hidden"))
 
     def _own(self, name: str) -> Any:
-        """Return a hyperparameter. If its default is the encoder's, the cell's specification has filled it in."""
+        """Return a hyperparameter. None means the encoder's default; `params` from a cell already have it filled in."""
         if (value := getattr(self.params, name)) is None:
             raise ValueError(f"{name} has no value: a method without an encoder needs a default of its own for it")
         return value

@@ -84,7 +84,9 @@ class Executor(Protocol):
     """Largest number of jobs at a time."""
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        """Run all jobs. Return when none is waiting or running. `KeyboardInterrupt` passes and leaves no process."""
+        """Run all jobs. Return when none is waiting or running. `KeyboardInterrupt` is raised on, after all worker
+        processes have ended.
+        """
         ...
 
 
