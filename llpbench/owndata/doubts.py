@@ -104,7 +104,7 @@ class Doubts:
         if self.confounded:
             told.append(
                 f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
-                "nor by chance: relations between bags may not hold between rows"
+                "nor by chance: differences between bags may have other causes than the features"
             )
         if self.held_out is None and self.noise > NEXT_TO_NOTHING:
             told.append(
@@ -119,14 +119,25 @@ class Doubts:
 def doubts_of(union: Union, rows: Rows, counts: FloatArray, held_out: float | None = None) -> Doubts:
     """Return the doubts of a fitted union. Its members are compared on at most 20,000 training rows.
 
-    `counts` are [bags, classes]. Nearly empty classes are ignored.
+    `counts` are [bags, classes]. Nearly empty classes are ignored. Nothing is unexplained if bags differ less than by
+    chance. The process does not notice this: its share of the variance depends on the prior if there are few bags.
     """
     classes = _counted_classes(counts)
+    unexplained = union.process.unexplained if _differ_more_than_by_chance(counts) else 0.0
     step = -(-len(rows.numeric) // _MOST_ROWS)
     some = Rows(*(part[::step] for part in rows))
     members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
     agreement = min(_rank_correlation(one, other, classes) for one, other in combinations(members, 2))
-    return Doubts(union.process.unexplained, _noise(union.process, classes), agreement, held_out)
+    return Doubts(unexplained, _noise(union.process, classes), agreement, held_out)
+
+
+def _differ_more_than_by_chance(counts: FloatArray) -> bool:
+    """Return whether proportions vary more than in random bags of the same sizes (Pearson's chi-squared)."""
+    total = counts.sum(axis=0).clip(min=0)
+    prior, sizes = total[total > 0] / total.sum(), counts.sum(axis=1)
+    expected = sizes.clip(min=1)[:, None] * prior  # noisy counts may be negative
+    chi_squared = ((counts[:, total > 0] - expected) ** 2 / expected).sum()
+    return bool(chi_squared > (len(sizes) - 1) * (len(prior) - 1))
 
 
 def _counted_classes(counts: FloatArray) -> list[int]:
