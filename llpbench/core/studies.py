@@ -373,7 +373,8 @@ def select(pattern: str) -> list[Study]:
     for part in filter(None, (part.strip() for part in pattern.split(","))):
         names = unions[part] if part in unions else fnmatch.filter(STUDIES, part)
         if not names:
-            raise LLPBenchError(f"unknown study {part!r}. {hint(part, STUDIES)}llpbench list studies prints all.")
+            near = hint(part, [*STUDIES, *unions])
+            raise LLPBenchError(f"unknown study {part!r}. {near}llpbench list studies prints all.")
         chosen.update({name: STUDIES[name] for name in names})
     if not chosen:
         raise LLPBenchError("--study must name a study. llpbench list studies prints all.")

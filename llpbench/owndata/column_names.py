@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -40,6 +41,15 @@ def nearest_columns(name: str, known: Sequence[str]) -> str:
     near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=_ALIKE)]
     near = [each for each in near if plain(each) != plain(name)]
     return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+def separator_hint(name: str, known: Sequence[str]) -> str:
+    """Return advice to name the separator if the only column is, for example, `name;no;yes`; else ""."""
+    joined = re.search(rf"\b{re.escape(name)}(\W)|(\W){re.escape(name)}\b", known[0]) if len(known) == 1 else None
+    if joined is None:
+        return ""
+    mark = "tab" if "\t" in joined.groups() else repr(joined[1] or joined[2])
+    return f"If {mark} separates its columns, use --separator {mark}. "
 
 
 def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:

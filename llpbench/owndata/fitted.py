@@ -315,7 +315,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._require_fitted()
         process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
         if process is None:
-            raise LLPBenchError(f"method {self.method!r} has no posterior of rows. Use method='bag-gp'.")
+            raise LLPBenchError(
+                f"predict_interval needs a model of 'bag-gp', got a model of {self.method!r}. Use method='bag-gp'."
+            )
         rows = self._rows(X)
         spread = 1.0 if self._calibration is None else self._calibration.spread
         return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
@@ -542,7 +544,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if lacking:
             raise LLPBenchError(
                 f"{plural(len(lacking), 'bag')} ({', '.join(map(repr, lacking[:5]))}) "
-                f"{verb(len(lacking), 'was', 'were')} not in fit. Give counts= or proportions= of all bags."
+                f"{verb(len(lacking), 'was', 'were')} not in fit. Give counts= or proportions= of all bags of X."
             )
         at = [place[name] for name in labels.names]
         other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)

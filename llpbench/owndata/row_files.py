@@ -22,7 +22,7 @@ from llpbench.core.files import obstacle, replace_file
 from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import one_line, plural
 from llpbench.data.frames import as_text, without_decimals
-from llpbench.owndata.column_names import matching_column, nearest_columns, plain
+from llpbench.owndata.column_names import matching_column, nearest_columns, plain, separator_hint
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import read_number_text, reading_of
@@ -180,7 +180,9 @@ def _broken(error: Exception, kind: str) -> str:
         return f"opens a quotation mark in line {int(quoted[1]) + 1} that is never closed. Close it."
     if longer := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", words):
         return f"has {longer[3]} values in line {longer[2]}, but {longer[1]} columns. Correct this line."
-    return f"cannot be read as {kind}: {words}. Replace it."
+    if kind == "parquet" and "magic bytes" in words:
+        return "is not a parquet file, or is damaged. Replace it."
+    return f"cannot be read as {kind}: {words.rstrip('.')}. Replace it."
 
 
 def _renamed(frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:
@@ -437,9 +439,8 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     column = matching_column(name, known)
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-        raise DataError(
-            f"file {str(path)!r} has no column {name!r}{role}. {nearest_columns(name, known)}Its columns are: {listed}."
-        )
+        advice = separator_hint(name, known) or nearest_columns(name, known)
+        raise DataError(f"file {str(path)!r} has no column {name!r}{role}. {advice}Its columns are: {listed}.")
     return frame.iloc[:, known.index(column)]
 
 

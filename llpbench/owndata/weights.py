@@ -52,20 +52,30 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
             "weight per row."
         )
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
-    if wrong.any():
-        raise LLPBenchError(
-            f"weights must be numbers from 0, got {column[wrong].iloc[0]!r} ({plural(int(wrong.sum()), 'such row')} in "
-            "all). Fill in these weights, or remove these rows."
-        )
+    _require_weights(numbers, column)
     return np.asarray(numbers)
 
 
 def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
-    """Return a column of a file as weights, NaN for other texts."""
+    """Return a column of a file as weights. Raises `LLPBenchError` as `read_weights` does, with the column's name."""
     column = column_of(frame, name, path)
-    numbers = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
-    return np.asarray(pd.to_numeric(numbers, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+    values = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    _require_weights(numbers, column, f" in column {str(column.name)!r}")
+    return np.asarray(numbers)
+
+
+def _require_weights(numbers: FloatArray, column: pd.Series, where: str = "") -> None:
+    """Raise `LLPBenchError` unless all numbers, read from a column, are finite and at least 0."""
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
+    if not wrong.any():
+        return
+    first = column[wrong].tolist()[0]
+    shown = "a missing value" if pd.isna(first) else repr(first)
+    advice = "Name a column of numbers." if np.isnan(numbers).all() else "Correct these weights, or remove these rows."
+    raise LLPBenchError(
+        f"weights must be numbers from 0, got {shown}{where} ({plural(int(wrong.sum()), 'such row')} in all). {advice}"
+    )
 
 
 def require_people(labels: BagLabels) -> None:

@@ -49,8 +49,7 @@ def number(value: Any) -> int:
 def bag_sizes(value: Any) -> tuple[int, ...]:
     """Read numbers of rows per bag, without duplicates. Rejects 1: the bag of a row reveals its label."""
     sizes = [*map(_whole, _parts(value))]
-    _require(sizes, sizes and min(sizes) > 0, "positive whole numbers such as 64,256,1024")
-    _require(sizes, 1 not in sizes, "2 or more (a bag of one row reveals its label)")
+    _require(sizes, sizes and min(sizes) > 1, "whole numbers of 2 or more (a bag of one row reveals its label)")
     return tuple(dict.fromkeys(sizes))
 
 

@@ -327,7 +327,7 @@ def _require_consistent(settings: Settings) -> None:
 
 def _preset(name: Any) -> dict[str, Any]:
     if not isinstance(name, str) or name not in PRESETS:
-        raise LLPBenchError(f"unknown preset {name!r}. Available: {', '.join(PRESETS)}.")
+        raise LLPBenchError(f"unknown preset {name!r}. {hint(str(name), PRESETS)}Available: {', '.join(PRESETS)}.")
     return PRESETS[name]
 
 

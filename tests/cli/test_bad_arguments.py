@@ -20,8 +20,8 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
     [
         (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
-        (["run", "--bag-sizes", "-64"], "--bag-sizes must be positive whole numbers"),
-        (["run", "--bag-sizes", "64,1"], "--bag-sizes must be 2 or more"),
+        (["run", "--bag-sizes", "-64"], "--bag-sizes must be whole numbers"),
+        (["run", "--bag-sizes", "64,1"], "--bag-sizes must be whole numbers"),
         (
             ["plan", "--bag-sizes", "4885", "--methods", "dllp"],
             "bag size 4885 is larger than the 4,884 validation rows",

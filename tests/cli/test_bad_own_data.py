@@ -58,6 +58,7 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("fit", ["--types", "height=number"], "has no column 'height'"),
         ("fit", ["--types", "town=number"], "column 'town' must be numeric, got '"),
         ("fit", ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
+        ("fit", ["--separator", "|"], "use --separator bags:','"),
         ("fit", ["--leave-out", "idd"], "has no column 'idd'"),
         ("fit", ["--counts", "no,no"], "no, no"),
         ("fit", ["--counts", "no,maybe"], "has no column 'maybe'"),

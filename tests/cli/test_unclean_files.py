@@ -219,7 +219,9 @@ def test_rows_that_stand_for_several_people_are_repeated_or_weighted(rows: pd.Da
     assert llpbench("choose", *files, *comparison, "--weight-column", "people").code == 0
     cells.assign(people=cells["people"].mask(cells.index == 3)).to_csv("cells.csv", index=False)
     result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
-    assert (result.code, "weights must be numbers from 0" in result.err) == (2, True)
+    assert (result.code, "a missing value in column 'people'" in result.err) == (2, True)
+    result = fit(llpbench, "--weight-column", "town", rows="cells.csv")
+    assert (result.code, "in column 'town'" in result.err) == (2, True)
 
 
 def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
