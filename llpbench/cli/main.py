@@ -372,7 +372,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     type=click.Choice(["published", "core", "few-bags", "natural", "rare", "multiclass", "paper"]),
     default="published",
     show_default=True,
-    help="What to compare with: our boards of the paper's datasets (published), those of a suite (core, few-bags, ...), "
+    help="What to compare with: our boards of the paper's datasets (published), those of a suite (core, few-bags, ...) "
     "or the numbers printed in the paper (paper).",
 )
 @journal_option
