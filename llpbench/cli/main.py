@@ -252,7 +252,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
 @plugin_option
 def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
-    """Check the contract of a method, encoder, bagging or dataset.
+    """Check whether a method, encoder, bagging or dataset keeps the rules.
 
     The argument is a name or a file. Everything except datasets is checked on toy data, in seconds.
     """
@@ -372,7 +372,8 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     type=click.Choice(["published", "core", "few-bags", "natural", "rare", "multiclass", "paper"]),
     default="published",
     show_default=True,
-    help="What to compare with: published (the main boards), the boards of a suite (core, few-bags, ...), or paper.",
+    help="What to compare with: our boards of the paper's datasets (published), those of a suite (core, few-bags, ...) "
+    "or the numbers printed in the paper (paper).",
 )
 @journal_option
 @out_option

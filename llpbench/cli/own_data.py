@@ -53,7 +53,7 @@ _LEARNING_OPTIONS = (
         multiple=True,
         metavar="NAMES",
         help="With one column of counts: the names of the two classes; the class that is counted comes last. With "
-        "several: the classes to use, in any order (see --drop-unmatched).",
+        "several columns of counts: the classes to use, in any order (see --drop-unmatched).",
     ),
     click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
@@ -80,7 +80,7 @@ _LEARNING_OPTIONS = (
         "--time-column",
         metavar="NAME",
         help="Column of BAGS or ROWS with the time of a bag (number or date). llpbench choose then predicts later bags "
-        "from earlier ones, and networks hold out the latest bags. fit rejects it for methods that hold out no bags.",
+        "from earlier ones. In fit, only networks accept it: they hold out the latest bags.",
     ),
     click.option(
         "--noise",

@@ -38,7 +38,7 @@ from llpbench.core.text import plural
 def restamp(
     out: str, sample: int, seed: int, reference: str | None, data_dir: str | None, plugin: tuple[str, ...]
 ) -> int:
-    """Keep stale runs if a sample repeats their numbers.
+    """Repeat a sample of stale runs, and keep the others if no number changes.
 
     Searches for hyperparameters are kept with the runs of their methods.
     """

@@ -32,7 +32,7 @@ LEAST = 55.0
 MOST_DATASETS = 6
 """Largest number of datasets that are listed by name."""
 
-EXPLAINED = ("training_bags", "take", "score", "next", "caution")
+EXPLAINED = ("training_bags", "take", "score", "interval", "next", "caution")
 """Captions that explain columns."""
 
 SHARE = "bag-share"

@@ -52,7 +52,7 @@ def markdown_files(
         "tuning.md": ("Tuning", tuning),
     }
     others = ", ".join(f"[{escape(title)}]({folder}/{ADVICE}.md)" for title, folder in advised.items())
-    heads = {f"{ADVICE}.md": [f"The same table in other reports: {others}."] if others else []}
+    heads = {f"{ADVICE}.md": [f"The same table for other datasets or bags: {others}."] if others else []}
     files = {
         name: _file(report, title, heads.get(name, []), tables) for name, (title, tables) in contents.items() if tables
     }
