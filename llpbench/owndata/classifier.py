@@ -243,7 +243,7 @@ class LLPClassifier(FittedClassifier):
             is removed from its old bag and from that bag's counts.
         time
             Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
-            mapping or series by bag, or an array in ascending order of the bags. Other methods hold out no bags;
+            mapping or series by bag, or an array in ascending order of the bags. Other methods choose no epoch;
             compare them on later bags with `choose`.
 
         Raises
@@ -273,8 +273,8 @@ class LLPClassifier(FittedClassifier):
         """
         if time is not None and not is_network(self._method):
             raise LLPBenchError(
-                f"time= needs a network, because only networks hold out bags, got method {self.method!r}. Leave time= "
-                "out, or compare methods on later bags with choose."
+                f"time= needs a network, because only networks choose an epoch, got method {self.method!r}. Leave "
+                "time= out, or compare methods on later bags with choose."
             )
         stack = None
         if are_groupings(bags):

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from llpbench.core.bags import FloatArray
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, collapse_warning
+from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, collapse_warning
 from llpbench.owndata.rare import FewPositives
 from llpbench.owndata.unknown_bags import UnknownBags
 
@@ -71,6 +71,7 @@ def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
     model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(
         frame, np.repeat(np.arange(6), sizes), counts=dict(enumerate((sizes // 3).tolist()))
     )
+    assert isinstance(model._predictor, Union)
     assert model._predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
     assert model.doubts_ is not None
     assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
