@@ -3,8 +3,8 @@
 Three classes do the same algebra; `covariance` picks the one with the least work in each evaluation.
 
 - `Grams` stores the matrix G_c G_c' of each component. It is best for up to a few hundred bags.
-- `BagSpace` computes C from the features, and stores G_c G_c' only for wide components. It is best for more bags, if
-  there are even more features.
+- `BagSpace` computes C from the features, and stores G_c G_c' only for wide components. It is best for many bags, if
+  features outnumber them.
 - `Features` uses Woodbury's identity with F = D^-1/2 [sqrt(s_c) G_c, ...]. It is best for more bags than features. If
   bags have only a few different sizes, it stores the sum of G'G over the bags of each size. The work then does not grow
   with the number of bags.
@@ -25,16 +25,20 @@ _MOST_GRAMS = 1.5e8
 _MOST_SUMS = 5e7
 """largest size of all sums of G'G together"""
 _REPEATED = 20
-"""smallest mean number of bags of a kind for which sums save work, since each evaluation reads them"""
+"""sums of G'G are used only if a kind has at least this many bags on average"""
 _READING = 60
-"""products that take as long as reading two numbers of Gram matrices from memory"""
+"""time to read one entry of a stored Gram matrix and its mirror image, in multiplications"""
 _WIDE = 24
 """number of features above which a component's Gram matrix is faster to read than to compute again"""
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Solutions with C. M = C^-1 - alpha alpha' / classes is the derivative of the evidence's terms in C."""
+    """Solutions with C.
+
+    M = C^-1 - alpha alpha' / classes is the derivative of log det C + trace(R' C^-1 R) / classes with respect to C. R
+    are the targets [bags, classes].
+    """
 
     alpha: FloatArray
     """[bags, classes] C^-1 R"""
@@ -277,7 +281,7 @@ class Features(_Joined):
         """Return the diagonal of F (I + F'F)^-1 F', as a mean over bags of a kind; `inverse` has the lower triangle."""
         assert self.sums is not None
         traces = np.empty(len(self.sums))
-        traces[0] = len(inverse) - np.trace(inverse)  # of all kinds together
+        traces[0] = len(inverse) - np.trace(inverse)  # total; kind 0 is what remains without the other kinds
         if len(traces) > 1:
             twice = 2.0 * np.tril(inverse, -1)
             twice[np.diag_indices(len(twice))] = np.diag(inverse)

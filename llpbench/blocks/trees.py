@@ -1,8 +1,8 @@
 """Gradient-boosted trees for any loss of rows, by XGBoost.
 
 XGBoost is used because its interface for custom losses is public, also for several classes. That of scikit-learn is
-private and did worse with the counts of bags (docs/direct-methods.md). LightGBM needs the system's OpenMP, which slim
-machines lack; XGBoost's wheel includes it. `xgboost-cpu` is the same library without GPU code.
+private and did worse with the counts of bags. LightGBM needs the system's OpenMP, which slim machines lack; XGBoost's
+wheel includes it. `xgboost-cpu` is the same library without GPU code.
 """
 
 from __future__ import annotations

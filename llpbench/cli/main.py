@@ -121,7 +121,7 @@ cli.add_command(restamp)
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 @all_boards_option
 def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
-    """Do the runs that --out does not have yet, and write the leaderboards.
+    """Run what is missing in the folder --out, then write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
     interrupted, run it again to continue.

@@ -52,8 +52,9 @@ _LEARNING_OPTIONS = (
         "--classes",
         multiple=True,
         metavar="NAMES",
-        help="With one column of counts: the names of the two classes; the class that is counted comes last. With "
-        "several columns of counts: the classes to use, in any order (see --drop-unmatched).",
+        help='With one column of counts: the names of both classes, the counted class last, such as --classes "on '
+        'time,late". With several columns: the classes to use, in any order, such as --classes late,cancelled (see '
+        "--drop-unmatched).",
     ),
     click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
@@ -79,8 +80,8 @@ _LEARNING_OPTIONS = (
     click.option(
         "--time-column",
         metavar="NAME",
-        help="Column of BAGS or ROWS with the time of a bag (number or date). llpbench choose then predicts later bags "
-        "from earlier ones. In fit, only networks accept it: they hold out the latest bags.",
+        help="Column of BAGS or ROWS with the time of a bag (number or date). In fit: only for networks, which hold "
+        "out the latest bags. In choose: later bags are predicted from earlier ones.",
     ),
     click.option(
         "--noise",
@@ -160,6 +161,7 @@ def _learning(command: Any) -> Any:
 
         from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
         from llpbench.owndata.column_names import split_names
+        from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
         from llpbench.owndata.row_passes import LargeRows
@@ -168,6 +170,9 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.weights import weights_of_column
 
         load_plugins(plugin)
+        if time_column is not None and "method" in others:  # before reading: it may take long
+            with told_in_flags():
+                require_network_for_time(others["method"])
         if [rows, *bags].count(Path("-")) > 1:
             raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 ENTRY_POINT_GROUP = "llpbench.plugins"
 _MOST_LISTED = 10
-"""names up to which an error lists all of them"""
+"""an error lists all names if there are at most this many"""
 FAMILY = "family:"
 """prefix that selects the methods of a family, as in `family:classical`"""
 SUITE, OPENML, OPENML_SUITE = "suite:", "openml:", "openml-suite:"
@@ -142,6 +142,7 @@ class Registry:
         for prefix, entry_of in self._by_prefix.items():
             if name.startswith(prefix):
                 return entry_of(name.removeprefix(prefix).strip())
+        # datasets also have the short names of the paper, such as AD for adult
         by_code = {str(e.facts["code"]).lower(): e for e in entries.values() if "code" in e.facts}
         if name.lower() in by_code:
             return by_code[name.lower()]
@@ -245,7 +246,8 @@ def _kind_of_method(target: Any) -> Mapping[str, Any]:
     bases = target.__mro__ if isinstance(target, type) else ()
     if not {"Method", "DirectMethod"} & {base.__name__ for base in bases[1:]}:
         name = getattr(target, "__name__", repr(target))
-        raise LLPBenchError(f"{name} ({place_of(target)}) must extend Method or DirectMethod to be a method.")
+        file = Path(getattr(sys.modules.get(target.__module__), "__file__", None) or target.__module__).name
+        raise LLPBenchError(f"{name} in {file} must be a class that extends Method or DirectMethod.")
     return {"kind": kind_of(bases)}
 
 
@@ -281,7 +283,7 @@ register_suite = SUITES.register
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
 """modules that a plugin imported from its folder, with their files and contents, by path of the plugin"""
 _loading: list[str] = []
-"""plugins being imported; other processes can import what they register"""
+"""names of plugins that are being imported; worker processes can import what such a file registers"""
 
 
 def load_plugin(path: str | Path, edited: bool = False) -> None:
@@ -342,7 +344,7 @@ def _forget(modules: Iterable[str]) -> None:
     """Remove modules, their bytecode, and the entries they have registered."""
     for name in modules:
         bytecode = getattr(sys.modules.pop(name, None), "__cached__", None)
-        if bytecode:  # Python compares it by second and size, which an edit may not change
+        if bytecode:  # Python reuses it if second and size of the source are unchanged, which an edit may leave
             with contextlib.suppress(OSError):
                 Path(bytecode).unlink(missing_ok=True)
         for registry in REGISTRIES.values():

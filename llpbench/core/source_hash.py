@@ -1,13 +1,18 @@
 """Hashes of the source of registered objects. A result whose code has changed since is stale.
 
-A hash covers the module that defines a class or function and, recursively, the files that this module imports from its
-own folder, from other folders on `sys.path` that are not installed libraries, or from its own distribution. A package's
-`__init__` counts if something is imported from it. The standard library and installed libraries do not count (a record
-has their versions), nor does the engine (`provenance.NUMERICS`). Contributed modules of this package do. Files that a
-module opens itself, and modules imported by a string (`importlib`), are not covered.
+A hash covers the module that defines a class or function, and the *own modules* that it imports, recursively:
 
-Comments, docstrings, formatting, and names and locations of files do not count (`core/syntax.py`). For imports from the
-engine only the imported names count, so that its modules can be moved.
+- files in its folder, and in other folders on `sys.path` that are not installed libraries
+- modules of its distribution. In llpbench, these are only the contributed ones (`CONTRIBUTED`).
+- the `__init__` of a package from which something is imported
+
+A hash does not cover:
+
+- the standard library and installed libraries (a record has their versions)
+- the engine (`provenance.NUMERICS`). An import from the engine adds only the imported name to the hash, not its module,
+  so moving engine modules makes no result stale.
+- files that a module opens itself, and modules imported by a string (`importlib`)
+- comments, docstrings, formatting, and names and locations of files (`core/syntax.py`)
 """
 
 from __future__ import annotations
@@ -148,6 +153,7 @@ class _Sources:
         return place if place.is_file() else initial if initial.is_file() else None
 
     def _is_own(self, top: str, place: Path) -> bool:
+        """Return whether a top-level module is not installed, or belongs to the distribution of the hashed module."""
         if not _is_installed(place):
             return True
         if not _is_installed(self._root.path) or self._root.name.startswith("llpbench."):

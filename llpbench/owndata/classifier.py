@@ -36,6 +36,7 @@ from llpbench.owndata.fitting import (
     fit_members,
     is_network,
     numbers_for,
+    require_network_for_time,
 )
 from llpbench.owndata.groupings import are_groupings, stacked
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
@@ -271,11 +272,8 @@ class LLPClassifier(FittedClassifier):
         DatedBags
             Labels of bags look like dates, and a network holds out random bags.
         """
-        if time is not None and not is_network(self._method):
-            raise LLPBenchError(
-                f"time= needs a network, because only networks choose an epoch, got method {self.method!r}. Leave "
-                "time= out, or compare methods on later bags with choose."
-            )
+        if time is not None:
+            require_network_for_time(self.method)
         stack = None
         if are_groupings(bags):
             stack = stacked(

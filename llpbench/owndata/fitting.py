@@ -89,6 +89,15 @@ def is_network(method: str) -> bool:
     return not issubclass(method_on_bags(method), DirectMethod)
 
 
+def require_network_for_time(method: str) -> None:
+    """Raise `LLPBenchError` for a method that cannot use times of bags in `fit`."""
+    if not is_network(AUTO if method == "auto" else method):
+        raise LLPBenchError(
+            f"time= needs a network, because only networks choose an epoch, got method {method!r}. Leave "
+            "time= out, or compare methods on later bags with choose."
+        )
+
+
 def takes_encoder(method: str) -> bool:
     """Return whether a method is a network on an encoder."""
     return bool(getattr(method_on_bags(method), "takes_encoder", False))

@@ -28,7 +28,8 @@ def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
     """
     if isinstance(labels, pd.Series) and isinstance(X, pd.DataFrame):
         require_same_order("labels", labels.index, X.index)
-    column = pd.Series(labels.to_numpy() if isinstance(labels, pd.Series) else labels, dtype=object)
+    series = isinstance(labels, pd.Series)
+    column = pd.Series(labels.to_numpy() if series else labels, dtype=object, name=labels.name if series else None)
     if len(column) != len(X):
         raise LLPBenchError(
             f"labels must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give None for rows "
@@ -37,8 +38,12 @@ def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
     found = column.map({label: place for place, label in enumerate(classes)})
     foreign = column[found.isna() & column.notna()]
     if len(foreign):
+        named = "" if column.name is None else f" in column {column.name!r}"
+        number = int((foreign == foreign.iloc[0]).sum())
         raise LLPBenchError(
-            f"labels must be of the classes {[*classes]}, got {foreign.iloc[0]!r}. Correct it, or leave it empty."
+            f"labels{named} must be {' or '.join(map(repr, classes))}, got {foreign.iloc[0]!r} "
+            f"({plural(number, 'such row')}). Correct these labels, leave them empty, or use another "
+            "column."
         )
     return np.asarray(found.fillna(-1).to_numpy(dtype=np.int64))
 

@@ -167,11 +167,11 @@ def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.Da
         else:
             frame, form = _read_csv(source, wanted, form)
     except (OSError, ValueError, EOFError, LookupError) as error:  # from pandas, arrow or decompression
-        raise DataError(f"file {str(source.path)!r} {_broken(error, source.kind)}") from error
+        raise DataError(f"file {str(source.path)!r} {_broken(error, source, form)}") from error
     return _renamed(frame, source), form
 
 
-def _broken(error: Exception, kind: str) -> str:
+def _broken(error: Exception, source: TableSource, form: FileFormat) -> str:
     """Return what is wrong with a file that could not be read, and advice."""
     words = one_line(error)
     if isinstance(error, EmptyDataError):
@@ -179,10 +179,19 @@ def _broken(error: Exception, kind: str) -> str:
     if quoted := re.search(r"EOF inside string starting at row (\d+)", words):
         return f"opens a quotation mark in line {int(quoted[1]) + 1} that is never closed. Close it."
     if longer := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", words):
-        return f"has {longer[3]} values in line {longer[2]}, but {longer[1]} columns. Correct this line."
-    if kind == "parquet" and "magic bytes" in words:
+        if _is_binary(source, form):
+            return "contains binary data (zero bytes). Give a table, such as a .csv file."
+        columns = plural(int(longer[1]), "column")
+        return f"has {longer[3]} values in line {longer[2]}, but {columns}. Correct this line."
+    if source.kind == "parquet" and "magic bytes" in words:
         return "is not a parquet file, or is damaged. Replace it."
-    return f"cannot be read as {kind}: {words.rstrip('.')}. Replace it."
+    return f"cannot be read as {source.kind}: {words.rstrip('.')}. Replace it."
+
+
+def _is_binary(source: TableSource, form: FileFormat) -> bool:
+    """Return whether a text table has zero bytes, though its encoding has none."""
+    head = source.head()
+    return b"\0" in head and form.encoding is None and encoding_of(head, source).startswith("utf-8")
 
 
 def _renamed(frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:

@@ -23,7 +23,7 @@ LONGEST_LINE = 2**23
 _LATEST_SCHEMA = 9_999
 """Largest schema number that is not considered damage."""
 _MOST_FAULTS = 1_000
-"""Largest number of faults of a line whose first fault is named."""
+"""With more faults in a line than this, a warning gives only their number."""
 _LONGEST_VALUE = 40
 """Largest number of characters of a value in a warning."""
 

@@ -111,7 +111,9 @@ class Settings:
     )
     """None: as the encoder of a cell declares, otherwise z-scores."""
     pretraining: tuple[str, ...] = _option(
-        reading.some_of(*PRETRAININGS), "Pretraining of encoders: none, self, bag or self+bag.", "NAMES"
+        reading.some_of(*PRETRAININGS),
+        "Pretraining of encoders: none, self (two views of a row), bag (bags with similar proportions) or self+bag.",
+        "NAMES",
     )
     bag_sizes: tuple[int, ...] = _option(
         reading.bag_sizes, "Numbers of rows in a bag (at least 2), such as 64,256,1024.", "SIZES"

@@ -75,8 +75,8 @@ def test_a_configuration_without_end_or_bottom(content: str, tmp_path: Path, llp
 @pytest.mark.parametrize(
     ("code", "told"),
     [
-        (f"{METHOD}class Odd:\n    'No method.'\n", "must extend Method or DirectMethod"),
-        (f"{METHOD}def odd():\n    'No class.'\n", "must extend Method or DirectMethod"),
+        (f"{METHOD}class Odd:\n    'No method.'\n", "must be a class that extends Method"),
+        (f"{METHOD}def odd():\n    'No class.'\n", "must be a class that extends Method"),
         ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
         ("raise RuntimeError('two\\nlines')", "failed on import: RuntimeError: two lines"),
         ("raise SystemExit(3)\n", "failed on import: SystemExit: 3"),
