@@ -19,8 +19,8 @@ If the sum is 0, they are the prior.
 **Every bag has the same weight**, whatever its size: proportion losses and coarse-grained criteria weight all bags with
 known counts equally, as in the papers compared here. A method that weights by rows can use `mask` and `sizes`.
 
-Every row is in at most one bag. Overlapping tables of counts (votes by district and votes by age) are not supported,
-because a row would be in several bags.
+Every row is in at most one bag. Overlapping tables of counts (votes by district and votes by age) are handled
+before this level, by copies of rows (`owndata/groupings.py`).
 
 This module uses only numpy. Inside a population the same named tuples hold torch tensors.
 """
