@@ -7,11 +7,12 @@ deviation sqrt(pi (1 - pi)), so that one covariance serves all classes:
 
 Here G_c are the bag means of component c's features, m_k is the bag's size, and `noise_k` is the known variance of
 noise added to published counts. omega is a random effect of bags; it can be separated from sigma only if bags differ in
-size. Each class is a separate process. Targets sum to zero over classes, so K classes count as K - 1 (two as one).
+size. Each class is a separate process. Targets sum to zero over classes, so the evidence of K classes is weighted as
+that of K - 1.
 
-Hyperparameters t are the numbers that determine the log scales log s (linearly, by `exponents`), then log sigma^2, then
-log omega^2 if present. Each has a normal prior. `covariance` does the algebra. Aggregated Gaussian processes: Law et
-al. 2018, equation 2; gradients of the evidence: Rasmussen & Williams 2006, equation 5.9.
+The vector t of hyperparameters is [u, log sigma^2, log omega^2 (if bags differ in size)], with log s = exponents @ u.
+Each has a normal prior. `covariance` does the algebra. Aggregated Gaussian processes: Law et al. 2018, equation 2;
+gradients of the evidence: Rasmussen & Williams 2006, equation 5.9.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Evidence:
         Parameters
         ----------
         means : [bags, features] bag means of each component's features
-        exponents : [components, hyperparameters of scale], log s = exponents @ t
+        exponents : [components, hyperparameters of scale], log s = exponents @ u
         prior : prior of t, of log sigma^2 and, with bag effects, of log omega^2
         targets : [bags, classes]
         sizes : [bags] number of rows

@@ -39,7 +39,7 @@ OWN_DATA = {
         *("time_column", "seed", "plugin", "refits"),
     ),
     "Output": ("interval", "out", "plot", "label"),
-    "Format of the files (detected by default; for only one of them: rows:VALUE, bags:VALUE, as in rows:cp1252)": (
+    "Format of the files (normally detected). For one file only: rows:VALUE or bags:VALUE, such as rows:cp1252": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),
 }

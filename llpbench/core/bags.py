@@ -22,7 +22,7 @@ known counts equally, as in the papers compared here. A method that weights by r
 Every row is in at most one bag. Overlapping tables of counts (votes by district and votes by age) are handled
 before this level, by copies of rows (`owndata/groupings.py`).
 
-This module uses only numpy. Inside a population the same named tuples hold torch tensors.
+This module uses only numpy. In training, the same named tuples hold torch tensors.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Bags(NamedTuple):
     counts: Array
     """[bags, classes] float32, as given: fractional or negative if noisy, 0 if suppressed
 
-    In a stage of rows each bag is one row, and its counts are the target of this row.
+    If a stage trains on rows (`Stage.unit="rows"`), each bag is one row and its counts are the target of this row.
     """
     proportions: Array
     """[bags, classes] float32, on the simplex: from `counts`, or the target of a single row (`Stage.unit`)"""

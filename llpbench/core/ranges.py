@@ -220,7 +220,7 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
 def _require_possible(name: str, number: float, extras: Sequence[Any]) -> None:
     """Raise `LLPBenchError` if a number is below the bound in its annotation, whose parts are `extras`."""
     search = next((extra for extra in extras if isinstance(extra, Uniform)), None)
-    searched = "" if search is None else f" (searched from {search.low:g} to {search.high:g})"
+    searched = "" if search is None else f" (--tune searches {search.low:g} to {search.high:g})"
     bound = next((extra for extra in extras if isinstance(extra, AtLeast)), None)
     if bound is not None and number < bound.least:
         raise LLPBenchError(f"{name} must be at least {bound.least:g}{searched}, got {number:g}")

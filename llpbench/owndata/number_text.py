@@ -19,7 +19,7 @@ _NEARLY_ALL = 0.9
 _FEWEST = 3
 """Smallest number of different numbers in such a column."""
 _MANY = 10
-"""Smallest number of different numbers with which a few marks may fill half of the cells."""
+"""A column with at least this many different numbers is numeric even if a few marks fill half of its cells."""
 _SAMPLE = 1_000
 _MOST_MARKS = 5
 """Largest number of different texts that may all be marks."""
@@ -199,7 +199,7 @@ def reading_of(name: str, found: NumberText) -> str:
 
 
 def likely_numbers(series: pd.Series) -> NumberText | str | None:
-    """Return a column read as numbers, if nearly all values are numbers; one of its texts, if they have a unit.
+    """Return the numbers of a column if nearly all values are numbers, or one of its texts if they have a unit.
 
     Returns None if the type of the column is clear.
     """

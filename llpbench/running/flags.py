@@ -1,6 +1,6 @@
 """Readers of option values: they convert a flag or an entry of a configuration file.
 
-A reader receives the raw value, which is a text from the command line or any TOML type. For other values it raises
+A reader receives the raw value, which is a text from the command line or any TOML type. For invalid values it raises
 `ValueError` with what is expected: `a positive whole number`.
 """
 
@@ -189,7 +189,7 @@ def _whole(value: Any) -> int:
 
 
 def _require(value: T, valid: object, expected: str) -> T:
-    """Return a value. Raises `ValueError` with the expected one if it is not valid."""
+    """Return a value. Raises `ValueError` with the text `expected` if it is not valid."""
     if not valid:
         raise ValueError(expected)
     return value
