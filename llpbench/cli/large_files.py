@@ -102,9 +102,8 @@ def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: Fi
     return {
         "types": {name: kind for name, kind in types.items() if name not in kept_keys},
         "keys": keys,
-        "features": [
-            name for name in wanted if name not in kept_keys
-        ],  # columns of bag labels are read as unchanged text
+        # columns of bag labels are read as unchanged text
+        "features": [name for name in wanted if name not in kept_keys],
         "form": form,
         "decimals": model.reading_.get("decimals", {}),
     }

@@ -169,10 +169,10 @@ def _datasets(case: _Case) -> str:
 
 def _size_range(case: _Case) -> str:
     """Return the smallest and largest number of rows in a bag."""
-    sizes = [ends for column in case.columns if (ends := column.sizes or (column.bag_size and (column.bag_size,)))]
+    sizes = [size for column in case.columns for size in column.sizes or [column.bag_size] if size is not None]
     if not sizes:
         return words.NOTHING
-    low, high = min(ends[0] for ends in sizes), max(ends[-1] for ends in sizes)
+    low, high = min(sizes), max(sizes)
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
