@@ -105,9 +105,7 @@ def carry_out(settings: Settings, display: Display) -> Done:
         return Done(summary, results, None)
     write_configurations(tunings, settings.out)
     plots = settings.out / PLOTS if settings.plots else None
-    return Done(
-        summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots)
-    )
+    return Done(summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots))
 
 
 def _in_python(message: str, typed: Iterable[str]) -> str:
