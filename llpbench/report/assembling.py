@@ -11,7 +11,7 @@ from llpbench.report.advice import advice
 from llpbench.report.board_tables import names_of, unlabelled_table
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness import robustness_table
+from llpbench.report.robustness_ranking import robustness_table
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_tables import tuning_gains, tuning_order
 from llpbench.results.frame import NO_STALE_RUNS

@@ -15,7 +15,7 @@ from llpbench.report.board_tables import excerpt, first_rows
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import Field, ReportTable
-from llpbench.report.robustness import ANCHOR
+from llpbench.report.robustness_ranking import ANCHOR
 
 README = "README.md"
 STANDINGS = "boards.csv"

@@ -13,7 +13,7 @@ from llpbench.report import statistics
 from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.leaderboard import blocks, plain, standings
 from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness import robustness
+from llpbench.report.robustness_ranking import robustness
 from llpbench.report.wording import clean
 from llpbench.results.frame import shown
 

@@ -29,7 +29,7 @@ from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.page_data import compressed, page_data
 from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness import ANCHOR
+from llpbench.report.robustness_ranking import ANCHOR
 
 if TYPE_CHECKING:
     from jinja2 import Template

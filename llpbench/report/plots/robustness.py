@@ -10,7 +10,7 @@ from llpbench.core.text import plural
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
-from llpbench.report.robustness import ANCHOR, robustness
+from llpbench.report.robustness_ranking import ANCHOR, robustness
 
 MOST_ROWS = 20
 

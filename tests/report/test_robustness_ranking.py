@@ -11,7 +11,7 @@ from llpbench.report.boards import Board
 from llpbench.report.digest import markdown_files
 from llpbench.report.html import to_html
 from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness import ANCHOR, robustness
+from llpbench.report.robustness_ranking import ANCHOR, robustness
 from llpbench.report.tabulate import tabulate
 
 RECORDS = [
