@@ -139,6 +139,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     resources = available(settings.device)
     known = _with_common_journal(settings, journal.contents)
     estimator = _estimator(settings, known.records, resources)
+    if settings.ray_address is not None:
+        display.say(f"joining the Ray cluster at {settings.ray_address}")
     executor, note = pick_executor(settings, jobs, resources, estimator)
     schedule = Schedule(
         jobs,
