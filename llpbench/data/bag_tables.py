@@ -15,7 +15,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 
 _ROUNDED = 0.02
 """tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""

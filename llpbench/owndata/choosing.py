@@ -34,7 +34,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame

@@ -18,7 +18,7 @@ from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,

@@ -15,7 +15,8 @@ from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import DataError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.frames import as_pandas, codes_of, is_numeric, read_features, read_numbers
+from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
+from llpbench.data.other_frames import as_pandas
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
 from llpbench.owndata.marks import csv_line

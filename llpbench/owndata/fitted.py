@@ -22,7 +22,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,

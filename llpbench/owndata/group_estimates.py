@@ -23,7 +23,7 @@ from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import require_same_order
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.group_intervals import (
     DRAWS,
     FIRST,

@@ -24,7 +24,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, require_same_order
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.number_text import read_number_text
 from llpbench.owndata.row_files import column_of
 

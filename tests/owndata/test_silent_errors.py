@@ -16,7 +16,7 @@ from districts import counted, people
 from llpbench import LLPClassifier, choose
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import require_clear_order
-from llpbench.data.frames import as_pandas
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_columns import LikelyLabel
 from llpbench.owndata.column_statistics import ColumnStatistics
 from llpbench.owndata.columns import FeatureColumns
