@@ -75,8 +75,8 @@ class Published:
     def places(self) -> list[str]:
         """Lines that name the main files: page, ranking by robustness, figures."""
         lines = [f"page: {self.out / INDEX}"]
-        if self.report.robustness:
-            lines.append(f"robustness ranking: {self.out / INDEX}#{ANCHOR}")
+        if self.report.robustness and not _is_foreign(self.out / README):
+            lines.append(f"robustness ranking: {self.out / README}#{ANCHOR}")
         if self.plots is not None and self.figures:
             lines.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
         return lines
