@@ -33,13 +33,12 @@ from llpbench.results.journal import Journal, to_line
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.schema import decode
 from llpbench.results.staleness import cell_spec, changed_parts, comparison
-from llpbench.running.estimates import Estimator
+from llpbench.running.display import Display
+from llpbench.running.estimates import Estimator, published_timings, table_sizes
 from llpbench.running.executors import run_job
 from llpbench.running.interrupts import interruptible
-from llpbench.running.run_progress import Display
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
-from llpbench.running.timings import published_timings, table_sizes
 
 Part = tuple[str, str]
 """A property of a run, such as `("method", "dllp")`."""

@@ -24,17 +24,16 @@ from llpbench.core.text import duration, plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
-from llpbench.running.estimates import Basis, Estimate, Estimator
+from llpbench.running.display import Display, title
+from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, table_sizes
 from llpbench.running.executors import Executor, Request, failure, make_executor, notify
 from llpbench.running.inline import HeadStart
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
-from llpbench.running.run_progress import Display, title
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
-from llpbench.running.timings import published_timings, table_sizes
 
 _SECONDS_WORTH_RAY = 30.0
 """Least seconds of work for which Ray is started, which takes about ten seconds."""

@@ -16,6 +16,7 @@ import pytest
 from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
 from registries import as_they_were
+from rich.console import Console
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -24,9 +25,9 @@ from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, read
 from llpbench.running import runner
 from llpbench.running.debug import Debug
+from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome, notify
 from llpbench.running.resources import Resources
-from llpbench.running.run_progress import Display
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
@@ -45,6 +46,7 @@ class Silent(Display):
     """A display that remembers what was said."""
 
     def __init__(self) -> None:
+        super().__init__(Console(quiet=True), "plain")
         self.said: list[str] = []
         self.tracebacks: list[str] = []
         self.jobs: list[str] = []
