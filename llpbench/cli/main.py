@@ -28,7 +28,6 @@ from llpbench.cli.options import (
 )
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
-from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
@@ -108,7 +107,6 @@ cli.add_command(effects)
 cli.add_command(estimate)
 cli.add_command(fit)
 cli.add_command(predict)
-cli.add_command(restamp)
 
 
 @cli.command(

@@ -338,9 +338,9 @@ def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None
     for record in repeated:
         if record is not None and record["numerics"] > NUMERICS:
             raise LLPBenchError(
-                f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (numerics "
-                f"{record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or choose "
-                "another --out."
+                f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (version "
+                f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
+                "choose another --out."
             )
 
 
