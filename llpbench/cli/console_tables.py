@@ -16,6 +16,7 @@ from llpbench.core.effects import FeatureEffect, bin_text, strongest
 from llpbench.core.entries import FAMILIES, Entry
 from llpbench.core.registry import Registry
 from llpbench.core.text import printable
+from llpbench.data.facts import built_in_facts
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
@@ -95,19 +96,20 @@ def suites_table(suites: Iterable[SuiteEntry]) -> Table:
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
     """Return the table of datasets and where they are read from."""
-    rows = [
-        [entry.name, entry.code, _number(entry.rows), _number(entry.features), entry.found, entry.source, entry.licence]
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        spec, facts = entry.spec, entry.spec.facts
+        size = [_number(facts and facts.rows), _number(facts and len(facts.columns))]
+        rows.append([spec.name, spec.code, *size, entry.found, entry.source, spec.licence])
     return _table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
 
 
 def findings_table(findings: Iterable[Findings]) -> Table:
     """Return the table of checks of datasets."""
-    rows = [
-        [found.name, "ok" if found.ok else "problem", found.found, found.fingerprint[:16], found.problem]
-        for found in findings
-    ]
+    rows = []
+    for found in findings:
+        location = found.location.kind if found.location else ""
+        rows.append([found.spec.name, found.check, location, found.fingerprint[:16], found.problem])
     return _table(["dataset", "check", "found", "fingerprint", "problem"], rows)
 
 
@@ -200,6 +202,9 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 def _fact(entry: Entry, name: str) -> str:
     value: Any = entry.family if name == "family" else entry.facts.get(name, "")
+    if name == "rows":
+        facts = entry.facts.get("facts") or built_in_facts().get(entry.name)
+        value = facts.rows if facts else ""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, tuple):

@@ -16,8 +16,8 @@ from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
 from llpbench.core.tables import Table
 from llpbench.data.frames import read_parquet
-from llpbench.data.sources import Generated, Parquet
-from llpbench.data.specs import DatasetSpec, dataset_spec, file_name
+from llpbench.data.sources import Generated, Parquet, Source, UnreachableError
+from llpbench.data.specs import LAST_COLUMN, DatasetSpec, dataset_spec, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -137,9 +137,8 @@ def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
             if again or not path.exists():
-                origin = spec.remote.describe()
-                frame = spec.frame(spec.remote.download(), origin)
-                spec.tabulate(frame, origin)
+                frame = spec.frame(_download(spec.remote, spec), spec.remote.describe())
+                spec.tabulate(frame, spec.remote.describe())
                 _write(frame, path)
     except OSError as error:
         raise DataError(
@@ -147,6 +146,16 @@ def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
             "Set LLPBENCH_CACHE to a folder that can."
         ) from error
     return path
+
+
+def _download(source: Source, spec: DatasetSpec) -> DataFrame:
+    try:
+        return source.download()
+    except UnreachableError as error:
+        file = file_name(spec.name) + (" (the target as its last column)" if spec.target == LAST_COLUMN else "")
+        raise DataError(
+            f"{error} Try again, or put {file} into a folder and name it: --data-dir DIR, or LLPBENCH_DATA=DIR."
+        ) from error
 
 
 def absence(spec: DatasetSpec) -> str:

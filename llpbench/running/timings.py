@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.results.merging import SHIPPED, read_shipped
@@ -185,12 +186,9 @@ def table_sizes(data_dir: str | None) -> SizeOf:
     @cache
     def size(name: str) -> Size:
         try:
-            spec = dataset_spec(name)
-            if spec.rows is not None and spec.numeric is not None and spec.categorical is not None:
-                return Size(spec.rows, spec.numeric + spec.categorical)
-            table = load_table(name, data_dir, download=False)
+            facts = dataset_spec(name).facts or Facts.of(load_table(name, data_dir, download=False))
         except LLPBenchError:
             return _TYPICAL_SIZE
-        return Size(len(table), len(table.numeric_names) + len(table.categorical_names))
+        return Size(facts.rows, len(facts.columns))
 
     return size

@@ -14,6 +14,7 @@ from llpbench.core.registry import register_dataset
 from llpbench.core.tables import Table
 from llpbench.data import loading
 from llpbench.data.catalogue import catalogue, fetch, verify
+from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_directory, cache_path, load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.data.suites import select_datasets
@@ -48,8 +49,8 @@ def test_target_types_gaps_and_facts_are_those_of_openml(openml: Server, people:
     found = load_table("openml:31")
     assert found.fingerprint == table.fingerprint
     spec = dataset_spec("openml:31")
-    assert (spec.rows, spec.numeric, spec.categorical, spec.balance) == (60, 2, 2, {"no": 40, "yes": 20})
-    assert (spec.licence, spec.classes) == ("Public", 2)
+    assert spec.facts == Facts(60, ("age", "wage"), ("job", "town"), {"no": 40, "yes": 20})
+    assert spec.licence == "Public"
     assert "people, version 1" in spec.summary
 
 
@@ -61,7 +62,7 @@ def test_a_second_time_asks_nobody(openml: Server, people: pd.DataFrame) -> None
     again = load_table("openml:31")
     assert again.fingerprint == first.fingerprint
     assert fetch("openml:31").path == cache_path("openml:31")
-    assert verify("openml:31").ok
+    assert verify("openml:31").check == "ok"
     assert openml.requests == []
 
 
@@ -73,12 +74,9 @@ def test_a_copy_goes_into_the_data_directory(openml: Server, people: pd.DataFram
     assert (table.classes, len(table)) == (("no", "yes"), 60)
     serve(openml, 31, people)
     fetch("openml:31")
-    shown = {entry.name: entry for entry in catalogue(folder) if entry.name.startswith("openml")}
-    assert [(entry.name, entry.found, entry.rows) for entry in shown.values()] == [
-        ("openml:8", "data-dir", None),
-        ("openml:31", "cache", 60),
-    ]
-    assert "openml:8" not in {entry.name for entry in catalogue()}
+    shown = [(entry.spec.name, entry.found, entry.spec.facts is None) for entry in catalogue(folder)]
+    assert shown[-2:] == [("openml:8", "data-dir", True), ("openml:31", "cache", False)]
+    assert "openml:8" not in {entry.spec.name for entry in catalogue()}
 
 
 SPARSE = b"@RELATION s\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE rich {no,yes}\n@DATA\n{0 1,1 yes}\n{0 2}\n"
