@@ -207,44 +207,45 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
 
     Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
     """
-    from llpbench.cli.console_tables import params_table, registry_table, show, studies_table, suites_table
+    from llpbench.cli import listing
     from llpbench.core.registry import REGISTRIES
 
+    load_plugins(plugin)
+    if (what == "params") != (method is not None):
+        raise LLPBenchError(
+            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
+        )
     if what is None:
-        load_plugins(plugin)
         for each in LISTED[:-1]:
             number = (
                 len(_select_studies("all")) if each == "studies" else len(REGISTRIES[each.removesuffix("s")].names())
             )
             echo(f"llpbench list {each:<16}{number:>3} {each}")
         echo("llpbench list params METHOD    hyperparameters of a method")
-        return 0
-    load_plugins(plugin)
-    if (what == "params") != (method is not None):
-        raise LLPBenchError(
-            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
-        )
-    if what == "studies":
-        show(studies_table(_select_studies("all")))
-        return 0
-    if what == "suites":
+    elif what == "methods":
+        _echo_all(listing.method_lines())
+    elif method is not None:
+        items = listing.hyperparameter_items(method)
+        _echo_all(listing.listed(items) if items else [f"{method} has no hyperparameters."])
+    elif what == "studies":
+        _echo_all(listing.listed(listing.study_items(_select_studies("all"))))
+    elif what == "suites":
         from llpbench.data.suites import list_suites
 
-        show(suites_table(list_suites()))
-        return 0
-    if method is not None:
-        if not (table := params_table(method)).row_count:
-            echo(f"{method} has no hyperparameters.")
-            return 0
-        show(table)
-        return 0
-    unlisted: list[str] = []
-    if what == "datasets":
-        from llpbench.data.openml_ids import local_names
+        _echo_all(listing.listed(listing.suite_items(list_suites())))
+    else:
+        unlisted: list[str] = []
+        if what == "datasets":
+            from llpbench.data.openml_ids import local_names
 
-        unlisted = local_names()
-    show(registry_table(REGISTRIES[what.removesuffix("s")], unlisted))
+            unlisted = local_names()
+        _echo_all(listing.listed(listing.entry_items(REGISTRIES[what.removesuffix("s")], unlisted)))
     return 0
+
+
+def _echo_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        echo(line)
 
 
 @cli.command(examples=("llpbench check my_method.py", "llpbench check dllp"))

@@ -181,7 +181,7 @@ class Settings:
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
-        "Runs to repeat: failed, done or all. Stale runs are repeated anyway, unless you set --keep-stale.",
+        "Runs to repeat: failed, done, stale or all. Stale ones are always repeated, unless you set --keep-stale.",
         "WHAT",
         default=(),
     )

@@ -105,6 +105,19 @@ def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> N
     assert "saint" in llpbench("list", "encoders").out
 
 
+@pytest.mark.parametrize("kind", ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params dllp"])
+def test_lists_fit_into_the_terminal_without_breaking_words(
+    kind: str, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = []
+    for columns in ("80", "400"):
+        monkeypatch.setenv("COLUMNS", columns)
+        out = llpbench("list", *kind.split()).out
+        assert max(map(len, out.splitlines())) <= int(columns)
+        words.append(out.split())
+    assert words[0] == words[1]
+
+
 # Runs
 
 
