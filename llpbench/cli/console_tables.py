@@ -48,7 +48,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
     rows = []
     for entry in entries:
         spec, facts = entry.spec, entry.spec.facts
-        size = [_number(facts and facts.rows), _number(facts and len(facts.columns))]
+        size = [_number(facts.rows), _number(len(facts.columns))] if facts else ["", ""]
         rows.append([spec.name, spec.code, *size, entry.found, entry.source, spec.licence])
     return _table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
 

@@ -55,7 +55,8 @@ def declaration(subject: DatasetSubject) -> str:
     require(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     shared = spec.remote is not None
     require(not shared or spec.licence != "not stated", "a dataset for download must state its licence")
-    require(not shared or bool(spec.sha256 or spec.facts), "a dataset for download must state the sha256 of its table")
+    stated = bool(spec.sha256 or spec.facts)
+    require(not shared or stated, "a dataset for download must state the sha256 of its table; 'loads' prints it")
     return f"licence: {spec.licence}"
 
 

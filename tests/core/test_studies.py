@@ -10,7 +10,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import STUDIES, select
-from llpbench.data.specs import dataset_spec
+from llpbench.data.facts import built_in_facts
 from llpbench.data.splits import training_bags
 from llpbench.report.reference import reference
 from llpbench.report.study_runs import MEASURES
@@ -85,7 +85,7 @@ class TestArms:
 
     def test_every_dataset_has_as_many_bags_and_the_smallest_no_more(self) -> None:
         left = [
-            training_bags(dataset_spec(name).rows or 0, level["bag_size"]) - level["max_bags"]
+            training_bags(built_in_facts()[name].rows, level["bag_size"]) - level["max_bags"]
             for name in ("credit", "california", "electricity", "adult")
             for level in [*self.STUDY.factors.values()][-1].values()
             if level["max_bags"] != 26 and (level["max_bags"], level["bag_size"]) not in ((13, 64), (13, 256))

@@ -117,7 +117,7 @@ def test_fingerprint_is_the_documented_digest() -> None:
 
 
 def test_fingerprint_ignores_file_layout_and_follows_values_and_order(tmp_path: Path, people: pd.DataFrame) -> None:
-    layouts = {
+    layouts: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
         "plain": (people, {}),
         "row groups": (people, {"row_group_size": 7, "compression": "gzip", "use_dictionary": False}),
         "categories": (people.astype({"job": "category", "rich": "category"}), {}),
