@@ -38,6 +38,7 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
+    from llpbench.report import Published
     from llpbench.results.merging import Merged, Preference
 
 
@@ -132,15 +133,12 @@ def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool,
     from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
-    chosen = [] if settings.study is None else _select_studies(settings.study)
+    chosen = None if settings.study is None else _select_studies(settings.study)
     done = carry_out(settings, make_display())
-    if done.report is None:
+    if done.published is None:
         _show_how_to_merge(settings)
-    elif chosen:
-        _show_studies(chosen, done.results.records)
-        echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(done.report.leaderboards, settings.out, every=all_boards)
+        _show_published(done.published, chosen, done.results.records, every=all_boards)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -310,7 +308,7 @@ def report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import TITLE, make_report, select_formats, write_report
+    from llpbench.report import TITLE, publish, select_formats
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
@@ -320,24 +318,19 @@ def report(
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
     records = _of_datasets(merged.records.values(), datasets)
-    warnings = [*merged.warnings, *merged.disputed]
     tunings = list(merged.tunings.values())
-    stale = stale_runs(records) | stale_searches(tunings)
-    made = make_report(
+    published = publish(
         records,
-        warnings=warnings,
-        stale=stale,
-        tunings=tunings,
+        tunings,
+        Path(out),
+        warnings=[*merged.warnings, *merged.disputed],
+        stale=stale_runs(records) | stale_searches(tunings),
+        plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
+        formats=wanted,
         metric=_known_metric(metric),
         title=title or TITLE,
     )
-    folder = Path(out)
-    pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
-    write_report(made, folder, plots=pictures, formats=wanted)
-    if chosen is None:
-        _show_leaderboards(made.leaderboards, folder, every=all_boards)
-    else:
-        _show_studies(chosen, records)
+    _show_published(published, chosen, records, every=all_boards)
     return 0
 
 
@@ -450,13 +443,20 @@ def _show_how_to_merge(settings: Settings) -> None:
     echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
-def _show_leaderboards(leaderboards: Any, out: Path, *, every: bool) -> None:
+def _show_published(
+    published: Published, studies: Sequence[Study] | None, records: Sequence[Record], *, every: bool
+) -> None:
+    """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
     from rich.console import Console
 
     from llpbench.report import render
 
-    render(leaderboards, Console(), every=every)
-    echo(f"page: {out / 'index.html'}", err=True)
+    if studies is None:
+        render(published.report.leaderboards, Console(), every=every)
+    else:
+        _show_studies(studies, records)
+    for line in published.places:
+        echo(line, err=True)
 
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:

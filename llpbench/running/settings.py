@@ -208,6 +208,12 @@ class Settings:
     save_predictions: bool = _option(
         reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", form="switch", default=False
     )
+    plots: bool = _option(
+        reading.switch,
+        "Draw the plots of the results into OUT/plots and onto the page. [default: yes]",
+        form="switch",
+        default=True,
+    )
     data_dir: str | None = _option(
         reading.folder,
         "Folder with datasets as NAME.parquet. It is searched before all other places.",
