@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llpbench.core.errors import DataError
-from llpbench.data.loading import Location, absence, download_dataset, locate, read_table
+from llpbench.data.loading import Location, absence, locate, read_table
 from llpbench.data.openml_ids import local_names
 from llpbench.data.specs import DatasetSpec, dataset_spec, dataset_specs
 
@@ -56,17 +56,6 @@ def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
     """
     specs = (*dataset_specs(), *map(dataset_spec, local_names(data_dir)))
     return [CatalogueEntry(spec, locate(spec, data_dir)) for spec in specs]
-
-
-def fetch(name: str, data_dir: str | Path | None = None) -> Location:
-    """Download a dataset unless it is on this machine, and return its location. Raises `DataError` on failure."""
-    spec = dataset_spec(name)
-    location = locate(spec, data_dir)
-    if location is not None:
-        return location
-    if spec.remote is None:
-        raise DataError(absence(spec))
-    return Location("cache", download_dataset(spec))
 
 
 def verify(name: str, data_dir: str | Path | None = None) -> Findings:

@@ -20,7 +20,7 @@ from llpbench.core.registry import OPENML, OPENML_SUITE
 from llpbench.core.text import one_line, printable
 from llpbench.data.facts import Facts
 from llpbench.data.frames import is_numeric, table_from_frame
-from llpbench.data.loading import cache_directory, cache_path, data_directory
+from llpbench.data.loading import cache_directory, cache_path, data_directory, unwritable
 from llpbench.data.sources import OpenML, openml_client, require_connection
 from llpbench.data.specs import LAST_COLUMN, file_name
 
@@ -98,10 +98,7 @@ def openml_suite(number: str) -> Iterator[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, json.dumps(members))
         except OSError as error:
-            raise DataError(
-                f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
-                "Set LLPBENCH_CACHE to a folder that can."
-            ) from error
+            raise unwritable(path, error) from error
     return (f"{OPENML}{member}" for member in members)
 
 

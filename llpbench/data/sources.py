@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
+from llpbench.core.text import one_line
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -39,7 +40,7 @@ class UnreachableError(DataError):
     """A source that does not answer, or not with its data; `loading` adds the remedy."""
 
     def __init__(self, what: str, error: Exception) -> None:
-        super().__init__(f"{what} cannot be downloaded ({_one_line(error)}).")
+        super().__init__(f"{what} cannot be downloaded ({one_line(error, 200)}).")
 
 
 class Source(Protocol):
@@ -148,7 +149,7 @@ class GroupLens:
                 movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])
         except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
             raise DataError(
-                f"{str(path)!r} is not a complete {self.archive} ({_one_line(error)}). Replace it."
+                f"{str(path)!r} is not a complete {self.archive} ({one_line(error, 200)}). Replace it."
             ) from error
         return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
 
@@ -179,7 +180,7 @@ def openml_client() -> Iterator[Any]:
             import openml
         except Exception as error:  # the import also writes to the home directory, which may fail in any way
             raise DataError(
-                f"the package openml, which downloads, cannot be imported ({_one_line(error)}). "
+                f"the package openml, which downloads, cannot be imported ({one_line(error, 200)}). "
                 "Install it (pip install openml), or point --data-dir or LLPBENCH_DATA to local copies."
             ) from error
         before = openml.config.get_config_as_dict()
@@ -259,8 +260,3 @@ def _read_dat(archive: ZipFile, name: str, columns: list[str]) -> DataFrame:
     return pd.read_csv(
         io.StringIO(text), sep="\x1f", names=columns, dtype={"zip": str}, quoting=csv.QUOTE_NONE, keep_default_na=False
     )
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -8,7 +8,6 @@ directory.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ from llpbench.core.entries import Entry
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import DATASETS
 from llpbench.core.tables import Table
+from llpbench.core.text import hint
 from llpbench.data.facts import Facts, built_in_facts
 from llpbench.data.frames import read_parquet, table_from_bags, table_from_frame
 from llpbench.data.sources import Generated, Parquet, Source
@@ -178,9 +178,7 @@ def _faults(given: dict[str, Any]) -> Iterator[str]:
         if fact in _COMPUTED:
             yield f"declares {fact!r}, which is computed from its table. Leave it out; sha256= checks the table."
         elif fact not in known:
-            near = difflib.get_close_matches(fact, known, n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
-            yield f"declares the unknown argument {fact!r}. {hint}"
+            yield f"declares the unknown argument {fact!r}. {hint(fact, known)}Available: {', '.join(known)}."
     if not given.get("target") and not (given.get("bags") and given.get("by")):
         yield (
             "does not declare its 'target'. Add it, or add 'bags' with known counts, and the columns 'by' that "

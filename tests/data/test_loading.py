@@ -16,7 +16,6 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import load_plugin
 from llpbench.core.tables import Table
 from llpbench.data import loading
-from llpbench.data.catalogue import fetch
 from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
 from llpbench.data.sources import Parquet
@@ -226,7 +225,6 @@ def test_own_data_need_only_a_file_and_a_target(people: pd.DataFrame, declare: D
     table = load_table("people")
     assert table.classes == ("no", "yes")
     assert find_local("people") == path
-    assert fetch("people").path == path
     assert not cache_path("people").exists()
     path.unlink()
     with pytest.raises(DataError, match=r"'people' has no file '.*whatever.parquet'"):

@@ -8,6 +8,8 @@ import logging
 import os
 import socket
 import sys
+import threading
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError
+from llpbench.data import sources
 from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_path, load_table
 from llpbench.data.sources import GroupLens, OpenML
@@ -104,6 +107,24 @@ def test_servers_that_refuse_connections(openml: Server, declare: Declare, monke
     assert openml.requests == []
     declare("tiny", source=GroupLens("ml-1m.zip", nobody), target="liked")
     refused("GroupLens ml-1m.zip cannot be downloaded .*refused", "tiny")
+
+
+def test_server_without_answer_is_given_up_soon(
+    openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a firewall that drops packets, or if looking up a name takes long."""
+    released = threading.Event()
+    monkeypatch.setattr(sources, "PATIENCE", 0.05)
+    monkeypatch.setattr(socket, "create_connection", lambda *_: released.wait(60))
+    declare("people", source=OpenML(7), **FACTS)
+    began = time.monotonic()
+    refused("OpenML 7 cannot be downloaded .*no connection to 127.0.0.1: no answer within")
+    assert time.monotonic() - began < 10
+    released.set()
+    monkeypatch.setattr("urllib.request.getproxies", lambda: {"http": "http://proxy:1"})
+    monkeypatch.setattr("urllib.request.proxy_bypass", lambda _: False)
+    sources.require_connection(openml.url)  # the proxy connects
+    assert openml.requests == []
 
 
 PAGE = b"<html><p>Internal error\n<p>Sorry</html>"
