@@ -10,7 +10,6 @@ import csv
 import logging
 import os
 import socket
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
+from llpbench.core.temporary import temporary_folder
 from llpbench.core.text import one_line
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ class GroupLens:
         import urllib.request
 
         url = f"{self.server}/{self.archive}"
-        with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
-            path = Path(folder) / self.archive
+        with temporary_folder() as folder:
+            path = folder / self.archive
             try:
                 with urllib.request.urlopen(url, timeout=60) as response:
                     path.write_bytes(response.read())
@@ -175,7 +175,7 @@ def openml_client() -> Iterator[Any]:
 
     Its own cache is not used: its pickles depend on the version of pandas, and two processes cannot share it safely.
     """
-    with _quiet(), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
+    with _quiet(), temporary_folder() as folder:
         try:
             import openml
         except Exception as error:  # the import also writes to the home directory, which may fail in any way
@@ -185,7 +185,7 @@ def openml_client() -> Iterator[Any]:
             ) from error
         before = openml.config.get_config_as_dict()
         skip = os.environ.get("OPENML_SKIP_PARQUET")
-        openml.config.set_root_cache_directory(folder)
+        openml.config.set_root_cache_directory(str(folder))
         openml.config.connection_n_retries = min(before["connection_n_retries"], ATTEMPTS)
         # ARFF, not parquet: its checksum is verified, and a single format gives the same types and fingerprint.
         os.environ["OPENML_SKIP_PARQUET"] = "true"
@@ -211,11 +211,12 @@ def require_connection(url: str) -> None:
     host = server.hostname or ""
     if server.scheme in getproxies() and not proxy_bypass(host):
         return
+    port = server.port or (80 if server.scheme == "http" else 443)
     answers: SimpleQueue[OSError | None] = SimpleQueue()
 
     def connect() -> None:
         try:
-            socket.create_connection((host, server.port or server.scheme), PATIENCE).close()
+            socket.create_connection((host, port), PATIENCE).close()
         except OSError as error:
             answers.put(error)
         else:

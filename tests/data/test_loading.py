@@ -263,7 +263,7 @@ def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory
 def test_a_misspelt_or_missing_fact_is_named(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), target="rich", license="none")
     with pytest.raises(
-        LLPBenchError, match=r"'people' .*people\.py.* declares the unknown argument 'license'.*'licence'"
+        LLPBenchError, match=r"'people' .*people\.py.* declares the unknown argument 'license'. Did you mean licence"
     ):
         load_table("people")
     declare("counted", source=Shop(people), target="rich", rows=60)

@@ -115,7 +115,12 @@ def test_server_without_answer_is_given_up_soon(
     """As behind a firewall that drops packets, or if looking up a name takes long."""
     released = threading.Event()
     monkeypatch.setattr(sources, "PATIENCE", 0.05)
-    monkeypatch.setattr(socket, "create_connection", lambda *_: released.wait(60))
+
+    def create_connection(*_address: object) -> socket.socket:
+        released.wait(60)
+        raise OSError
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
     declare("people", source=OpenML(7), **FACTS)
     began = time.monotonic()
     refused("OpenML 7 cannot be downloaded .*no connection to 127.0.0.1: no answer within")
