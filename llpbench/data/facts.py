@@ -18,7 +18,9 @@ import numpy as np
 
 from llpbench.core.tables import Table
 
-FACTS = Path(str(files("llpbench.datasets"))) / "facts.json"
+BUILT_IN = Path(str(files("llpbench.datasets")))
+"""folder of the built-in datasets"""
+FACTS = BUILT_IN / "facts.json"
 
 
 @dataclass(frozen=True)

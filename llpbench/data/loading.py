@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
 from llpbench.core.tables import Table
+from llpbench.data.facts import BUILT_IN
 from llpbench.data.frames import read_parquet
 from llpbench.data.sources import Generated, Parquet, Source, UnreachableError
 from llpbench.data.specs import LAST_COLUMN, DatasetSpec, dataset_spec, file_name
@@ -22,7 +22,7 @@ from llpbench.data.specs import LAST_COLUMN, DatasetSpec, dataset_spec, file_nam
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-EMBEDDED = Path(str(files("llpbench.datasets"))) / "embedded"
+EMBEDDED = BUILT_IN / "embedded"
 
 
 @dataclass(frozen=True)

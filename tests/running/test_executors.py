@@ -24,10 +24,10 @@ from factory import make_cell_of, make_record
 from scripted import scripted, scripted_jobs, scripted_slowly
 
 from llpbench.core.cell import Environment, Epoch
+from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import software
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.source_hash import cell_sources
 from llpbench.core.temporary import private_root
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor, ray_host
@@ -157,7 +157,7 @@ def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
             assert record["spec"] == job.cell.spec
             assert record["method"] == {"kind": "direct", "role": "", "reference": "Goodman 1953", "changed": {}}
             assert record["dataset"]["code"] == "AD"
-            assert record["sources"] == cell_sources("bag-mean-linear", "adult", "ordered", None)
+            assert record["versions"] == cell_versions("bag-mean-linear", "adult", "ordered", None)
 
 
 def test_an_interrupt_passes() -> None:

@@ -312,18 +312,12 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
-def test_a_run_that_cannot_begin_leaves_nothing(
-    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nowhere(*_: object) -> None:
-        raise LLPBenchError("no Ray cluster can be joined")
-
-    monkeypatch.setattr(runner, "pick_executor", nowhere)
+def test_run_without_its_cluster_says_so_and_leaves_nothing(tiny_bench: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     for out in (tmp_path / "new" / "folder", mine):
-        with pytest.raises(LLPBenchError, match="no Ray cluster"):
-            run(tiny_bench, out)
+        with pytest.raises(LLPBenchError, match=r"no Ray cluster can be joined at '127.0.0.1:1' \(Connection.*refused"):
+            run(tiny_bench, out, executor="ray", ray_address="127.0.0.1:1")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
