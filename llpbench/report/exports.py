@@ -14,6 +14,7 @@ from llpbench.report import statistics
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import blocks, plain, standings
 from llpbench.report.report_table import ReportTable
+from llpbench.report.robustness_ranking import robustness
 from llpbench.report.wording import clean
 from llpbench.results.frame import shown
 
@@ -121,6 +122,14 @@ def pairs(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
                 "high": plain(high),
                 "p_t_holm": plain(p[place, number]),
             }
+
+
+def robustness_rows(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """Yield a line for each board and entry of its robustness ranking."""
+    for board in leaderboards.boards:
+        ranking, facts = robustness(board).rename(columns={"rank": "robustness_rank"}), _facts(board)
+        for entry, values in zip(ranking.index, ranking.itertuples(index=False, name=None), strict=True):
+            yield {**facts[entry], **dict(zip(ranking, map(plain, values), strict=True))}
 
 
 def _facts(board: Board) -> list[dict[str, Any]]:

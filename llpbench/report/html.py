@@ -30,6 +30,7 @@ from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.page_data import compressed, page_data
 from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
+from llpbench.report.robustness_ranking import ANCHOR
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -47,6 +48,7 @@ TABS = {
     "summary": "Overview",
     "leaderboard": "All boards",
     "which": "Which method?",
+    ANCHOR: "Robustness",
     "plots": "Figures",
     "reading": "How to read it",
     "origins": "Data",
@@ -101,9 +103,14 @@ def to_html(
     shown = [*_page_boards(leaderboards)]
     boards = [board.board for board in shown]
     links = {"journal": "", "standings": "", **links}
-    absent = {name for name, is_absent in (("which", not report.advice), ("plots", len(plots) < 2)) if is_absent}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
+    further = [PageFigure(plot, *_pixels(plot.svg)) for plot in plots[1:]]
+    figures = {
+        ANCHOR: [figure for figure in further if figure.plot.name.startswith(f"{ANCHOR}-")],
+        "plots": [figure for figure in further if not figure.plot.name.startswith(f"{ANCHOR}-")],
+    }
+    present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures["plots"]}
     facts: dict[str, Any] = {}
     if boards:
         facts["finding"] = finding(boards[0])
@@ -119,7 +126,7 @@ def to_html(
         beside=beside,
         data=compressed(page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
-        tabs={name: title for name, title in TABS.items() if name not in absent},
+        tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
         families=_distinct(family for board in shown for family in board.families),
         datasets=_distinct(tasks["dataset"]),
@@ -128,7 +135,9 @@ def to_html(
         facts=_facts(leaderboards),
         advice=report.advice,
         unlabelled=report.unlabelled,
-        plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
+        first=PageFigure(plots[0], *_pixels(plots[0].svg)) if plots else None,
+        figures=figures,
+        robustness=report.robustness,
         **facts,
     )
 

@@ -261,9 +261,9 @@ def _seconds(board: Board) -> DataFrame:
     return DataFrame({"": seconds, "gpu": share if 0 < share.sum() < len(share) else 0.0})
 
 
-def costs(board: Board) -> DataFrame:
+def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
     """Return seconds of training of the runs that count, (task, seed) x entries, if all of them were recorded."""
-    seconds = wide(board.runs.assign(value=board.runs["seconds_training"]), len(board.entries))
+    seconds = wide(board.runs.assign(value=board.runs[clock]), len(board.entries))
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
 

@@ -56,7 +56,7 @@ def render(
 ) -> None:
     """Print the first board in at most `lines` lines and its differences to others, or `every` board completely.
 
-    Entries with one of the cells `yours` are marked.
+    Entries with one of the runs `yours` are marked.
     """
     for part in _screen(leaderboards, console, yours, every, lines):
         console.print(part)
@@ -183,15 +183,22 @@ def _name_column(board: Board, yours: Collection[str], console: Console) -> Tabl
     fields = []
     for rank, entry in zip(words.rank_texts(board), board.entries.itertuples(), strict=True):
         rank = "" if entry.role == "ceiling" else rank
-        mine = "yours" if entry.Index in marked else ""
+        mine = _yours_text(board, entry.Index, yours) if entry.Index in marked else ""
         marks = "".join(f", {mark}" for mark in (entry.mark, mine) if mark)
         label, room = words.clean(entry.label), most - len(marks)
         fields.append(Field((f"{rank:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
     return Heading("method", numeric=False), fields
 
 
+def _yours_text(board: Board, entry: int, yours: Collection[str]) -> str:
+    """Return `yours`, with the number of your runs if others of the entry are published ones."""
+    runs = board.runs["run"][board.runs["entry"] == entry]
+    number = int(runs.isin([*yours]).sum())
+    return "yours" if number == len(runs) else f"yours: {number} of {plural(len(runs), 'run')}"
+
+
 def _your_entries(board: Board, yours: Collection[str]) -> set[int]:
-    return {*board.runs["entry"][board.runs["cell"].isin([*yours])]}
+    return {*board.runs["entry"][board.runs["run"].isin([*yours])]}
 
 
 def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 from factory import PROTOCOL, failed, make_cell_of, record, searched
+from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
+from llpbench.report import render
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.merging import in_order, join_tunings, journal_files, merge, merge_into, shipped
@@ -248,7 +251,7 @@ class TestCompare:
         (board,) = found.leaderboards.of("fine")
         assert [*board.entries["method"]] == ["bdc", "mine", "dllp"]
         assert [*board.tasks["dataset"]] == ["adult"]
-        assert found.yours == {record("mine")["cell"]}
+        assert found.yours == {record("mine")["run"]}
         assert found.remarks == ()
         nowhere = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
         assert nowhere.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
@@ -282,6 +285,23 @@ class TestCompare:
         assert len(found.leaderboards.of("fine")) == 1  # the one that it stands on
         assert "than yours (at most 30 epochs" in found.remarks[0]
         assert "another protocol (at most 300 epochs" in found.remarks[0]
+
+    def test_ablations_are_ranked_on_request_only(self) -> None:
+        there = [record("dllp", 0.8), record("dllp", 0.9, encoder="saint"), record("dllp", 0.9, precision="bfloat16")]
+        there += [record("dllp", 0.9, params={"hidden": 8}), record("dllp", 0.7, pretraining="self+bag"), record("bdc")]
+        for ablations, number in ((False, 4), (True, 7)):
+            found = compare(_by_run(record("mine")), _by_run(*there), ablations=ablations)
+            assert len(found.leaderboards.of("fine")[0].entries) == number
+            assert any("3 published ablations not ranked" in line for line in found.remarks) != ablations
+
+    def test_seeds_that_others_have_run_are_not_yours(self) -> None:
+        there, mine = [record("dllp", 0.8, seed=seed) for seed in range(3)], record("dllp", 0.8, seed=1)
+        found = compare(_by_run(mine), _by_run(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
+        assert found.yours == {mine["run"]}
+        console = Console(width=100, file=(out := StringIO()))
+        render(found.leaderboards, console, yours=found.yours)
+        assert "dllp (mlp), yours: 1 of 3 runs" in out.getvalue()
+        assert found.differences == ("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, too few seeds for an interval",)
 
     def test_runs_of_other_code_are_marked(self) -> None:
         mine, there = record("mine", 0.83), record("dllp", 0.8)

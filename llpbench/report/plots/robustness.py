@@ -1,37 +1,47 @@
-"""Spread of results over seeds, by method."""
+"""Robustness ranking as bars, least spread first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
+from matplotlib.figure import Figure
 
+from llpbench.core.text import plural
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import entry_styles
+from llpbench.report.robustness_ranking import ANCHOR, robustness
 
 MOST_ENTRIES = 20
 
+WIDTH = 4.2
+"""Width in inches: texts are readable on a phone."""
 
-def robustness(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw the standard deviation over seeds of each entry, pooled over tasks, and its number of failed runs."""
-    entries = [entry for entry in board.ranked or board.learners if board.entries.at[entry, "is_plain"]]
-    values = board.values()[entries].groupby(level=0)
-    freedom = (values.count() - 1).clip(lower=0)
-    stds = np.sqrt((values.var() * freedom).sum() / freedom.sum().where(freedom.sum() > 0)).dropna()
-    drawn = [entry for entry in entries if entry in stds.index][:MOST_ENTRIES]
-    if not drawn:
+COLOUR = "#0072b2"
+
+
+def robustness_bars(board: Board, name: str) -> Iterator[Drawing]:
+    """Draw the mean rank of the standard deviation over seeds of each entry, with the deviation beside it."""
+    ranking = robustness(board)
+    drawn = ranking.head(MOST_ENTRIES)
+    if drawn.empty:
         return
-    styles, names = entry_styles(board, drawn), layout.labels(board)
-    figure, ax = layout.named_lines([names[entry] for entry in drawn])
-    for place, entry in enumerate(drawn):
-        ax.plot([0, stds[entry]], [place, place], color=styles[entry].colour, linewidth=1.6)
-        ax.plot([stds[entry]], [place], **styles[entry].points())
-        failed = board.scores["failed"][entry].sum()
-        text = f"{stds[entry]:.1f}" + (f"  ({failed} failed)" if failed else "")
-        ax.annotate(text, (stds[entry], place), (8, 0), textcoords="offset points", va="center")
-    ax.set_xlim(0, 1.15 * max(stds[drawn].max(), 0.1))
-    ax.set_xlabel(f"standard deviation of {layout.metric_text(board)} over seeds")
-    least, most = ((names[entry], stds[entry]) for entry in (stds[drawn].idxmin(), stds[drawn].idxmax()))
-    yield layout.of_board(board, name, "robustness", figure, least=least, most=most)
+    names = layout.labels(board, ranking.index, longest=26)
+    figure = Figure(figsize=(WIDTH, 0.7 + 0.21 * len(drawn)))
+    ax = figure.subplots()
+    bars = ax.barh([names[entry] for entry in drawn.index], drawn["mean_rank"], color=COLOUR, height=0.7)
+    ax.bar_label(bars, [f"± {std:.1f}" for std in drawn["std"]], padding=3)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlim(0, 1.18 * drawn["mean_rank"].max())
+    ax.set_xlabel("mean rank of the standard deviation")
+    yield layout.of_board(
+        board,
+        name,
+        ANCHOR,
+        figure,
+        least=names[ranking.index[0]],
+        most=names[ranking.index[-1]],
+        tasks=plural(int(drawn["tasks"].max()), "task"),
+        hidden=len(ranking) - len(drawn),
+    )
