@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
 from llpbench.core.temporary import temporary_folder
+from llpbench.core.unpacking import require_unpackable
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -130,6 +131,7 @@ class GroupLens:
 
         try:
             with zipfile.ZipFile(path) as archive:
+                require_unpackable(archive, path)
                 ratings = _read_dat(archive, "ratings.dat", ["userId", "movieId", "rating", "timestamp"])
                 users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
                 movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])

@@ -238,6 +238,10 @@ def _read_excel(source: TableSource, wanted: _Wanted, form: FileFormat) -> pd.Da
                 f"file {str(source.path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the "
                 "table as .csv."
             ) from error
+        except Exception as error:  # openpyxl passes on errors of zipfile, zlib and XML
+            raise DataError(
+                f"file {str(source.path)!r} cannot be read as a workbook ({one_line(error)}). Save it again."
+            ) from error
     del wanted
     return frame
 
