@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite
@@ -153,9 +154,11 @@ def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str
     """Return mean ranks of standard deviations, over the tasks on which every row that has run has one."""
     from llpbench.report.statistics import robustness
 
-    summaries = {key: score.summary for key, score in runs.scores.items()}
-    stds = Series({key: summary.std for key, summary in summaries.items() if summary}, dtype=float).unstack()
-    shared = stds.dropna(axis="columns")
+    stds: dict[int, dict[str, float | None]] = defaultdict(dict)
+    for (place, task), score in runs.scores.items():
+        if score.summary:
+            stds[place][task] = score.summary.std
+    shared = DataFrame(stds, dtype=float).T.dropna(axis="columns")
     ranks = robustness(shared, [runs.datasets[task] for task in shared]) if len(shared) > 1 and shared.size else {}
     printed, body = reference(study.reference), []
     for place, (label,) in enumerate(row.labels for row in study.rows):

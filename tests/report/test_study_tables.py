@@ -144,8 +144,9 @@ def test_failed_runs_nan_and_infinite_values_are_no_results_and_runs_of_other_co
     found = table("fine-grained", [record("dllp", 0.8, **HERE), broken, infinite, failed("dllp", seed=3, **HERE)])
     assert field(found, "AD", "DLLP").lines[1::2] == ("80.00 ± – (1)", "1 failed")
     assert found.notes["Failed"] == ("dllp on adult, seed 3: loss became NaN in epoch 4",)
-    alone = table("fine-grained", [failed("dllp", **HERE)])
-    assert field(alone, "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
+    alone = [failed("dllp", **HERE)]
+    assert field(table("fine-grained", alone), "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
+    assert field(table("robustness", alone), "ours", "DLLP").is_empty
     old, new = runs("dllp", 0.8, 0.8, **HERE)
     (made,) = tables("fine-grained", [old, new], stale={old["run"]: "the method has changed"})
     assert made.table.notes["Made by other code"] == ("dllp on adult, seed 0: the method has changed",)
