@@ -220,11 +220,9 @@ def _of_shown_cells(study: Study, lines: DataFrame) -> DataFrame:
     sizes = runs.groupby([*_SCORE, "pretraining", "cell"]).size().reset_index(name="size")
     cells = sizes.sort_values(["size", "cell"]).drop_duplicates([*_SCORE, "pretraining"], keep="last")
     lines = lines.merge(cells[[*_SCORE, "cell"]]).assign(remark="")
-    rows = {
-        number: row for number, row in enumerate(study.rows) if len(row.pretrainings) > 1 or "otherwise" in row.fixed
-    }
-    for (_, number, _), of_score in lines[lines["row"].isin(rows)].groupby(_SCORE):
-        shown, remark = _chosen_pretraining(rows[number], of_score)
+    has_choice = [len(row.pretrainings) > 1 or "otherwise" in row.fixed for row in study.rows]
+    for (_, number, _), of_score in lines[lines["row"].map(has_choice.__getitem__)].groupby(_SCORE):
+        chosen, remark = _chosen_pretraining(study.rows[number], of_score)
         lines.loc[of_score.index, "remark"] = remark
         lines = lines.drop(of_score.index[of_score["pretraining"] != chosen])
     return lines
