@@ -388,7 +388,7 @@ def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> N
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b"]
     assert {text.get_text() for text in ax.texts} == {"85.0 ±7.1", "65.0 ±7.1", "60.0"}
     assert [label.get_text() for label in ax.get_yticklabels()] == ["adult  64", "credit  64"]
-    assert "1 of 1 columns" in drawing.title
+    assert "1 of 1 tasks" in drawing.title
     large = board(journal([f"m{n:02}" for n in range(20)], sizes=tuple(range(8, 48)), datasets=("x",), seeds=1))
     (drawing,) = heat_map(large, "x")
     (ax,) = visible(drawing)
