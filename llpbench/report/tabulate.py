@@ -396,7 +396,7 @@ def _tasks(runs: DataFrame, tasks: Sequence[Task], criterion: Criterion) -> Data
         least, middle, most, validation, classes = (None if isnan(number) else number for number in numbers)
         number = len(set().union(*methods[place].values()))
         counts = criterion.regime == "fine" or validation is None or validation >= FEWEST_BAGS
-        sizes = None if least is None else (int(least), middle, int(most))
+        sizes = None if least is None or middle is None or most is None else (int(least), middle, int(most))
         bags = _bags_text(task, sizes)
         title = f"{task[0]} {bags}"
         lines.append(

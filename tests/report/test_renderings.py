@@ -217,7 +217,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
     for name in names[:5]:
         assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
     assert "bag-soft-label (mlp), floor" in text
-    assert re.search(r"\d+ more lines: --all-boards", text)
+    assert re.search(r"\d+ more methods: --all-boards", text)
 
 
 def test_ranks_by_another_criterion_are_shown_only_where_they_differ() -> None:
