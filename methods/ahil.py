@@ -1,5 +1,7 @@
 """AHIL: train on predicted labels, weighted by the entropies of the row and of the class in its bag.
 
+    L = L_bag + weight · meanᵢ ωᵢ CE( argmax f(xᵢ), f(strong view) ),  ω from entropies of row and bag
+
 Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i). P' are the predictions of a strong view. A row i
 with predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
 
@@ -48,7 +50,7 @@ class AHILParams(MethodParams):
     """weight of the row's own embeddings in the strong view's mixture"""
 
 
-@register_method("ahil", reference="Ma et al. 2025", family="pseudo-label", extra=True)
+@register_method("ahil", version=1, reference="Ma et al. 2025", family="pseudo-label", extra=True)
 class AHIL(Method):
     """DLLP with pseudo-labels, each weighted by two entropies."""
 

@@ -1,5 +1,7 @@
 """alternating-mean-map: logistic regression, fitted in turn with labels that match the counts of bags.
 
+    labels y of the largest logits with Σᵢ [yᵢ = c] = nₖc;  then logistic regression;  repeat
+
 Patrini, Nock, Rivera & Caetano 2014 (AMM). A mean map gives the first logits. Then two steps alternate (EM with hard
 labels):
 
@@ -56,7 +58,7 @@ class AlternatingMeanMapParams(DirectParams):
     """largest number of rounds"""
 
 
-@register_method("alternating-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
+@register_method("alternating-mean-map", version=1, reference="Patrini et al. 2014", family="classical", extra=True)
 class AlternatingMeanMap(DirectMethod):
     """Logistic regression refitted to labels that match the counts of bags."""
 

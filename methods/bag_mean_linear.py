@@ -1,5 +1,7 @@
 """bag-mean-linear: linear regression of bag proportions on the mean features of bags.
 
+    min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
+
 This is the oldest method of the field (ecological regression, Goodman 1953) and still a strong one. It assumes that a
 relation between bags also holds between rows.
 """
@@ -28,7 +30,7 @@ class BagMeanLinearParams(DirectParams):
     """strength of the L2 penalty"""
 
 
-@register_method("bag-mean-linear", reference="Goodman 1953")
+@register_method("bag-mean-linear", version=1, reference="Goodman 1953", family="classical")
 class BagMeanLinear(DirectMethod):
     """Linear regression of bag proportions on bag means, applied to single rows."""
 

@@ -1,4 +1,9 @@
-"""Bag soft labels with a linear model: every row gets the proportions of its bag as target."""
+"""Bag soft labels with a linear model: every row gets the proportions of its bag as target.
+
+    min over β of Σᵢ ‖ p̄ of i's bag − β · xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
+
+With `model=logistic` the loss is cross-entropy.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ class BagSoftLabelLinearParams(DirectParams):
     """strength of the L2 penalty"""
 
 
-@register_method("bag-soft-label-linear", reference="after Musicant et al. 2007")
+@register_method("bag-soft-label-linear", version=1, reference="after Musicant et al. 2007", family="classical")
 class BagSoftLabelLinear(DirectMethod):
     """Linear regression on rows with their bag's proportions as labels."""
 

@@ -1,5 +1,7 @@
 """count-bayes: naive Bayes fitted by EM, with class probabilities of rows that add up to the counts of bags.
 
+    naive Bayes by EM,  qᵢ = softmax( log P(xᵢ, y) + shift of the bag ) with Σᵢ qᵢ = nₖ
+
 Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks in this way. Here the network is naive Bayes. Numbers are
 divided into ten quantile bins.
 
@@ -65,7 +67,7 @@ class NaiveBayes:
         return np.asarray(softmax(bayes_logits(self.bins(rows), self.tables, self.prior), axis=1))
 
 
-@register_method("count-bayes", reference="Hernandez-Gonzalez et al. 2013", family="classical", extra=True)
+@register_method("count-bayes", version=1, reference="Hernandez-Gonzalez et al. 2013", family="classical", extra=True)
 class CountBayes(DirectMethod):
     """Naive Bayes by EM on the counts of bags."""
 

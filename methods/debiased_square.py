@@ -1,5 +1,7 @@
 """Debiased square: the square loss of bag means, corrected for its bias in random bags.
 
+    L = meanₖ mₖ ‖ p̄ₖ − meanᵢ f(xᵢ) + oₖ ‖² + ‖ oₖ ‖²,  oₖ = mean f of the other bags − π
+
 The square loss of bag means, m_k |p_k - mean f|^2, has the expectation Brier score + (m_k - 1) |E f - pi|^2. Two
 corrections for the second term are available:
 
@@ -70,7 +72,7 @@ class Offsets(nn.Module):
 
 
 @register_method(
-    "debiased-square", reference="Busa-Fekete et al. 2025; Li, Chen, Javanmard & Mirrokni 2024", extra=True
+    "debiased-square", version=1, reference="Busa-Fekete et al. 2025; Li, Chen, Javanmard & Mirrokni 2024", extra=True
 )
 class DebiasedSquare(Method):
     """Square loss of bags, corrected for the offset common to all of them."""

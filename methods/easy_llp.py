@@ -1,5 +1,7 @@
 """EasyLLP: train rows on weighted losses whose sum is an unbiased estimate of the supervised loss in random bags.
 
+    L = meanₖ meanᵢ Σ_c (mₖ p̄ₖc − (mₖ − 1) π_c) ℓ_c(xᵢ)
+
 Busa-Fekete, Choi, Dick, Gentile & Medina 2023: L = mean over bags of mean_i sum_c w_kc l_c(x_i), with l_c the loss for
 label c. The weights w_kc = m_k p_kc - (m_k - 1) pi_c add up to 1. If rows are independent of bags, the expectation of L
 is the supervised loss.
@@ -51,7 +53,7 @@ class EasyLLPParams(MethodParams):
     """level of flooding: training raises an estimate below it"""
 
 
-@register_method("easy-llp", reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
+@register_method("easy-llp", version=1, reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
 class EasyLLP(Method):
     """Unbiased estimate of the supervised loss from weighted rows."""
 

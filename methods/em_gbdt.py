@@ -1,5 +1,7 @@
 """em-gbdt: boosted trees fitted in rounds to class probabilities of rows that add up to the counts of bags.
 
+    qᵢ = softmax( F(xᵢ) + shift of the bag ) with Σᵢ qᵢ = nₖ;  fit F to q by cross-entropy;  repeat
+
 Each round of EM has two steps. First the logits of each bag are shifted until its predictions add up to its counts.
 Then trees are fitted to these posteriors by cross-entropy. The next round shifts the logits of these trees.
 
@@ -41,7 +43,7 @@ class EMGBDTParams(DirectParams):
     """learning rate"""
 
 
-@register_method("em-gbdt", reference="after Dempster et al. 1977; Zhang et al. 2020")
+@register_method("em-gbdt", version=1, reference="after Dempster et al. 1977; Zhang et al. 2020")
 class EMGBDT(DirectMethod):
     """Boosted trees refitted to posteriors of rows given the counts of bags, starting from bag-gp."""
 

@@ -1,5 +1,7 @@
 """EPRM: DLLP with another distance between mean predictions and proportions.
 
+    L = meanₖ ‖ meanᵢ f(xᵢ) − p̄ₖ ‖²,  or another distance
+
 Empirical proportion risk minimisation, Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance
 between mean_i f(x_i) and the proportions. The paper uses the absolute distance with a tolerance (`insensitive`).
 `square` is DLLP-MSE of LLP-Bench, and `bce` is its DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a
@@ -38,7 +40,7 @@ class EPRMParams(MethodParams):
     """whether bags or rows have equal weights"""
 
 
-@register_method("eprm", reference="Yu et al. 2014", extra=True)
+@register_method("eprm", version=1, reference="Yu et al. 2014", extra=True)
 class EPRM(Method):
     """Match mean predictions to proportions by the square, the absolute or another distance."""
 

@@ -1,5 +1,7 @@
 """inv-cal: support vector regression of the logits of bag proportions on bag means.
 
+    min of ½ ‖w‖² + C Σₖ max( 0, | w · meanᵢ xᵢ + b − logit p̄ₖ | − εₖ ),  εₖ = ε / ( p̄ₖ (1 − p̄ₖ) )
+
 Rueping 2010. A bag is one example, its mean M_k. Its target is y_k = log(p_k / (1 - p_k)), with p_k clipped to
 [1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is w . x + b and minimises
 
@@ -49,7 +51,7 @@ class InvCalParams(DirectParams):
     """what replaces proportions of 0 and 1: one row of all rows, or half a row of the bag"""
 
 
-@register_method("inv-cal", reference="Rueping 2010", family="classical", extra=True)
+@register_method("inv-cal", version=1, reference="Rueping 2010", family="classical", extra=True)
 class InvCal(DirectMethod):
     """Support vector regression of logits of proportions on bag means."""
 

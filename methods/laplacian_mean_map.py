@@ -1,5 +1,7 @@
 """laplacian-mean-map: mean-map with separate class means for each bag, which are similar in similar bags.
 
+    min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map
+
 Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc its mean.
 With L the Laplacian of the similarities of bag means, the class means minimise
 
@@ -41,7 +43,7 @@ class LaplacianMeanMapParams(DirectParams):
     """smoothness of class means over bags, gamma in the paper"""
 
 
-@register_method("laplacian-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
+@register_method("laplacian-mean-map", version=1, reference="Patrini et al. 2014", family="classical", extra=True)
 class LaplacianMeanMap(DirectMethod):
     """Logistic regression from the class means of each bag, which are similar in similar bags."""
 

@@ -1,5 +1,7 @@
 """LLP-AAE: an adversarial autoencoder that codes a row as a class and a style.
 
+    L = L_bag + reconstruction · ‖ x − decoder(f(x), style) ‖²,  f(x) and style deceive two critics
+
 After Wang, Zhang et al. 2023:
 
 - An encoder predicts class probabilities y and a style s of eight numbers. A decoder reconstructs the row from (y, s).
@@ -55,7 +57,7 @@ class Code(Encoder):
         self.dim, self.token_dim = classes + STYLE, token_dim
 
 
-@register_method("llp-aae", reference="after Wang et al. 2023", extra=True)
+@register_method("llp-aae", version=1, reference="after Wang et al. 2023", extra=True)
 class LLPAAE(Method):
     """Adversarial autoencoder that codes a row as class and style, with the proportion loss."""
 

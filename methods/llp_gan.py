@@ -1,5 +1,7 @@
 """LLP-GAN: a network that learns classes from proportions and also distinguishes real rows from generated ones.
 
+    L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²
+
 Liu et al. 2019. The discriminator has K logits l(x). The fake class has an implicit logit of 0. With
 s(x) = logsumexp_c l_c(x), a row is real with probability sigmoid(s). The prediction is softmax(l). The losses of the
 two players, with h(x) the features of the discriminator, are
@@ -76,7 +78,7 @@ class GANParams(MethodParams):
             object.__setattr__(self, "gradient_penalty", 10.0 if self.objective == "wgan" else 0.0)
 
 
-@register_method("llp-gan", reference="Liu et al. 2019")
+@register_method("llp-gan", version=1, reference="Liu et al. 2019")
 class LLPGAN(Method, Reports):
     """A discriminator that learns from proportions, against a generator of rows."""
 

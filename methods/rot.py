@@ -1,5 +1,7 @@
 """ROT: train rows on targets that are close to their predictions and add up to the counts of their bag.
 
+    stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) ),  Q the entropic transport plan of log f to nₖ
+
 Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the transport plan
 Q = argmin <Q, -log P> - entropy * H(Q), without gradient. Rows of Q add up to 1 and columns to the counts. The loss is
 L = alpha KL(p || mean P) + (1 - alpha) mean_i CE(Q_i, P_i).
@@ -45,7 +47,7 @@ class ROTParams(MethodParams):
     """weight of the proportion loss"""
 
 
-@register_method("rot", reference="Dulac-Arnold et al. 2019", family="pseudo-label", extra=True)
+@register_method("rot", version=1, reference="Dulac-Arnold et al. 2019", family="pseudo-label", extra=True)
 class ROT(Method):
     """Train rows on targets that are close to predictions and match the counts of bags."""
 

@@ -1,5 +1,7 @@
 """SelfCLR-LLP: train on proportions, and move the vectors of different rows apart.
 
+    L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ
+
 Nandy et al. 2022. Their code contrasts raw dot products of the last layer. A row is its own positive, and all other
 rows of the step are negatives: no augmentation, no cosine, no temperature. A paper that compares with it describes a
 term "inspired by NT-Xent". Both are available:
@@ -73,7 +75,7 @@ class GroupedHead(nn.Module):
         return activations.reshape(*activations.shape[:-1], -1, self.classes).amax(dim=-2)
 
 
-@register_method("selfclr-llp", reference="Nandy et al. 2022")
+@register_method("selfclr-llp", version=1, reference="Nandy et al. 2022")
 class SelfCLR(Method):
     """DLLP with a contrastive term in which all other rows are negatives."""
 

@@ -1,5 +1,7 @@
 """Supervised: a ceiling, trained on the label of every row.
 
+    L = −meanᵢ log f(xᵢ)_c,  c the label of row i
+
 This is not a method for label proportions. It has all labels and shows how much could be gained. Bags have one row
 each, so the proportion loss is cross-entropy and labels need no separate code.
 """
@@ -15,7 +17,7 @@ from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
 
-@register_method("supervised", role="ceiling")
+@register_method("supervised", version=1, role="ceiling")
 class Supervised(Method):
     """Cross-entropy on the label of every training row."""
 

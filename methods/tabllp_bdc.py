@@ -1,5 +1,7 @@
 """TabLLP-BDC: contrastive learning that makes the vectors of similar rows in two bags more similar.
 
+    L(t) = λ(t) · weight · L_Diff + γ(t) L_bag,  λ = exp(−5 (1 − t/T)²),  γ = max(1 − λ, gamma_floor)
+
 The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags.
 
 - The pair generator assigns the rows of two bags to each other by the cosine of their row vectors.
@@ -73,7 +75,7 @@ class BDCParams(MethodParams):
     """weight of the row's own embeddings in the mixtures of the self-contrastive objective"""
 
 
-@register_method("tabllp-bdc", reference="TabLLP-BDC paper")
+@register_method("tabllp-bdc", version=1, reference="TabLLP-BDC paper")
 class TabLLPBDC(Method, Reports):
     """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
 
@@ -129,7 +131,7 @@ class TabLLPBDC(Method, Reports):
                 model.network.projectors, encoding, mixed, bags.mask, self.params.self_temperature, model.random
             )
         if len(bags.mask) % 2:
-            raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
+            raise ValueError(f"pairs of bags need an even number of bags per step, got {len(bags.mask)}")
         vectors, mask, counts, _ = self._compared(encoding, bags, model.random)
         pairs = zip(torch.split(vectors, 2), torch.split(mask, 2), torch.split(counts, 2), strict=True)
         return torch.stack([self._pair_loss(*pair) for pair in pairs]).mean()

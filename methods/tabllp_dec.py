@@ -1,5 +1,7 @@
 """TabLLP-DEC: deep embedded clustering with one cluster per class, fitted to the proportions of bags.
 
+    qᵢc ∝ 1 / (1 + ‖zᵢ − μc‖²),  tᵢc ∝ qᵢc² / f_c;  L = KL( t ‖ q ) + gamma · L_bag on q
+
 The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016. q_ic is the degree to which row i belongs to
 centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The
 proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that the
@@ -71,7 +73,7 @@ class Clusters(nn.Module):
         return (-distance.log1p()).log_softmax(dim=-1)
 
 
-@register_method("tabllp-dec", reference="TabLLP-BDC paper, after Xie et al. 2016")
+@register_method("tabllp-dec", version=1, reference="TabLLP-BDC paper, after Xie et al. 2016", family="pseudo-label")
 class TabLLPDEC(Method):
     """Deep embedded clustering with one cluster per class and the proportion loss."""
 

@@ -1,5 +1,7 @@
 """TabLLP-SELF: train on proportions, and make two augmented views of a row recognise each other.
 
+    L = L_bag + weight · InfoNCE( g₁(clean view), g₂(mixed view) )
+
 This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". Its self-contrastive term uses SAINT's
 feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also used for
 classification, so a step takes two forward passes. The paper does not give weights. Temperature, CutMix and MixUp are
@@ -36,7 +38,7 @@ class SelfParams(MethodParams):
     """weight of the row's own embeddings in a mixture"""
 
 
-@register_method("tabllp-self", reference="TabLLP-BDC paper, after Somepalli et al. 2021")
+@register_method("tabllp-self", version=1, reference="TabLLP-BDC paper, after Somepalli et al. 2021")
 class TabLLPSelf(Method):
     """DLLP with a self-contrastive term on views with mixed features."""
 

@@ -28,7 +28,6 @@ from llpbench.cli.options import (
 )
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
-from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
@@ -108,7 +107,6 @@ cli.add_command(effects)
 cli.add_command(estimate)
 cli.add_command(fit)
 cli.add_command(predict)
-cli.add_command(restamp)
 
 
 @cli.command(
@@ -479,10 +477,11 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     from llpbench.report import render_tables
     from llpbench.report.study_tables import beside_paper, study_tables
     from llpbench.report.wording import caption
+    from llpbench.results.frame import tidy
     from llpbench.results.staleness import stale_runs
 
-    stale = stale_runs(records)
-    found = [(study, study_tables(study, records, stale=stale)) for study in chosen]
+    frame = tidy(records, stale_runs(records))
+    found = [(study, study_tables(study, frame)) for study in chosen]
     if beside:
         compared, summary = beside_paper([table for _, tables in found for table in tables])
         echo(f"{summary}\n")

@@ -17,7 +17,7 @@ from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
     from llpbench.report import Published
-    from llpbench.running.run_progress import Display
+    from llpbench.running.display import Display
     from llpbench.running.runner import RunSummary
 
 

@@ -32,6 +32,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import software
+from llpbench.core.ray_address import no_cluster
 from llpbench.core.temporary import USER, private_root, temporary_folder
 from llpbench.core.text import one_line
 from llpbench.core.version import PACKAGE
@@ -309,10 +310,7 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
             try:
                 ray.init(address=setup.address, **common)
             except Exception as error:
-                raise LLPBenchError(
-                    f"no Ray cluster can be joined at {setup.address!r} ({_summary(error)}). Start one with "
-                    "ray start --head and run this command on one of its machines."
-                ) from error
+                raise no_cluster(setup.address, _summary(error)) from error
         else:
             # Ray puts its working directory first on the import path of its workers. They must find this package,
             # not another version of it in the user's working directory.

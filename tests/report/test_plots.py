@@ -473,9 +473,7 @@ def test_the_shares_of_bags_count_every_seed_once() -> None:
         record("a", bagging="random", bags=half),
         record("a", dataset="credit", bags={}),
     ]
-    expected = {
-        (("adult", 64, ""), kind): values for kind, values in (("ordered", [0.75, 0.25]), ("random", [0.5, 0.5]))
-    }
+    expected = {("adult", 64, "", kind): values for kind, values in (("ordered", [0.75, 0.25]), ("random", [0.5, 0.5]))}
     assert {place: list(shares) for place, shares in mean_histograms(tabulate(records)).items()} == expected
     (drawing,) = proportions(tabulate(records))
     assert [text.get_text() for ax in visible(drawing) for text in ax.texts] == ["mean 0.38", "mean 0.50"]
