@@ -18,7 +18,6 @@ from llpbench.data.splits import assign_bags, largest_bag_size
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_FACTS = ("rows", "numeric", "categorical", "columns", "balance")
 SIZE = 256
 """largest number of rows per bag"""
 
@@ -55,16 +54,17 @@ def declaration(subject: DatasetSubject) -> str:
     spec = subject.spec
     require(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     shared = spec.remote is not None
-    absent = [fact for fact in _FACTS if getattr(spec, fact) in (None, (), {})]
-    require(not (shared and absent), f"a dataset for download must state its facts: no {', '.join(absent)}")
     require(not shared or spec.licence != "not stated", "a dataset for download must state its licence")
-    return f"licence: {spec.licence}" + (f"; not declared, so not checked: {', '.join(absent)}" if absent else "")
+    stated = bool(spec.sha256 or spec.facts)
+    require(not shared or stated, "a dataset for download must state the sha256 of its table; 'loads' prints it")
+    return f"licence: {spec.licence}"
 
 
 def loads(subject: DatasetSubject) -> str:
     """Its data match the declaration."""
     table = subject.table
-    return f"{len(table):,} rows, {len(table.numeric_names)} + {len(table.categorical_names)} features"
+    size = f"{len(table):,} rows, {len(table.numeric_names)} + {len(table.categorical_names)} features"
+    return size if subject.spec.sha256 else f'{size}; to check copies, declare sha256="{table.fingerprint}"'
 
 
 def unchanged(subject: DatasetSubject) -> str:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tuning_spec import Tuning
+from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.results.merging import SHIPPED, read_shipped
@@ -265,18 +266,15 @@ def timings_of(records: Iterable[Record]) -> Timings:
 
 
 def table_sizes(data_dir: str | None) -> SizeOf:
-    """Return a function that returns the size of a dataset, as declared or as loaded from this machine."""
+    """Return a function that returns the size of a dataset, as known or as loaded from this machine."""
 
     @cache
     def size(name: str) -> tuple[int, int]:
         try:
-            spec = dataset_spec(name)
-            if spec.rows is not None and spec.numeric is not None and spec.categorical is not None:
-                return spec.rows, spec.numeric + spec.categorical
-            table = load_table(name, data_dir, download=False)
+            facts = dataset_spec(name).facts or Facts.of(load_table(name, data_dir, download=False))
         except LLPBenchError:
             return _TYPICAL_SIZE
-        return len(table), len(table.numeric_names) + len(table.categorical_names)
+        return facts.rows, len(facts.columns)
 
     return size
 
