@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import seaborn
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
@@ -52,8 +53,18 @@ def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
     span = better.max(axis="columns") - low
     shades = better.sub(low, axis="index").div(span.where(span > 0, 1.0), axis="index").clip(0, 1)
     texts = [[_text(board, entry, task, means, stds) for entry in means] for task in means.index]
+    size = rcParams["font.size"] * min(1.0, MOST_METHODS / len(names))
     seaborn.heatmap(
-        shades, cmap=COLOURS, vmin=-0.1, vmax=1.25, annot=np.array(texts), fmt="", cbar=False, linewidths=0.8, ax=ax
+        shades,
+        cmap=COLOURS,
+        vmin=-0.1,
+        vmax=1.25,
+        annot=np.array(texts),
+        annot_kws={"size": size},
+        fmt="",
+        cbar=False,
+        linewidths=0.8,
+        ax=ax,
     )
     for text in ax.texts:
         text.set_in_layout(False)  # faster: the layout need not measure hundreds of texts
