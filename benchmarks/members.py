@@ -21,7 +21,6 @@ from scipy.special import log_softmax, softmax
 
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.cell import Protocol
-from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
@@ -30,6 +29,7 @@ from llpbench.data.suites import select_datasets
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.report.statistics import interval
 from llpbench.training.cell_runs import make_task
+from llpbench.training.memory import keep_freed
 from llpbench.training.specification import make_cell
 
 UNION = ("bag-gp", "em-gbdt", "count-gbdt")

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from llpbench.core import memory
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration
@@ -25,6 +24,7 @@ from llpbench.running.cluster import Nodes, Room, TrialJob
 from llpbench.running.executors.ray import RayExecutor
 from llpbench.running.resources import Resources
 from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.training import memory
 
 OnEpoch = Callable[[Epoch], None] | None
 

@@ -421,7 +421,8 @@ def test_the_finding_the_figure_and_the_letters_count_the_same_differences() -> 
 
 
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
-    chosen = {name: {"epoch": n, "validation": 0, "test": {"auc": 0.9}} for name, n in (("auc", 1), ("mpiou", 2))}
+    result = {"validation": 0, "test": {"auc": 0.9}, "diagnostics": {}}
+    chosen = {name: {**result, "epoch": epoch} for name, epoch in (("auc", 1), ("mpiou", 2))}
     run = record(results=chosen, curves=COURSE, bag_size=1024)
     both = [run, record(seed=1, curves=COURSE, bag_size=1024)]
     (drawing,) = learning_curves(tabulate(both).boards[0], "x")
