@@ -22,6 +22,7 @@ from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
 from llpbench.core.temporary import temporary_folder
 from llpbench.core.text import one_line
+from llpbench.core.unpacking import require_unpackable
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -144,6 +145,7 @@ class GroupLens:
 
         try:
             with zipfile.ZipFile(path) as archive:
+                require_unpackable(archive, path)
                 ratings = _read_dat(archive, "ratings.dat", ["userId", "movieId", "rating", "timestamp"])
                 users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
                 movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])

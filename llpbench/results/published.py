@@ -76,10 +76,11 @@ def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents
     from pyarrow import parquet
 
     try:
-        names = parquet.read_schema(path).names
+        file = parquet.ParquetFile(path)  # `read_table` would import pandas
+        names = file.schema_arrow.names
         if fields is not None:
             names = [name for name in names if name.split()[0].replace("seconds", "times") in ("cell", "seed", *fields)]
-        table = parquet.read_table(path, columns=names)
+        table = file.read(columns=names)
     except (OSError, pa.ArrowException) as error:
         raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
     if fields is not None:  # a row per run instead of one per criterion

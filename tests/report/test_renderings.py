@@ -27,6 +27,7 @@ from llpbench.report.exports import to_latex
 from llpbench.report.finding import finding
 from llpbench.report.report_table import Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
+from llpbench.report.terminal import shortened
 from llpbench.report.wording import score_lines
 
 
@@ -216,7 +217,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
     for name in names[:5]:
         assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
     assert "bag-soft-label (mlp), floor" in text
-    assert re.search(r"\d+ more lines: --all-boards", text)
+    assert re.search(r"\d+ more methods: --all-boards", text)
 
 
 def test_ranks_by_another_criterion_are_shown_only_where_they_differ() -> None:
@@ -384,7 +385,7 @@ def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> No
     assert {(row["method"], row["stale"]) for row in rows} == {("a", "1"), ("b", "0")}
     broken = failed("a")
     board = tabulate([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
-    assert score_lines(next(row for row in board.rows if row.contender.method == "a").scores[0]) == ["failed", "stale"]
+    assert score_lines(board, [*board.entries["method"]].index("a"), 0) == ["failed", "stale"]
 
 
 def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_path: Path) -> None:
@@ -417,3 +418,13 @@ def test_pages_of_recommended_methods_name_their_datasets_and_link_to_those_of_o
     links = [re.findall(r"\]\((\S+)\)", page) for page in (above, below)]
     assert links == [["few/which-method.md"], ["../which-method.md"]], "a single method has no such page"
     assert ("adult, x" in above, "adult, x" in below, "1 dataset: adult" in below) == (True, False, True)
+
+
+def test_shortened_labels_never_read_the_same() -> None:
+    labels = [
+        "tabllp-bdc (mlp, self+bag, view=a)",
+        "tabllp-bdc (mlp, self+bag, view=b)",
+        "dllp (mlp, self+bag, view=a)",
+    ]
+    cut = shortened([*labels, "short"], [24, 24, 24, 24])
+    assert cut == ["tabllp-bdc..bag, view=a)", "tabllp-bdc..bag, view=b)", "dllp (mlp, self+bag, v..", "short"]
