@@ -37,6 +37,12 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--precinct-column", metavar="NAME", help="Name of each precinct. [default: its line]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
 @click.option("--weight-column", metavar="NAME", help="How often each precinct counts.")
+@click.option(
+    "--differences",
+    type=_PATH,
+    metavar="FILE",
+    help="File of the differences between groups, and of how strong confounding must be to change their signs.",
+)
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed.")
 @click.option("--separator", metavar="MARK", help="Separator of values, such as ';', tab or '|'.")
@@ -52,6 +58,7 @@ def estimate_table(
     precinct_column: str | None,
     size_column: str | None,
     weight_column: str | None,
+    differences: Path | None,
     plot: Path | None,
     seed: int,
     separator: str | None,
@@ -95,6 +102,8 @@ def estimate_table(
     cells = pd.concat([table.cells.assign(precinct="all"), table.by_precinct()], ignore_index=True)
     computed = (*NUMBERS, *SHARES, "goodman")
     write_rows(cells[["precinct", "group", "outcome", *computed]], out, computed)
+    if differences is not None:
+        write_rows(table.differences, differences, [*table.differences.columns[3:]])
     if plot is not None:
         _draw(table, plot)
     _show(table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -80,12 +81,55 @@ class CrossTable:
         Davis (`_min`, `_max`), outside which the margins allow no value, and `goodman`.
         """
         total = np.tensordot(self.weights, self.estimates, 1)
-        deviations = self.fitted.deviations(_DRAWS, generator(self.seed, "training"))
-        people, counts = total.sum(axis=1), total.sum(axis=0)
-        drawn = _raked(_moved(total, deviations), people, counts)
         bounds = [np.tensordot(self.weights, each, 1) for each in _bounds(self.people, self.counts)]
-        found = self._lines(total[None], drawn[:, None], [each[None] for each in bounds], pd.Index(["all"]))
+        found = self._lines(total[None], self._drawn[:, None], [each[None] for each in bounds], pd.Index(["all"]))
         return found.drop(columns="precinct").assign(goodman=self.goodman.to_numpy().ravel())
+
+    @cached_property
+    def _drawn(self) -> FloatArray:
+        """Draws of the cells of all precincts [draws, groups, outcomes]."""
+        total = np.tensordot(self.weights, self.estimates, 1)
+        deviations = self.fitted.deviations(_DRAWS, generator(self.seed, "training"))
+        return _raked(_moved(total, deviations), total.sum(axis=1), total.sum(axis=0))
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """Differences of shares between two groups, a line for each pair and outcome, with 95 % intervals.
+
+        `robustness` is between 0 and 1: a hidden cause that explains less than this share of the variation between
+        precincts, both of the outcome and of the first group's size (given the other groups), cannot change the sign
+        of the difference. It is the robustness value of Cinelli & Hazlett (2020), applied to ecological inference by
+        McCartan & Kuriwaki (2025), with the errors of Goodman's regression.
+        """
+        there = [place for place, number in enumerate(self.people.sum(axis=0)) if number > 0]
+        shares, drawn = self.shares.to_numpy(), self._drawn / self._drawn.sum(axis=2, keepdims=True).clip(min=1e-300)
+        lines = []
+        for one, other in combinations(there, 2):
+            errors = self._errors(one, other, there)
+            for k, outcome in enumerate(self.outcomes):
+                difference = shares[one, k] - shares[other, k]
+                lower, upper = np.quantile(drawn[:, one, k] - drawn[:, other, k], _TAILS)
+                f = (difference / errors[k]) ** 2 if errors[k] > 0 else np.nan
+                robustness = (np.sqrt(f**2 + 4 * f) - f) / 2
+                lines.append((self.groups[one], self.groups[other], outcome, difference, lower, upper, robustness))
+        names = ("group", "other", "outcome", "difference", "difference_lower", "difference_upper", "robustness")
+        return pd.DataFrame(lines, columns=[*names])
+
+    def _errors(self, one: int, other: int, there: Sequence[int]) -> FloatArray:
+        """Return the standard error of the difference between two groups, times the root of the degrees of freedom.
+
+        [outcomes], by least squares of shares of outcomes on shares of groups. NaN with too few precincts.
+        """
+        size = self.people.sum(axis=1)
+        used = (size > 0) & (self.weights > 0)
+        root = np.sqrt(self.weights[used] * size[used])[:, None]
+        x, y = (root * each[used] / size[used, None] for each in (self.people[:, there], self.counts))
+        if len(x) <= len(there):
+            return np.full(len(self.outcomes), np.nan)
+        slopes, *_ = np.linalg.lstsq(x, y, rcond=None)
+        contrast = np.zeros(len(there))
+        contrast[there.index(one)], contrast[there.index(other)] = 1.0, -1.0
+        return np.sqrt(contrast @ np.linalg.pinv(x.T @ x) @ contrast * ((y - x @ slopes) ** 2).sum(axis=0))
 
     def by_precinct(self) -> pd.DataFrame:
         """Return the cells of each precinct, as `cells`. Intervals include the variation between precincts."""

@@ -145,6 +145,32 @@ def test_goodman_is_least_squares_of_shares_weighted_by_people() -> None:
     assert np.allclose(cross_table(people, votes).goodman, expected)
 
 
+def test_robustness_is_that_of_a_regression() -> None:
+    people, votes, _ = simulated(40)
+    people = people[["black", "white"]].assign(white=people["white"] + people["asian"])
+    table = cross_table(people, votes)
+    size, line = people.sum(axis=1).to_numpy(), table.differences.query("outcome == 'ann'").iloc[0]
+    x, y = people["black"].to_numpy() / size, votes["ann"].to_numpy() / size
+    design = np.column_stack([np.ones(40), x]) * np.sqrt(size)[:, None]
+    slope, left = np.linalg.lstsq(design, y * np.sqrt(size), rcond=None)[:2]
+    error_ = np.sqrt(left[0] / 38 * np.linalg.inv(design.T @ design)[1, 1])
+    assert line["difference"] == pytest.approx(slope[1], abs=0.1)
+    f = abs(line["difference"]) / error_ / np.sqrt(38)  # Cohen's f of a regression with this slope
+    assert line["robustness"] == pytest.approx(0.5 * (np.sqrt(f**4 + 4 * f**2) - f**2))
+    assert line["difference_lower"] < line["difference"] < line["difference_upper"]
+    bias = error_ * np.sqrt(38) * np.sqrt(line["robustness"] ** 2 / (1 - line["robustness"]))
+    assert bias == pytest.approx(abs(line["difference"]))
+
+
+def test_differences_of_all_pairs() -> None:
+    people, votes, _ = simulated(40)
+    differences = cross_table(people.assign(nobody=0), votes).differences
+    assert len(differences) == 3 * 3
+    assert {*differences["group"], *differences["other"]} == {*GROUPS}
+    assert differences["robustness"].between(0, 1).all()
+    assert cross_table(people[:2], votes[:2]).differences["robustness"].isna().all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
