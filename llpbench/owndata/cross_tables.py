@@ -129,7 +129,8 @@ class CrossTable:
         slopes, *_ = np.linalg.lstsq(x, y, rcond=None)
         contrast = np.zeros(len(there))
         contrast[there.index(one)], contrast[there.index(other)] = 1.0, -1.0
-        return np.sqrt(contrast @ np.linalg.pinv(x.T @ x) @ contrast * ((y - x @ slopes) ** 2).sum(axis=0))
+        variance = contrast @ np.linalg.pinv(x.T @ x) @ contrast
+        return np.asarray(np.sqrt(variance * ((y - x @ slopes) ** 2).sum(axis=0)))
 
     def by_precinct(self) -> pd.DataFrame:
         """Return the cells of each precinct, as `cells`. Intervals include the variation between precincts."""
