@@ -61,9 +61,13 @@ def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
     """Check the local copies of DATASETS against their declarations."""
     from llpbench.cli.console_tables import findings_table, show
     from llpbench.data.catalogue import verify
+    from llpbench.data.sources import Generated
 
     findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
     show(findings_table(findings))
+    for found in findings:
+        if found.fingerprint and not (found.spec.sha256 or isinstance(found.spec.source, Generated)):
+            echo(f'{found.spec.name}: to refuse other copies, declare sha256="{found.fingerprint}"')
     return 0 if not any(found.problem for found in findings) else FAILED
 
 

@@ -204,6 +204,21 @@ def test_verify_reports_problems(tmp_path: Path) -> None:
     assert absent.location is None
 
 
+def test_verify_prints_sha256_to_declare(tmp_path: Path, llpbench: LLPBench) -> None:
+    read_parquet(EMBEDDED / "nursery.parquet").to_parquet(tmp_path / "clicks.parquet")
+    plugin = tmp_path / "clicks.py"
+    plugin.write_text(
+        "from llpbench import Parquet, register_dataset\n"
+        "@register_dataset('clicks', source=Parquet('clicks.parquet'), target='class')\n"
+        "def clicks(frame):\n"
+        "    return frame[frame['class'] != 'recommend']\n"
+    )
+    told = llpbench("data", "verify", "clicks,adult", "--plugin", str(plugin))
+    assert told.code == 0
+    same = dataset_spec("nursery").sha256
+    assert told.out.splitlines()[-1] == f'clicks: to refuse other copies, declare sha256="{same}"'
+
+
 def test_copy_of_source_with_other_values_is_accepted_and_shown(tmp_path: Path) -> None:
     frame = read_parquet(EMBEDDED / "bank_marketing.parquet")
     frame.iloc[::-1].to_parquet(tmp_path / "bank_marketing.parquet")
