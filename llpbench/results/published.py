@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,7 +87,9 @@ def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents
     if fields is not None:  # a row per run instead of one per criterion
         rows = enumerate(zip(table.column("cell").to_pylist(), table.column("seed").to_pylist(), strict=True))
         first = {run: place for place, run in reversed([*rows]) if run[0] is not None}
-        table = table.take(sorted(first.values()))
+        places = array("q", sorted(first.values()))
+        # made from a list, an array of pyarrow would import pandas
+        table = table.take(pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)]))
     columns = _columns(table)
     nothing = [None] * len(table)
     metrics = [(name, columns[name]) for name in METRICS if name in columns]
