@@ -304,7 +304,8 @@ def _rows(
         yield Row(
             contender,
             tuple(_score(column, cells[contender, column.key], records, metric) for column in columns),
-            is_default=not contender.tuned and not any(record["method"]["changed"] for record in of_row[contender]),
+            is_default=not contender.tuned
+            and not any(record["method"]["changed"] or "average" in record["spec"] for record in of_row[contender]),
             ensemble=max(spec.get("ensemble", 1) for spec in specs),
             precision=specs[0].get("precision", REFERENCE),
         )

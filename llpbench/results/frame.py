@@ -25,7 +25,7 @@ NO_STALE_RUNS: Mapping[str, str] = MappingProxyType({})
 NO_PROTOCOL = "null"
 """Protocol of methods without epochs, as JSON."""
 
-_ENGINE = ("ensemble", "precision", "numbers")
+_ENGINE = ("ensemble", "precision", "numbers", "average")
 """Parts of a specification that distinguish rows of a board, and that few runs set."""
 _NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "max_bags", "protocol"}
 """Parts of a specification named by rows, columns and headings of a board; all others are settings."""
@@ -127,7 +127,7 @@ VARIABLES: dict[str, Variable] = {
         _changed,
     ),
     "configuration": Variable(
-        "`changed`, and ensemble, precision and numbers if they differ from their defaults; used on boards",
+        "`changed`, and ensemble, precision, numbers and average if they differ from their defaults; used on boards",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
     "settings": Variable(

@@ -10,6 +10,7 @@ from operator import attrgetter
 from statistics import median, median_high
 from typing import Any, Literal, NamedTuple
 
+from llpbench.core.averaging import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.data.loading import load_table
@@ -166,6 +167,8 @@ def _work_of(spec: Mapping[str, Any], size: Size) -> CellWork:
         rows = min(rows, spec["max_bags"] * spec["bag_size"] / _TRAINING_SHARE)
     values = rows * size.columns
     epochs = min(protocol["epochs"], _PATIENCES * protocol["patience"]) if protocol else 1.0
+    if spec.get("average"):
+        epochs = Average.of(spec["average"]).epochs
     kind = WorkKind("training" if protocol else "fit", spec["method"], *data)
     training = Work(kind, values * spec.get("ensemble", 1) * epochs)
     same_memory = ("encoder", "method", "dataset", "bag_size", "max_bags", "ensemble")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from llpbench.core.averaging import Average
 from llpbench.core.bags import Bags
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import Regime
@@ -39,15 +41,19 @@ class Cohort:
         protocol: Protocol,
         machine: Machine,
         purpose: str = "training",
+        average: Average | None = None,
     ) -> None:
         """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
 
-        Raises `LLPBenchError` if the members' tasks differ in shape.
+        With an `average`, training has no validation. Raises `LLPBenchError` if the members' tasks differ in shape.
         """
         tasks, device = [member.task for member in members], machine.device
         if len({shape_of(task, protocol.bags_per_step) for task in tasks}) > 1:
             raise LLPBenchError("members of one population must have tasks of the same shape")
+        if average is not None:
+            protocol = replace(protocol, epochs=average.epochs)
         self.members, self.protocol, self.machine, self.purpose = list(members), protocol, machine, purpose
+        self.average = average
         self.method: Method = members[0].method
         self.schema = tasks[0].schema
         networks = [build_network(member, build_encoder, purpose) for member in members]

@@ -43,12 +43,14 @@ class Population(Cohort):
 
         Stages after a judged one start from its best weights, which depend on the validation regime. They therefore run
         once for each regime, and give the results of that regime's criteria. `regimes` restricts these regimes; None:
-        all that are available. `rungs` may stop members early in the first judged stage.
+        all that are available. `rungs` may stop members early in the first judged stage. Without validation, every
+        stage runs once and starts from the last weights of the previous one.
         """
         if regimes is not None:
             self.regimes = tuple(regime for regime in self.regimes if regime in regimes)
         stages = self.method.stages
-        judged = next((n for n, stage in enumerate(stages) if stage.judged), len(stages))
+        validated = (n for n, stage in enumerate(stages) if stage.judged and self.average is None)
+        judged = next(validated, len(stages))
         for stage in stages[: judged + 1]:
             self.run(stage, self.state, on_epoch, rungs)
         if later := stages[judged + 1 :]:

@@ -2,6 +2,7 @@
 
 All criteria are computed in the same run. Each has its own best epoch, weights and patience, and selects the same epoch
 as in a run with this criterion alone. A run ends when all criteria have settled: none has improved within the patience.
+Epochs of a ramp (`Stage.ramp`) can be selected, but patience counts from its end.
 """
 
 from __future__ import annotations
@@ -35,12 +36,21 @@ class Selected:
 class Selection:
     """The best epochs and weights of several members, by criterion."""
 
-    def __init__(self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES)) -> None:
+    def __init__(
+        self,
+        members: int,
+        patience: int,
+        theta: Tensor,
+        regimes: Collection[Regime] = tuple(GUIDES),
+        *,
+        ramp: int = 0,
+    ) -> None:
         """Start with the initial weights `theta` [members, parameters] and all criteria of `regimes`.
 
-        Without labels of validation rows, "coarse" is the only possible regime.
+        Without labels of validation rows, "coarse" is the only possible regime. Patience does not count the first
+        `ramp` epochs.
         """
-        self.patience = patience
+        self.patience, self._earliest = patience, max(ramp - 1, 0)
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
         shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
@@ -71,7 +81,8 @@ class Selection:
         # a criterion that is still NaN keeps the newest weights, since a later stage may start from them
         undefined = np.isnan(self.value)
         taken = improved | (undefined & ~self.settled)
-        self.settled |= np.where(undefined, epoch, epoch - self.epoch) >= self.patience
+        since = np.maximum(np.where(undefined, 0, self.epoch), self._earliest)
+        self.settled |= epoch - since >= self.patience
         self.epoch[taken] = epoch
         if taken.any():
             where = torch.from_numpy(taken).to(theta.device).unsqueeze(-1)
