@@ -116,7 +116,7 @@ def make_settings(plugin: Path, out: Path, **flags: Any) -> Settings:
 def arguments(plugin: Path, out: Path, *more: str) -> list[str]:
     """The same on the command line."""
     common = ["--datasets", "tiny", "--methods", "quick-a,quick-b", "--bag-sizes", "8,16", "--executor", "debug"]
-    return ["run", "--plugin", str(plugin), "--out", str(out), "--seeds", "2", *common, *more]
+    return ["run", "--plugin", str(plugin), "--out", str(out), "--seeds", "2", "--no-plots", *common, *more]
 
 
 DROPPED = "dropped"

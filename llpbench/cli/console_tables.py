@@ -1,55 +1,29 @@
-"""Tables in the terminal: registered entries, datasets, plans."""
+"""Tables in the terminal: datasets, plans, searches, checks, effects."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from llpbench.core.cell import Cell
 from llpbench.core.effects import FeatureEffect, bin_text, strongest
-from llpbench.core.entries import FAMILIES, Entry
-from llpbench.core.registry import Registry
 from llpbench.core.text import printable
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
     from llpbench.core.record import TuningRecord
-    from llpbench.core.studies import Study
     from llpbench.data.catalogue import CatalogueEntry, Findings
-    from llpbench.data.suites import SuiteEntry
     from llpbench.running.planning import Plan
 
-_FACTS = {
-    "method": ("family", "kind", "extra"),
-    "dataset": ("code", "rows", "natural_keys", "licence"),
-    "bagging": (),
-    "encoder": (),
-}
-"""Columns of each kind, in addition to summary and reference."""
-
-_SENTENCES = (
-    *(
-        "question",
-        "summary",
-        "missing here",
-        "natural keys",
-        "reference",
-        "licence",
-        "source",
-        "problem",
-        "check",
-        "detail",
-    ),
-    *("meaning", "changed", "only where"),
-)
+_SENTENCES = ("licence", "source", "problem", "check", "detail", "changed")
 """Columns whose texts may be wrapped. Names are never wrapped."""
-_WIDTH_OF_FILES = 160
 _STYLES = {
     "done": "green",
     "ok": "green",
@@ -62,35 +36,11 @@ _STYLES = {
 
 
 def show(table: Table) -> None:
-    """Print a table. In files and pipes, lines are as long as necessary."""
+    """Print a table. In files and pipes it has 80 columns, and more only where words would be broken."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
+        console.width = max(console.width, Measurement.get(console, console.options, table).minimum)
     console.print(table)
-
-
-def registry_table(registry: Registry, unlisted: Sequence[str] = ()) -> Table:
-    """Return the table of one kind, with `unlisted` names. Entries indexed from source are not imported."""
-    entries, facts = [*registry.entries(), *map(registry.entry, unlisted)], _FACTS[registry.kind]
-    if registry.kind == "method":
-        entries = sorted(entries, key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
-    rows = [
-        [entry.name, *(_fact(entry, fact) for fact in facts), entry.summary, _fact(entry, "reference")]
-        for entry in entries
-    ]
-    headings = (fact.replace("_", " ") for fact in facts)
-    return _table([registry.kind, *headings, "summary", "reference"], rows)
-
-
-def studies_table(studies: Iterable[Study]) -> Table:
-    """Return the table of studies."""
-    return _table(["study", "title", "question"], [[study.name, study.title, study.question] for study in studies])
-
-
-def suites_table(suites: Iterable[SuiteEntry]) -> Table:
-    """Return the table of suites: number of datasets, and datasets missing on this machine."""
-    rows = [[suite.name, str(len(suite.datasets)), ", ".join(suite.missing), suite.summary] for suite in suites]
-    return _table(["suite", "datasets", "missing here", "summary"], rows)
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
@@ -153,21 +103,6 @@ def effects_table(effects: Iterable[FeatureEffect]) -> Table:
     return table
 
 
-def params_table(method: str) -> Table:
-    """Return the table of a method's hyperparameters: default, search range, condition, meaning."""
-    from llpbench.core.ranges import conditions, declarations, ranges
-    from llpbench.core.registry import METHODS
-
-    declared = METHODS.get(method).Params
-    searched, when = ranges(declared), conditions(declared)
-    rows = []
-    for name, (value, meaning) in declarations(declared).items():
-        condition = when.get(name)
-        only = "" if condition is None else f"{condition.name} = {' or '.join(map(str, condition.values))}"
-        rows.append([name, str(value), str(searched.get(name, "")), only, meaning])
-    return _table(["hyperparameter", "default", "searched", "only where", "meaning"], rows)
-
-
 def _cell(cell: Cell) -> str:
     """Return the name of a cell, with the differences to other cells of the same method."""
     from llpbench.training.specification import configuration  # torch
@@ -196,15 +131,6 @@ def _seeds(seeds: Sequence[int]) -> str:
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]}-{seeds[-1]}"
     return ",".join(map(str, seeds))
-
-
-def _fact(entry: Entry, name: str) -> str:
-    value: Any = entry.family if name == "family" else entry.facts.get(name, "")
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return _number(value) if isinstance(value, int) else str(value)
 
 
 def _number(number: int | None) -> str:

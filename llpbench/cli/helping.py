@@ -21,7 +21,7 @@ RUN = {
         *("device", "threads", "compile", "precision", "executor", "ray_address", "time_budget", "cell_timeout"),
         "data_dir",
     ),
-    "Output": ("out", "save_predictions", "all_boards"),
+    "Output": ("out", "plots", "save_predictions", "all_boards"),
 }
 """Options of run, tune and plan, by the heading of their group."""
 

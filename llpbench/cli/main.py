@@ -38,6 +38,7 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
+    from llpbench.report import Published
     from llpbench.results.merging import Merged, Preference
 
 
@@ -132,15 +133,12 @@ def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool,
     from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
-    chosen = [] if settings.study is None else _select_studies(settings.study)
+    chosen = None if settings.study is None else _select_studies(settings.study)
     done = carry_out(settings, make_display())
-    if done.report is None:
+    if done.published is None:
         _show_how_to_merge(settings)
-    elif chosen:
-        _show_studies(chosen, done.results.records)
-        echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(done.report.leaderboards, settings.out, every=all_boards)
+        _show_published(done.published, chosen, done.results.records, every=all_boards)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -207,44 +205,45 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
 
     Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
     """
-    from llpbench.cli.console_tables import params_table, registry_table, show, studies_table, suites_table
+    from llpbench.cli import listing
     from llpbench.core.registry import REGISTRIES
 
+    load_plugins(plugin)
+    if (what == "params") != (method is not None):
+        raise LLPBenchError(
+            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
+        )
     if what is None:
-        load_plugins(plugin)
         for each in LISTED[:-1]:
             number = (
                 len(_select_studies("all")) if each == "studies" else len(REGISTRIES[each.removesuffix("s")].names())
             )
             echo(f"llpbench list {each:<16}{number:>3} {each}")
         echo("llpbench list params METHOD    hyperparameters of a method")
-        return 0
-    load_plugins(plugin)
-    if (what == "params") != (method is not None):
-        raise LLPBenchError(
-            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
-        )
-    if what == "studies":
-        show(studies_table(_select_studies("all")))
-        return 0
-    if what == "suites":
+    elif what == "methods":
+        _echo_all(listing.method_lines())
+    elif method is not None:
+        items = listing.hyperparameter_items(method)
+        _echo_all(listing.listed(items) if items else [f"{method} has no hyperparameters."])
+    elif what == "studies":
+        _echo_all(listing.listed(listing.study_items(_select_studies("all"))))
+    elif what == "suites":
         from llpbench.data.suites import list_suites
 
-        show(suites_table(list_suites()))
-        return 0
-    if method is not None:
-        if not (table := params_table(method)).row_count:
-            echo(f"{method} has no hyperparameters.")
-            return 0
-        show(table)
-        return 0
-    unlisted: list[str] = []
-    if what == "datasets":
-        from llpbench.data.openml_ids import local_names
+        _echo_all(listing.listed(listing.suite_items(list_suites())))
+    else:
+        unlisted: list[str] = []
+        if what == "datasets":
+            from llpbench.data.openml_ids import local_names
 
-        unlisted = local_names()
-    show(registry_table(REGISTRIES[what.removesuffix("s")], unlisted))
+            unlisted = local_names()
+        _echo_all(listing.listed(listing.entry_items(REGISTRIES[what.removesuffix("s")], unlisted)))
     return 0
+
+
+def _echo_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        echo(line)
 
 
 @cli.command(examples=("llpbench check my_method.py", "llpbench check dllp"))
@@ -309,7 +308,7 @@ def report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import TITLE, make_report, select_formats, write_report
+    from llpbench.report import TITLE, publish, select_formats
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
@@ -319,24 +318,19 @@ def report(
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
     records = _of_datasets(merged.records.values(), datasets)
-    warnings = [*merged.warnings, *merged.disputed]
     tunings = list(merged.tunings.values())
-    stale = stale_runs(records) | stale_searches(tunings)
-    made = make_report(
+    published = publish(
         records,
-        warnings=warnings,
-        stale=stale,
-        tunings=tunings,
+        tunings,
+        Path(out),
+        warnings=[*merged.warnings, *merged.disputed],
+        stale=stale_runs(records) | stale_searches(tunings),
+        plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
+        formats=wanted,
         metric=_known_metric(metric),
         title=title or TITLE,
     )
-    folder = Path(out)
-    pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
-    write_report(made, folder, plots=pictures, formats=wanted)
-    if chosen is None:
-        _show_leaderboards(made.leaderboards, folder, every=all_boards)
-    else:
-        _show_studies(chosen, records)
+    _show_published(published, chosen, records, every=all_boards)
     return 0
 
 
@@ -449,13 +443,20 @@ def _show_how_to_merge(settings: Settings) -> None:
     echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
-def _show_leaderboards(leaderboards: Any, out: Path, *, every: bool) -> None:
+def _show_published(
+    published: Published, studies: Sequence[Study] | None, records: Sequence[Record], *, every: bool
+) -> None:
+    """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
     from rich.console import Console
 
     from llpbench.report import render
 
-    render(leaderboards, Console(), every=every)
-    echo(f"page: {out / 'index.html'}", err=True)
+    if studies is None:
+        render(published.report.leaderboards, Console(), every=every)
+    else:
+        _show_studies(studies, records)
+    for line in published.places:
+        echo(line, err=True)
 
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:

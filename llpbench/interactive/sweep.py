@@ -16,7 +16,7 @@ from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
-    from llpbench.report import Report
+    from llpbench.report import Published
     from llpbench.running.run_progress import Display
     from llpbench.running.runner import RunSummary
 
@@ -80,13 +80,16 @@ class Done:
 
     summary: RunSummary
     results: Results
-    report: Report | None
-    """as it was written into `out`; None for a part of a plan, which is merged first"""
+    published: Published | None
+    """The report in `out`; None for a part of a plan, whose journals are merged first."""
 
 
 def carry_out(settings: Settings, display: Display) -> Done:
-    """Run, and write what the journal then holds: leaderboards, page, what was tuned. Raises as `runner.run` does."""
-    from llpbench.report import make_report, write_report
+    """Run, and write the report of the journal: leaderboards, page, plots, chosen configurations.
+
+    Raises as `runner.run` does.
+    """
+    from llpbench.report import publish
     from llpbench.results.merging import disputes
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running import runner
@@ -100,11 +103,9 @@ def carry_out(settings: Settings, display: Display) -> Done:
     results = Results(records, tunings, stale, warnings, (settings.out,))
     if settings.shard is not None:
         return Done(summary, results, None)
-    made = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
     write_configurations(tunings, settings.out)
-    # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
-    write_report(made, settings.out, plots=None if settings.study is None else settings.out / PLOTS)
-    return Done(summary, results, made)
+    plots = settings.out / PLOTS if settings.plots else None
+    return Done(summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots))
 
 
 def _in_python(message: str, typed: Iterable[str]) -> str:

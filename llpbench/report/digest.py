@@ -40,11 +40,14 @@ _MARKDOWN = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 
 
 def markdown_files(
-    report: Report, beside: Mapping[str, str] = NO_LINKS, advised: Mapping[str, str] = NO_LINKS
+    report: Report,
+    beside: Mapping[str, str] = NO_LINKS,
+    advised: Mapping[str, str] = NO_LINKS,
+    figures: Mapping[str, str] = NO_LINKS,
 ) -> dict[str, str]:
     """Return the Markdown files of a report by name.
 
-    `beside`: folders of other reports by title. `advised`: those with recommended methods.
+    `beside`: folders of other reports by title. `advised`: those with recommended methods. `figures`: paths by name.
     """
     tuning = [table for table in report.tuning if "-coarse-l1-" not in table.name]  # nearly those by mPIoU
     contents = {
@@ -58,7 +61,8 @@ def markdown_files(
     }
     reports = [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
     pages = [f"- [{contents[name][0]}]({name})" for name in files]
-    return {README: _readme(report, [*reports, *pages]), **files}
+    drawn = ", ".join(f"[{escape(name)}]({path})" for name, path in figures.items())
+    return {README: _readme(report, [*reports, *pages, *([f"- Figures: {drawn}"] if drawn else [])]), **files}
 
 
 def _readme(report: Report, links: Sequence[str]) -> str:

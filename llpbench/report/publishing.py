@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
-from llpbench.core.text import hint
+from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import hint, plural
 from llpbench.report.advice import ADVICE
-from llpbench.report.assembling import Report
+from llpbench.report.assembling import TITLE, Report, make_report
 from llpbench.report.board_tables import names_of, overall_table
+from llpbench.report.boards import HEADLINE
 from llpbench.report.digest import README, STANDINGS, markdown_files
 from llpbench.report.exports import long_form, pairs, rows_csv, standings_rows, to_latex
 from llpbench.report.plots.plot import Plot
+from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
@@ -37,13 +43,49 @@ def select_formats(names: str) -> list[str]:
     return chosen
 
 
-def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> None:
+def publish(
+    records: Sequence[Record],
+    tunings: Sequence[TuningRecord],
+    out: Path,
+    *,
+    warnings: Sequence[str] = (),
+    stale: Mapping[str, str] = NO_STALE_RUNS,
+    plots: Path | None = None,
+    formats: Sequence[str] = (),
+    metric: str = HEADLINE,
+    title: str = TITLE,
+) -> Published:
+    """Make the report of some records and write it. Arguments: as for `make_report` and `write_report`."""
+    report = make_report(records, warnings=warnings, stale=stale, tunings=tunings, metric=metric, title=title)
+    return Published(report, out, plots, write_report(report, out, plots=plots, formats=formats))
+
+
+@dataclass(frozen=True)
+class Published:
+    """A report in its folder."""
+
+    report: Report
+    out: Path
+    plots: Path | None
+    """Folder of the figures; None without figures."""
+    figures: Sequence[Plot]
+
+    @property
+    def places(self) -> list[str]:
+        """Lines that name the main files: page, ranking by robustness, figures."""
+        lines = [f"page: {self.out / INDEX}"]
+        if self.plots is not None and self.figures:
+            lines.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
+        return lines
+
+
+def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> list[Plot]:
     """Write the page, the Markdown files and the standings as CSV into `out`, and the figures into `plots`.
 
     Format `csv` adds all scores (`leaderboards.csv`) and all pairs of rows (`comparisons.csv`). `json` and `tex` add
     the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png` adds the figures as PNG. Files of an earlier
-    report that this one does not write are deleted. A README.md that no report wrote is kept. Raises `LLPBenchError` if
-    a file cannot be written.
+    report that this one does not write are deleted. A README.md that no report wrote is kept. Returns the figures.
+    Raises `LLPBenchError` if a file cannot be written.
     """
     from llpbench.report.html import to_html
 
@@ -56,7 +98,8 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     advised = {
         title: folder for title, folder in beside.items() if (out / folder).resolve().joinpath(f"{ADVICE}.md").is_file()
     }
-    files = markdown_files(report, beside, advised)
+    figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
+    files = markdown_files(report, beside, advised, figures)
     if _is_foreign(out / README):
         del files[README]
     files[STANDINGS] = rows_csv(standings_rows(report.leaderboards))
@@ -79,6 +122,12 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
         raise LLPBenchError(
             f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
+    return drawn
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """Return the link from a file in a folder to another file."""
+    return quote(Path(os.path.relpath(path, folder)).as_posix())
 
 
 def _is_foreign(readme: Path) -> bool:

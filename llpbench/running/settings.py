@@ -188,7 +188,7 @@ class Settings:
     ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
-        "Runs to repeat: failed, done or all. Stale runs are repeated anyway, unless you set --keep-stale.",
+        "Runs to repeat: failed, done, stale or all. Stale ones are always repeated, unless you set --keep-stale.",
         "WHAT",
         default=(),
     )
@@ -214,6 +214,12 @@ class Settings:
     )
     save_predictions: bool = _option(
         reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", form="switch", default=False
+    )
+    plots: bool = _option(
+        reading.switch,
+        "Draw the plots of the results into OUT/plots and onto the page. [default: yes]",
+        form="switch",
+        default=True,
     )
     data_dir: str | None = _option(
         reading.folder,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from bagged import in_bags, rows_of
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from llpbench.blocks import bag_logits, bag_process, many_rows
@@ -86,7 +86,7 @@ def test_threads_change_nothing() -> None:
             found.append(in_groups(PLAIN, TRAIN).shares())
     finally:
         torch.set_num_threads(before)
-    assert_array_equal(found[0], found[1])
+    assert_allclose(found[0], found[1], atol=1e-9)  # sums of two threads may have another order
 
 
 def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: py
     ]
     assert errors[0] < 0.06
     assert errors[0] < errors[1]
-    assert_array_equal(logits(), logits(TRAIN.rows))
+    assert_allclose(logits(), logits(TRAIN.rows), atol=1e-6)  # in batches of other sizes
     effects, of_some = logits.effects(), fit_logits(*process.sample).effects()
     assert all(one.undetermined < other.undetermined for one, other in zip(effects, of_some, strict=True))
 

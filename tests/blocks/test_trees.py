@@ -132,7 +132,7 @@ def test_scores_of_columns_are_those_of_xgboost() -> None:
     scores = np.zeros((2000, 2), dtype=np.float32)
     found = trees_of(booster)
     add_scores(found, TreeColumns(data.input.values(rows)), scores)
-    assert_array_equal(scores, data.scores(booster).astype(np.float32))
+    assert_allclose(scores, data.scores(booster), rtol=1e-5, atol=1e-5)  # float32 sums, maybe in another order
     sizes = [len(codes) for tree in found for codes in tree.categories.values()]
     assert min(sizes) <= 2
     assert max(sizes) > 16

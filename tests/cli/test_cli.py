@@ -105,22 +105,45 @@ def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> N
     assert "saint" in llpbench("list", "encoders").out
 
 
+@pytest.mark.parametrize("kind", ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params dllp"])
+def test_lists_fit_into_the_terminal_without_breaking_words(
+    kind: str, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = []
+    for columns in ("80", "400"):
+        monkeypatch.setenv("COLUMNS", columns)
+        out = llpbench("list", *kind.split()).out
+        assert max(map(len, out.splitlines())) <= int(columns)
+        words.append(out.split())
+    assert words[0] == words[1]
+
+
 # Runs
 
 
-def test_run_prints_leaderboards_which_report_rebuilds(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
-    result = llpbench(*arguments(plugin, tmp_path))
+def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path
+) -> None:
+    result = llpbench(*arguments(plugin, tmp_path, "--plots"))
     assert result.code == 0
     assert "quick-a" in result.out
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
-    assert result.err.endswith(f"page: {tmp_path / 'index.html'}\n")
+    plots = {path.name: path.read_bytes() for path in (tmp_path / "plots").glob("*.svg")}
+    places = f"page: {tmp_path / 'index.html'}\nplots: {tmp_path / 'plots'} ({len(plots)} figures)\n"
+    assert result.err.endswith(places)
+    assert {name.partition("-fine")[0] for name in plots} >= {"time", "bag-size", "robustness"}
     page = (tmp_path / "README.md").read_text()
+    assert all(f"](plots/{name})" in page for name in plots)
+    assert page.count(".svg)") == len(plots)
     (tmp_path / "README.md").unlink()
+    (tmp_path / "plots" / "time-fine-ordered.svg").unlink()
     with (tmp_path / FILE).open("ab") as file:
         file.write(b'{"schema":1,"ru')
-    again = llpbench("report", "--no-plots", "--out", str(tmp_path))
+    again = llpbench("report", "--out", str(tmp_path))
     assert (again.code, again.out) == (0, result.out)
+    assert again.err.endswith(places)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "plots").glob("*.svg")} == plots
     assert "the last line of" in again.err
     parts = (tmp_path / "README.md").read_text().split("\n\n")
     assert "\n\n".join(part for part in parts if not part.startswith("- **The last line of")) == page

@@ -165,7 +165,7 @@ def test_keys_and_texts_are_read_as_they_stand(folder: Path, llpbench: LLPBench)
     assert llpbench("predict", "model", "some.csv", "--out", "new.csv").code == 0
     assert llpbench("predict", "model", "rows.csv", "--out", "all.csv").code == 0
     kept = pd.read_csv("all.csv")[(rows["zip"] != "none").to_numpy()]
-    assert np.array_equal(pd.read_csv("new.csv")["probability_yes"], kept["probability_yes"])
+    assert np.allclose(pd.read_csv("new.csv")["probability_yes"], kept["probability_yes"], atol=1e-6)  # other batches
 
 
 def test_left_out_columns_are_named(folder: Path, llpbench: LLPBench) -> None:

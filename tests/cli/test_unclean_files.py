@@ -201,7 +201,8 @@ def test_rows_that_stand_for_several_people_are_repeated_or_weighted(rows: pd.Da
 
     result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
     assert (result.code, "240 people" in result.out) == (0, True), result.err
-    assert np.array_equal(probabilities(llpbench, "cells.csv"), expected)
+    # weights and repeated rows are added up in different ways
+    assert np.allclose(probabilities(llpbench, "cells.csv"), expected, atol=1e-6)
     assert llpbench(*WHOLE, "--weight-column", "people").code == 2  # without --whole-bags
     assert llpbench(*WHOLE, "--whole-bags").code == 2  # without the weights of fit
     result = llpbench(*WHOLE, "--whole-bags", "--weight-column", "people")

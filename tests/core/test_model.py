@@ -67,7 +67,8 @@ def test_a_member_has_the_same_stream_alone_and_under_vmap() -> None:
     x = torch.randn(3, 10, 7)
     together = vmap(lambda key, x: Random(key).dropout(x, 0.3) + Random(key).normal(10, 7))(keys, x)
     alone = [Random(key).dropout(part, 0.3) + Random(key).normal(10, 7) for key, part in zip(keys, x, strict=True)]
-    assert torch.equal(together, torch.stack(alone))
+    # logarithm and cosine round differently where a tensor of another size is cut into vectors
+    assert torch.allclose(together, torch.stack(alone), atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 1001])

@@ -24,7 +24,7 @@ from llpbench.running.settings import OPTIONS, default
 
 def flags(plugin: Path, out: Path, **more: Any) -> dict[str, Any]:
     usual = {"plugin": plugin, "out": out, "datasets": "tiny", "methods": ["quick-a", "quick-b"], "seeds": range(2)}
-    return {**usual, "bag_sizes": np.array([8, 16]), "executor": "debug", **more}
+    return {**usual, "bag_sizes": np.array([8, 16]), "executor": "debug", "plots": False, **more}
 
 
 def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbench: LLPBench) -> None:

@@ -74,12 +74,13 @@ def test_it_equals_the_fit_on_one_machine(
     given: dict[str, Any] = {"params": params, "method": method, "unmatched": "drop"}
     here, there = (in_passes(tmp_path / "parts", counts, **given, ray_address=at) for at in (None, joined))
     assert ray.is_initialized(), "who has joined, leaves"
-    assert np.array_equal(here.predict_proba(features(rows)), there.predict_proba(features(rows)))
-    assert np.array_equal(here._known_bags().effects, there._known_bags().effects)
+    # a worker may have another number of threads, and then sums in another order
+    assert np.allclose(here.predict_proba(features(rows)), there.predict_proba(features(rows)), atol=1e-6)
+    assert np.allclose(here._known_bags().effects, there._known_bags().effects, atol=1e-6)
     assert here.left_out_ == there.left_out_
     for mine, theirs in zip(here.effects(), there.effects(), strict=True):
-        assert np.array_equal(mine.values, theirs.values)
-        assert np.array_equal(mine.std, theirs.std)
+        assert np.allclose(mine.values, theirs.values, atol=1e-6)
+        assert np.allclose(mine.std, theirs.std, atol=1e-6)
 
 
 def decimal_commas(parts: Path) -> None:

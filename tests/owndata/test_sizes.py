@@ -149,7 +149,7 @@ def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pyt
     found: dict[int | None, FloatArray] = {}
     for jobs in (1, 2):
         found[jobs] = LLPClassifier(n_jobs=jobs, random_state=3).fit(ROWS, BAGS, counts=COUNTS).predict_proba(ROWS)
-    assert np.array_equal(found[1], found[2])
+    assert np.allclose(found[1], found[2], atol=1e-6), "two threads may add up in another order"
     assert grown[1] == threading.get_ident() != grown[2]
 
 

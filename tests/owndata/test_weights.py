@@ -45,19 +45,25 @@ def by_person(method: str = "bag-mean-linear") -> LLPClassifier:
     return classifier(method).fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE)
 
 
+def demand_close(one: Any, other: Any) -> None:
+    """Weights and repeated rows are added up in different ways, so that sums differ by rounding."""
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 def test_whole_weights_are_repeated_rows(method: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RoundedWeights)
         weighted, plain = fitted(method), by_person(method)
-    assert np.array_equal(weighted.predict_proba(CELLS), plain.predict_proba(CELLS))
-    assert np.array_equal(weighted.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG))
+    demand_close(weighted.predict_proba(CELLS), plain.predict_proba(CELLS))
+    demand_close(weighted.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG))
     assert weighted.bag_sizes_.tolist() == plain.bag_sizes_.tolist() == np.bincount(BAG, PEOPLE).tolist()
     assert np.array_equal(weighted.bag_counts_, plain.bag_counts_)
     people = CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]
     found = weighted.disaggregate(CELLS, BAG, sample_weight=PEOPLE)
-    assert np.array_equal(found[OFTEN], plain.disaggregate(*people))
-    assert weighted.score_bags(CELLS, BAG, sample_weight=PEOPLE) == plain.score_bags(*people)
+    demand_close(found[OFTEN], plain.disaggregate(*people))
+    scores = weighted.score_bags(CELLS, BAG, sample_weight=PEOPLE)
+    assert scores == pytest.approx(plain.score_bags(*people), abs=1e-6)
     groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE, refits=5)
     pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex", refits=5))
     means = weighted.predict_proportions(CELLS, BAG, sample_weight=PEOPLE)
@@ -149,7 +155,7 @@ def test_the_column_of_weights_is_no_feature() -> None:
 def test_a_bag_left_out_takes_its_weights_along() -> None:
     model = fitted(counts=TABLE.iloc[1:], unmatched="drop")
     plain = LLPClassifier("bag-mean-linear").fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE.iloc[1:], unmatched="drop")
-    assert np.array_equal(model.predict_proba(CELLS), plain.predict_proba(CELLS))
+    demand_close(model.predict_proba(CELLS), plain.predict_proba(CELLS))
 
 
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
