@@ -11,6 +11,7 @@ from llpbench.report.advice import advice
 from llpbench.report.board_tables import names_of, unlabelled_table
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.report_table import ReportTable
+from llpbench.report.robustness_ranking import robustness_table
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_tables import tuning_gains, tuning_order
 from llpbench.results.frame import NO_STALE_RUNS
@@ -31,6 +32,13 @@ class Report:
     def advice(self) -> ReportTable | None:
         """Recommended methods by bagging and bag size; None if methods cannot be compared."""
         return advice(self.leaderboards)
+
+    @cached_property
+    def robustness(self) -> list[ReportTable]:
+        """Robustness rankings of the main boards."""
+        boards = self.leaderboards.main_boards()
+        tables = [robustness_table(board, name) for board, name in zip(boards, names_of(boards), strict=True)]
+        return [table for table in tables if table is not None]
 
     @cached_property
     def tuning(self) -> list[ReportTable]:

@@ -15,6 +15,7 @@ from llpbench.report.board_tables import excerpt, first_rows
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.robustness_ranking import ANCHOR
 
 README = "README.md"
 STANDINGS = "boards.csv"
@@ -23,6 +24,9 @@ NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 MOST_ROWS = 8
 """Ranked rows of a board in the README."""
+
+MOST_ROBUST = 20
+"""Entries of the robustness ranking in the README."""
 
 MOST_NAMED = 8
 """Datasets of a board that are listed by name in the README."""
@@ -75,6 +79,7 @@ def _readme(report: Report, links: Sequence[str]) -> str:
             "\n".join(_meaning(COLUMNS[key].explained(boards[0])) for key in BRIEF),
             words.caption("both_criteria"),
             *(to_markdown(brief(board)) for board in boards),  # each with its protocol, even if all are the same
+            *(to_markdown(_ranking(table)) for table in report.robustness[:1]),
         ]
         return _file(report, report.title, head, [])
     head += [] if report.unlabelled else [words.NO_RUNS]
@@ -97,6 +102,12 @@ def brief(board: Board) -> ReportTable:
     return replace(table, notes={title: tuple(some_of(notes, 3)) for title, notes in lines.items() if notes})
 
 
+def _ranking(table: ReportTable) -> ReportTable:
+    """Return the first rows of a robustness ranking, under a heading to which other texts can link."""
+    caption = f"{words.sentence(table.title)} {table.caption}"
+    return _shortened(replace(table, title=ANCHOR.capitalize(), caption=caption), MOST_ROBUST)
+
+
 def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[ReportTable]) -> str:
     """Return a file of tables. Repeated titles and captions appear once."""
     parts = [f"# {escape(title)}"]
@@ -107,19 +118,19 @@ def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[Repo
     for table in tables:
         caption = "" if table.caption in captions else table.caption
         heading = "" if table.title == title else table.title
-        parts.append(to_markdown(_shortened(replace(table, title=heading, caption=caption))))
+        parts.append(to_markdown(_shortened(replace(table, title=heading, caption=caption), MOST_LINES)))
         captions.add(table.caption)
     if report.leaderboards.origin.runs:
         parts.append("\n".join(f"- {escape(line)}" for line in report.leaderboards.origin.lines()))
     return "\n\n".join(parts) + "\n"
 
 
-def _shortened(table: ReportTable) -> ReportTable:
+def _shortened(table: ReportTable, most: int) -> ReportTable:
     """Return the first rows of a long table, with a note on the others."""
-    hidden = len(table.rows) - MOST_LINES
+    hidden = len(table.rows) - most
     if hidden <= 0:
         return table
-    return replace(table, rows=table.rows[:MOST_LINES], notes={**table.notes, "Not shown": (plural(hidden, "row"),)})
+    return replace(table, rows=table.rows[:most], notes={**table.notes, "Not shown": (plural(hidden, "row"),)})
 
 
 def to_markdown(table: ReportTable) -> str:

@@ -13,6 +13,7 @@ from llpbench.report import statistics
 from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.leaderboard import blocks, plain, standings
 from llpbench.report.report_table import ReportTable
+from llpbench.report.robustness_ranking import robustness
 from llpbench.report.wording import clean
 from llpbench.results.frame import shown
 
@@ -125,6 +126,14 @@ def pairs(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
                     "high": plain(high),
                     "p_t_holm": plain(p[place, number]),
                 }
+
+
+def robustness_rows(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """Yield one row per board and entry of its robustness ranking."""
+    for board in leaderboards.boards:
+        ranking = robustness(board).rename(columns={"rank": "robustness_rank"})
+        for entry, values in zip(ranking.index, ranking.itertuples(index=False, name=None), strict=True):
+            yield {**_row_facts(board, board.rows[entry]), **dict(zip(ranking, map(plain, values), strict=True))}
 
 
 def _row_facts(board: Board, row: Row) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.page_data import compressed, page_data
 from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
+from llpbench.report.robustness_ranking import ANCHOR
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -46,6 +47,7 @@ TABS = {
     "summary": "Overview",
     "leaderboard": "All boards",
     "which": "Which method?",
+    ANCHOR: "Robustness",
     "plots": "Figures",
     "reading": "How to read it",
     "origins": "Data",
@@ -100,7 +102,12 @@ def to_html(
     shown = [*_page_boards(leaderboards)]
     boards = [board.board for board in shown]
     links = {"journal": "", "standings": "", **links}
-    absent = {name for name, is_absent in (("which", not report.advice), ("plots", len(plots) < 2)) if is_absent}
+    further = [PageFigure(plot, *_pixels(plot.svg)) for plot in plots[1:]]
+    figures = {
+        ANCHOR: [figure for figure in further if figure.plot.name.startswith(f"{ANCHOR}-")],
+        "plots": [figure for figure in further if not figure.plot.name.startswith(f"{ANCHOR}-")],
+    }
+    present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures["plots"]}
     columns = sorted((column for board in boards for column in board.columns), key=lambda column: column.bag_size or 0)
     facts: dict[str, Any] = {}
     if boards:
@@ -117,7 +124,7 @@ def to_html(
         beside=beside,
         data=compressed(page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
-        tabs={name: title for name, title in TABS.items() if name not in absent},
+        tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
         families=_distinct(family for board in shown for family in board.families),
         datasets=_distinct(column.dataset for board in boards for column in board.columns),
@@ -126,7 +133,9 @@ def to_html(
         facts=_facts(leaderboards),
         advice=report.advice,
         unlabelled=report.unlabelled,
-        plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
+        first=PageFigure(plots[0], *_pixels(plots[0].svg)) if plots else None,
+        figures=figures,
+        robustness=report.robustness,
         **facts,
     )
 

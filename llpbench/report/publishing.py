@@ -19,7 +19,7 @@ from llpbench.report.assembling import TITLE, Report, make_report
 from llpbench.report.board_tables import names_of, overall_table
 from llpbench.report.boards import HEADLINE
 from llpbench.report.digest import README, STANDINGS, markdown_files
-from llpbench.report.exports import long_form, pairs, rows_csv, standings_rows, to_latex
+from llpbench.report.exports import long_form, pairs, robustness_rows, rows_csv, standings_rows, to_latex
 from llpbench.report.plots.plot import Plot
 from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
@@ -82,7 +82,8 @@ class Published:
 def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> list[Plot]:
     """Write the page, the Markdown files and the standings as CSV into `out`, and the figures into `plots`.
 
-    Format `csv` adds all scores (`leaderboards.csv`) and all pairs of rows (`comparisons.csv`). `json` and `tex` add
+    Format `csv` adds all scores (`leaderboards.csv`), all pairs of rows (`comparisons.csv`) and the robustness rankings
+    (`robustness.csv`). `json` and `tex` add
     the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png` adds the figures as PNG. Files of an earlier
     report that this one does not write are deleted. A README.md that no report wrote is kept. Returns the figures.
     Raises `LLPBenchError` if a file cannot be written.
@@ -106,6 +107,7 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     if CSV in formats:
         files["leaderboards.csv"] = rows_csv(long_form(report.leaderboards))
         files["comparisons.csv"] = rows_csv(pairs(report.leaderboards))
+        files["robustness.csv"] = rows_csv(robustness_rows(report.leaderboards))
     if JSON in formats:
         files["boards.json"] = json.dumps([*standings_rows(report.leaderboards)], indent=1, ensure_ascii=False) + "\n"
     if LATEX in formats:

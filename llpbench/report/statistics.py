@@ -7,7 +7,7 @@ simulations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import nan, sqrt
 from statistics import fmean, stdev
@@ -114,12 +114,13 @@ def friedman_p(datasets: DataFrame) -> float:
     return float(stats.friedmanchisquare(*datasets.to_numpy().T).pvalue)
 
 
-def robustness(stds: DataFrame) -> Series:
+def robustness(stds: DataFrame, datasets: Sequence[str]) -> Series:
     """Return the mean rank of each method's standard deviation; 1 is the smallest, ties share the mean rank.
 
-    `stds`: standard deviations over seeds, methods x datasets.
+    `stds`: standard deviations over seeds, methods x tasks. A method that lacks one has no rank on this task.
+    `datasets`: dataset of each task. Ranks are averaged over the tasks of a dataset, then over datasets.
     """
-    return stds.astype(float).rank().mean(axis="columns")
+    return stds.astype(float).rank().T.groupby([*datasets]).mean().mean()
 
 
 def pareto_front(cost: Series, value: Series) -> list[Any]:

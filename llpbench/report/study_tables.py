@@ -173,7 +173,7 @@ def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str
     }
     stds = DataFrame({label: [s.std if s else None for s in row] for label, row in summaries.items() if any(row)}).T
     shared = stds.dropna(axis="columns")
-    ours = robustness(shared) if len(shared) > 1 and len(shared.columns) else {}
+    ours = robustness(shared, [*shared.columns]) if len(shared) > 1 and len(shared.columns) else {}
     printed = reference(study.reference)
     body = []
     for (label,) in (line.labels for line in study.lines):

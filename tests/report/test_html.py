@@ -21,7 +21,7 @@ from llpbench.report import wording as words
 from llpbench.report.board_tables import overall_table
 from llpbench.report.boards import Board
 from llpbench.report.finding import finding
-from llpbench.report.html import to_html
+from llpbench.report.html import TABS, to_html
 from llpbench.report.page_data import command
 from llpbench.report.plots.plot import Plot
 from llpbench.report.tabulate import tabulate
@@ -147,7 +147,7 @@ def test_a_tab_is_shown_at_a_time_by_its_address(show: Show, records: list[Recor
             [each.get_attribute("id") for each in browser.find_elements("css selector", ".tab") if each.is_displayed()]
         )
         _wait(lambda link=link: link.get_attribute("aria-current") == "page")  # type: ignore[misc]
-    assert seen == [[name] for name in ("summary", "leaderboard", "which", "plots", "reading", "origins")]
+    assert seen == [[name] for name in TABS]
     assert "EPYC (cpu)" in one(browser, "#origins").text
     _go(browser, "plot-third")
     assert one(browser, "#plots").is_displayed()
@@ -344,7 +344,7 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
     plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
     resize(show([]), width)
     browser = show([*records, *long], plots=plots)
-    for tab in ("summary", "which", "plots", "leaderboard"):
+    for tab in ("summary", "which", "robustness", "plots", "leaderboard"):
         _go(browser, tab)
         _, wide, seen = browser.execute_script(SIZES)
         assert wide <= seen, tab

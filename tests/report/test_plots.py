@@ -33,7 +33,7 @@ from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import mean_histograms, proportions
 from llpbench.report.plots.reliability import reliability
-from llpbench.report.plots.robustness import robustness
+from llpbench.report.plots.robustness import robustness_bars
 from llpbench.report.plots.style import METHODS, Style, method_style, row_styles
 from llpbench.report.plots.svg import DARK, compacted
 from llpbench.report.plots.time import pareto_rows, time
@@ -313,15 +313,23 @@ def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
     assert not list(differences(board(runs("a", 0.8, 0.9)), "x"))
 
 
-def test_spreads_are_pooled_over_columns_and_critical_differences_need_ten_datasets() -> None:
-    (drawing,) = robustness(board([*runs("a", 0.8, 0.9, 0.7), *runs("a", 0.8, 0.8, bag_size=256)]), "x")
+def test_robustness_bars_are_sorted_by_mean_rank() -> None:
+    records = [*runs("first", 0.80, 0.90), *runs("second", 0.70, 0.72), *runs("third", 0.60, 0.64)]
+    (drawing,) = robustness_bars(board(records), "x")
     (ax,) = visible(drawing)
-    assert [text.get_text() for text in ax.texts] == [f"{(200 / 3) ** 0.5:.1f}"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["second", "third", "first"]
+    assert [bar.get_width() for bar in ax.containers[0]] == [1, 2, 3]
+    assert len({bar.get_facecolor() for bar in ax.containers[0]}) == 1
+    assert [text.get_text() for text in ax.texts] == ["± 1.4", "± 2.8", "± 7.1"]
+    assert drawing.title == "second varies least over seeds, first most"
+    assert not list(robustness_bars(board(journal(seeds=1)), "x"))
+
+
+def test_critical_differences_need_ten_datasets() -> None:
     few, many = (journal(sizes=(64,), datasets=[f"d{n}" for n in range(number)], seeds=1) for number in (9, 10))
     assert not list(critical_difference(board(few), "x"))
     (drawing,) = critical_difference(board(many), "x")
     assert visible(drawing)[0].texts[0].get_text() == "1.0"
-    assert not list(robustness(board(journal(seeds=1)), "x"))
 
 
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:

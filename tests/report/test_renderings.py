@@ -278,7 +278,7 @@ def test_many_failures_do_not_flood_the_terminal() -> None:
 class TestFiles:
     def test_they_replace_older_ones_and_leave_nothing_else(self, records: list[Record], tmp_path: Path) -> None:
         names = {".written", "README.md", "boards.csv", "index.html"}
-        for formats, more in ((["csv"], {"leaderboards.csv", "comparisons.csv"}), ([], set())):
+        for formats, more in ((["csv"], {"leaderboards.csv", "comparisons.csv", "robustness.csv"}), ([], set())):
             write_leaderboards(fine_alone(records), tmp_path, formats)
             assert {file.name for file in tmp_path.iterdir()} == names | more
         assert "ridge" in (tmp_path / "boards.csv").read_text(encoding="utf-8")

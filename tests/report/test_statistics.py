@@ -102,9 +102,12 @@ def test_p_values_by_hand() -> None:
 # --- robustness, trade-offs, intervals
 
 
-def test_robustness_by_hand_with_ties() -> None:
+def test_robustness_shares_ranks_and_weighs_datasets_equally() -> None:
     stds = DataFrame({"x": [0.1, 0.2, 0.2], "y": [0.0, 0.5, 0.4]}, index=["a", "b", "c"])
-    assert statistics.robustness(stds).to_dict() == {"a": 1.0, "b": (2.5 + 3) / 2, "c": (2.5 + 2) / 2}
+    assert statistics.robustness(stds, "xy").to_dict() == {"a": 1.0, "b": (2.5 + 3) / 2, "c": (2.5 + 2) / 2}
+    stds["y 256"] = [3.0, None, 1.0]  # a second task of y: ranks 2, none, 1
+    expected = {"a": (1 + 1.5) / 2, "b": (2.5 + 3) / 2, "c": (2.5 + 1.5) / 2}
+    assert statistics.robustness(stds, "xyy").to_dict() == expected
 
 
 def test_robustness_of_the_paper_to_the_digit() -> None:
@@ -115,7 +118,7 @@ def test_robustness_of_the_paper_to_the_digit() -> None:
         published = read_csv(rows, index_col="method")["average_rank"]
     stds = scores.pivot(index="method", columns="dataset", values="std").drop(index="Supervised", columns="ML")
     assert list(stds.columns) == ["AD", "BA", "CA", "CR", "EL", "PA", "PB", "RO"]
-    assert statistics.robustness(stds).to_dict() == published.to_dict()
+    assert statistics.robustness(stds, [*stds.columns]).to_dict() == published.to_dict()
 
 
 def test_pareto_front_by_hand() -> None:

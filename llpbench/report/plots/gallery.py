@@ -15,7 +15,7 @@ from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.reliability import reliability
-from llpbench.report.plots.robustness import robustness
+from llpbench.report.plots.robustness import robustness_bars
 from llpbench.report.plots.time import time
 
 MOST = 20
@@ -28,7 +28,7 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "heat-map": heat_map,
     "critical-difference": critical_difference,
     "reliability": reliability,
-    "robustness": robustness,
+    "robustness": robustness_bars,
     "pretraining": pretraining,
     "learning-curves": learning_curves,
 }
