@@ -30,6 +30,9 @@ SCHEMA = 3
 
 PROPORTION_BINS = 20
 
+CPU_TRAIN, CPU_TOTAL = "cpu train", "cpu total"
+"""Parts of a record's `times` that are CPU seconds."""
+
 Status = Literal["ok", "failed", "out-of-memory", "timed-out"]
 
 
@@ -244,6 +247,8 @@ class Record(TypedDict):
     - test: predictions at every best epoch and their evaluation
     - `stage NAME`, for each stage
     - total
+    - `cpu train`, `cpu total`: CPU seconds of the process, for training with warm-up and in total; absent on a GPU
+      and in records of older versions
     - pretraining: time of the pretraining when it was computed, by this or another run; not part of total
     """
     memory_mb: Size | None

@@ -268,9 +268,9 @@ def _seconds(board: Board) -> DataFrame:
     return DataFrame({"": seconds, "gpu": Series(share) if 0 < sum(share.values()) < len(share) else 0.0})
 
 
-def costs(board: Board) -> DataFrame:
+def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
     """Return seconds of training of the runs that count, (column, seed) x rows, for rows that recorded all of them."""
-    seconds = wide(board.runs.assign(value=board.runs["seconds_training"]), len(board.rows))
+    seconds = wide(board.runs.assign(value=board.runs[clock]), len(board.rows))
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
 

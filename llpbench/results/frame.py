@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.record import CriterionResult, Record, TuningRecord
+from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, CriterionResult, Record, TuningRecord
 from llpbench.results.choices import chosen_by_searches
 
 if TYPE_CHECKING:
@@ -80,6 +80,11 @@ def training_seconds(run: Record) -> float | None:
     if times.get("train") is None or (pretrained and times.get("pretraining") is None):
         return None
     return fsum((times["train"], times.get("warm-up") or 0.0, times["pretraining"] if pretrained else 0.0)) or None
+
+
+def cpu_training_seconds(run: Record) -> float | None:
+    """Return the CPU seconds of training of a run; None if they are unknown, as for pretraining, or 0."""
+    return run["times"].get(CPU_TRAIN) or None if run["spec"]["pretraining"] == "none" else None
 
 
 def _spec(name: str, meaning: str, default: Any = None, kind: str = "object") -> dict[str, Variable]:
@@ -174,6 +179,16 @@ VARIABLES: dict[str, Variable] = {
     ),
     "seconds_training": Variable(
         "seconds of training with warm-up and pretraining, as on boards", training_seconds, "float64"
+    ),
+    "cpu_seconds": Variable(
+        "CPU seconds of the run, otherwise as `seconds`; missing on a GPU and if unknown",
+        partial(_part, "times", CPU_TOTAL),
+        "float64",
+    ),
+    "cpu_seconds_training": Variable(
+        "CPU seconds of training with warm-up; missing with pretraining, on a GPU and if unknown",
+        cpu_training_seconds,
+        "float64",
     ),
     "memory_mb": Variable("peak memory in megabytes", lambda run: run["memory_mb"], "float64"),
     "device": Variable("name of the processor or GPU", partial(_part, "hardware", "name")),

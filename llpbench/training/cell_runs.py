@@ -29,7 +29,7 @@ from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, verdict
 from llpbench.core.ranges import read_params
-from llpbench.core.record import CriterionResult, Record, Status
+from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
@@ -241,7 +241,7 @@ def _train_together(
         raise ValueError("; ".join(found))
     started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
-    clock = time.perf_counter()
+    clock, cpu = time.perf_counter(), time.process_time()
     members = [
         Trainee(seed, method, task, started[seed].weights if started else None, copy)
         for seed, task in tasks.items()
@@ -279,7 +279,9 @@ def _train_together(
             if keep:
                 result.predicted = predicted_by(population, numbers)
         results.append(result)
-    shared = population.seconds | {"total": time.perf_counter() - clock}
+    shared = population.seconds | {"total": time.perf_counter() - clock, CPU_TOTAL: time.process_time() - cpu}
+    if machine.device.type != "cpu":
+        shared = {name: seconds for name, seconds in shared.items() if name not in (CPU_TRAIN, CPU_TOTAL)}
     for result in results:
         result.times |= {name: seconds / len(tasks) for name, seconds in shared.items()}
         result.memory_mb = peak_memory_mb(machine.device)
@@ -311,9 +313,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     A control, fitted to the labels of validation rows, has results of fine-grained criteria only, without their values.
     """
     reset_peak_memory(torch.device("cpu"))
-    clock = time.perf_counter()
+    clock, cpu = time.perf_counter(), time.process_time()
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
+        cpu_fitted = time.process_time()
         if not callable(predictor):
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise hook_error(method, "fit", what)
@@ -346,6 +349,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             "predict": predicted - judged,
             "test": end - fitted,
             "total": end - clock,
+            CPU_TRAIN: cpu_fitted - cpu,
+            CPU_TOTAL: time.process_time() - cpu,
         },
         memory_mb=peak_memory_mb(torch.device("cpu")),
         predicted={name: {"validation": proba[0], "test": proba[1]} for name in validation},

@@ -15,6 +15,7 @@ from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now, Stage
 from llpbench.core.ranges import continuous
+from llpbench.core.record import CPU_TRAIN
 from llpbench.core.seeding import generator
 from llpbench.training.compilation import compiled, forget_compiled
 from llpbench.training.device import Machine
@@ -84,7 +85,7 @@ class Cohort:
             [generator(member.seed, purpose, *member.stream) for member in members],
         )
         """everything that training has changed so far"""
-        self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict"), 0.0)
+        self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict", CPU_TRAIN), 0.0)
         self.seconds |= {f"stage {stage.name}": 0.0 for stage in self.method.stages}
         self._values = {
             name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)

@@ -21,6 +21,7 @@ from llpbench.core.cell import Epoch
 from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
+from llpbench.core.record import CPU_TRAIN
 from llpbench.training.averages import AveragedWeights
 from llpbench.training.cohort import Cohort
 from llpbench.training.device import fast_products
@@ -166,7 +167,7 @@ class StageRun:
 
     def run_epoch(self, epoch: int) -> FloatArray:
         """Run one epoch of all members; return each member's mean loss [n], not finite if one of its losses was not."""
-        clock = time.perf_counter()
+        clock, cpu = time.perf_counter(), time.process_time()
         plan = self.plan(epoch)
         steps = plan.drawn.shape[1]
         total = torch.zeros(len(self.slots), device=self.device)
@@ -178,6 +179,7 @@ class StageRun:
                 self._cold, clock = False, self._add_time("warm-up", clock)
         mean_losses = np.asarray((total / steps).cpu())  # the only wait in an epoch, except after the first step
         self._add_time("train", clock)
+        self.cohort.seconds[CPU_TRAIN] += time.process_time() - cpu
         return mean_losses
 
     @property

@@ -352,6 +352,15 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)
     assert steps[:3] == [(2.0, 70.0), (11.0, 80.0), (51.0, 85.0)]
     assert "51.0 s" in drawing.title
+    times = {"train": 1.0, "total": 2.0, "cpu train": 0.25, "cpu total": 0.5}
+    by_cpu = [record("a", 0.8, times=times), record("b", 0.7, times=times | {"cpu train": 0.5})]
+    (measured,) = time(board(by_cpu), "x")
+    assert "CPU seconds of the process" in measured.caption
+    assert visible(measured)[0].get_xlabel() == "training time of a run (CPU seconds)"
+    assert "in 0.25 s" in measured.title
+    (partly,) = time(board([by_cpu[0], record("b", 0.7, times={"train": 1.0, "total": 2.0})]), "x")
+    assert visible(partly)[0].get_xlabel() == "training time of a run (seconds)"
+    assert "in 1.00 s" in partly.title
     hardware = record()["hardware"]
     alone, shared = ({**hardware, "shared": flag} for flag in (False, True))
     (mixed,) = time(board([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")

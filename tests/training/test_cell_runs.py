@@ -379,6 +379,7 @@ def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions
     spent = record["times"]
     assert 0 < spent["warm-up"] < spent["train"] < spent["total"]
     assert 0 < spent["predict"] < spent["test"]
+    assert 0 < spent["cpu train"] < spent["cpu total"]
 
 
 def test_a_record_has_the_curves_of_earlier_stages_where_those_are_judged() -> None:

@@ -19,11 +19,14 @@ from llpbench.report.statistics import pareto_front
 def time(board: Board, name: str) -> Iterator[Drawing]:
     """Draw mean against seconds of training, with the Pareto front.
 
+    CPU seconds are used if all runs have recorded them, since other processes do not change these.
     Rows from other machines than most are skipped, because their times are not comparable.
     """
-    recorded = costs(board)
+    recorded, cpu = costs(board), costs(board, "cpu_seconds_training")
     if recorded.empty:
         return
+    if by_cpu := cpu.columns.equals(recorded.columns):
+        recorded = cpu
     same = _rows_of_one_machine(board, [*recorded.columns])
     seconds = board.by_dataset(recorded[same].groupby(level=0).mean()).mean()
     scores = mean(board).loc[same].fillna({"std": 0.0})
@@ -56,7 +59,9 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set(xlabel="training time of a run (seconds)", ylabel=f"mean {layout.metric_text(board)}")
+    ax.set(
+        xlabel=f"training time of a run ({'CPU ' if by_cpu else ''}seconds)", ylabel=f"mean {layout.metric_text(board)}"
+    )
     facts = {row: (names[row], scores.at[row, "mean"], words.seconds_text(seconds[row])) for row in rows}
     leader = next((row for row in board.ranked if row in rows), rows[0])
     networks = [row for row in board.ranked if row in rows and board.rows[row].contender.kind == "neural"]
@@ -68,7 +73,8 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
         panels.figure,
         leader=facts[leader],
         network=network,
-        shared=_shared_text(board, rows),
+        shared="" if by_cpu else _shared_text(board, rows),
+        clock="CPU seconds of the process" if by_cpu else "Seconds",
         others=len(recorded.columns) - len(same),
     )
 
