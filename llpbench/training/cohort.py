@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -137,6 +138,7 @@ class Cohort:
         """Return the loss of every member [n] in the stage and phase `names`."""
         now, precision = Now(*names, *progress.unbind()), self.machine.precision
         modules = next(phase.modules for phase in self.method.phases if phase.name == names[1])
-        with torch.autocast(theta.device.type, precision, enabled=precision != torch.float32):
+        plain = precision == torch.float32  # entering a disabled autocast takes time in each step
+        with nullcontext() if plain else torch.autocast(theta.device.type, precision):
             losses: Tensor = self.map(loss_at(now), self.weights(theta, slots, buffers, modules), bags, keys)
         return losses
