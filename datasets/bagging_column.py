@@ -11,7 +11,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, grouped
 
 
-@register_bagging("column", keyed=True)
+@register_bagging("column", version=1, keyed=True)
 def column(table: Table, rows: IntArray, rng: Generator, *, by: tuple[str, ...]) -> IntArray:
     """Make a bag for each value of the key `by`: `column:by=native-country+education`. Key columns remain features."""
     del rng

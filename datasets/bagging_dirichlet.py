@@ -20,7 +20,7 @@ _LEAST = 1e-12
 """smallest proportion; smaller ones would be lost in the scaling of counts"""
 
 
-@register_bagging("dirichlet")
+@register_bagging("dirichlet", version=1)
 def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
     """Draw bag proportions from Dirichlet(alpha x class proportions), with random rows of each class.
 
@@ -28,7 +28,7 @@ def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha:
     random bags. Draws are scaled until the bags contain all rows of each class.
     """
     if not alpha > 0:
-        raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, however: {alpha:g}. Choose one, such as 5.")
+        raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, got {alpha:g}. The default is 5.")
     classes = len(table.classes)
     labels = table.row_labels[rows]
     available = np.bincount(labels, minlength=classes)

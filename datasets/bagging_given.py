@@ -11,7 +11,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import grouped
 
 
-@register_bagging("given")
+@register_bagging("given", version=1)
 def given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
     """Use the bags with published counts. In datasets without labels, validation and test consist of whole bags."""
     del rng

@@ -11,7 +11,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys
 
 
-@register_bagging("ordered")
+@register_bagging("ordered", version=1)
 def ordered(table: Table, rows: IntArray, size: int, rng: Generator, *, columns: tuple[str, ...] = ()) -> IntArray:
     """Sort rows by their raw features, column by column, and cut into bags.
 

@@ -14,7 +14,7 @@ _DIGITS = 9
 """number of decimals of a component's values; further decimals differ between libraries"""
 
 
-@register_bagging("principal-component")
+@register_bagging("principal-component", version=1)
 def principal_component(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
     """Sort rows by the first principal component of their standardised numbers and frequent categories, and cut."""
     features = standardised(table, rows)

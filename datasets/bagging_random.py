@@ -10,7 +10,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import shuffled
 
 
-@register_bagging("random")
+@register_bagging("random", version=1)
 def random(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:  # noqa: ARG001
     """Cut rows in random order into bags."""
     return shuffled(rows, rng).reshape(-1, size)

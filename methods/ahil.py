@@ -48,7 +48,7 @@ class AHILParams(MethodParams):
     """weight of the row's own embeddings in the strong view's mixture"""
 
 
-@register_method("ahil", reference="Ma et al. 2025", family="pseudo-label", extra=True)
+@register_method("ahil", version=1, reference="Ma et al. 2025", family="pseudo-label", extra=True)
 class AHIL(Method):
     """DLLP with pseudo-labels, each weighted by two entropies."""
 

@@ -56,7 +56,7 @@ class AlternatingMeanMapParams(DirectParams):
     """largest number of rounds"""
 
 
-@register_method("alternating-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
+@register_method("alternating-mean-map", version=1, reference="Patrini et al. 2014", family="classical", extra=True)
 class AlternatingMeanMap(DirectMethod):
     """Logistic regression refitted to labels that match the counts of bags."""
 

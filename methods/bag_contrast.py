@@ -44,7 +44,7 @@ class BagContrastParams(MethodParams):
     """weight of the squared mean residual of the step"""
 
 
-@register_method("bag-contrast", reference="after Saket, Raghuveer & Ravindran 2022", extra=True)
+@register_method("bag-contrast", version=1, reference="after Saket, Raghuveer & Ravindran 2022", extra=True)
 class BagContrast(Method):
     """Compare the residuals of bags with each other."""
 

@@ -61,7 +61,7 @@ class Forest:
         return as_proba(self.prior + deviation * outputs)
 
 
-@register_method("bag-forest", reference="after Shi et al. 2018", family="direct", extra=True)
+@register_method("bag-forest", version=1, reference="after Shi et al. 2018", family="direct", extra=True)
 class BagForest(DirectMethod):
     """Trees whose splits and leaves explain the proportions of bags."""
 

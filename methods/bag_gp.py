@@ -54,7 +54,7 @@ class BagGPParams(DirectParams):
         )
 
 
-@register_method("bag-gp", reference="after Law et al. 2018; Flaxman et al. 2015")
+@register_method("bag-gp", version=1, reference="after Law et al. 2018; Flaxman et al. 2015")
 class BagGP(DirectMethod):
     """Additive Gaussian process on rows, fitted to the proportions of bags."""
 

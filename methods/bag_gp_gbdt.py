@@ -56,7 +56,7 @@ class BagGPGBDTParams(DirectParams):
     """rounds of `em-gbdt`"""
 
 
-@register_method("bag-gp-gbdt", reference="this benchmark")
+@register_method("bag-gp-gbdt", version=1, reference="this benchmark")
 class BagGPGBDT(DirectMethod):
     """Average of bag-gp, em-gbdt and count-gbdt: the mean of their log probabilities."""
 

@@ -28,7 +28,7 @@ class BagMeanLinearParams(DirectParams):
     """strength of the L2 penalty"""
 
 
-@register_method("bag-mean-linear", reference="Goodman 1953")
+@register_method("bag-mean-linear", version=1, reference="Goodman 1953", family="classical")
 class BagMeanLinear(DirectMethod):
     """Linear regression of bag proportions on bag means, applied to single rows."""
 

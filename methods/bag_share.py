@@ -28,7 +28,7 @@ class PriorPredictor:
         return np.broadcast_to(self.prior, (len(rows.numeric), len(self.prior))).copy()
 
 
-@register_method("bag-share", role="floor")
+@register_method("bag-share", version=1, role="floor")
 class BagShare(DirectMethod):
     """The proportions of a row's bag, or the prior if the bag is unknown."""
 

@@ -17,7 +17,7 @@ from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
 
-@register_method("bag-soft-label", role="floor", reference="after Musicant et al. 2007")
+@register_method("bag-soft-label", version=1, role="floor", reference="after Musicant et al. 2007")
 class BagSoftLabel(Method):
     """Train on shuffled rows with their bag's proportions as labels."""
 

@@ -27,7 +27,7 @@ class BagSoftLabelGBDTParams(DirectParams):
     """learning rate"""
 
 
-@register_method("bag-soft-label-gbdt", reference="after Musicant et al. 2007")
+@register_method("bag-soft-label-gbdt", version=1, reference="after Musicant et al. 2007")
 class BagSoftLabelGBDT(DirectMethod):
     """Small gradient-boosted trees on rows with their bag's proportions as labels."""
 

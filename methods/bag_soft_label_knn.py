@@ -59,7 +59,7 @@ class NearestBags:
         return proba
 
 
-@register_method("bag-soft-label-knn", reference="Musicant et al. 2007", family="classical", extra=True)
+@register_method("bag-soft-label-knn", version=1, reference="Musicant et al. 2007", family="classical", extra=True)
 class BagSoftLabelKNN(DirectMethod):
     """Mean proportions of the bags of the nearest training rows."""
 

@@ -24,7 +24,7 @@ class BagSoftLabelLinearParams(DirectParams):
     """strength of the L2 penalty"""
 
 
-@register_method("bag-soft-label-linear", reference="after Musicant et al. 2007")
+@register_method("bag-soft-label-linear", version=1, reference="after Musicant et al. 2007", family="classical")
 class BagSoftLabelLinear(DirectMethod):
     """Linear regression on rows with their bag's proportions as labels."""
 

@@ -97,7 +97,7 @@ class ClusterPredictor:
         return np.asarray(np.mean([shares[number] for shares, number in pairs], axis=0))
 
 
-@register_method("cluster-shares", reference="after Stolpe & Morik 2011", family="classical", extra=True)
+@register_method("cluster-shares", version=1, reference="after Stolpe & Morik 2011", family="classical", extra=True)
 class ClusterShares(DirectMethod):
     """Clusters of rows with class proportions that explain the proportions of bags."""
 

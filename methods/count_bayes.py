@@ -65,7 +65,7 @@ class NaiveBayes:
         return np.asarray(softmax(bayes_logits(self.bins(rows), self.tables, self.prior), axis=1))
 
 
-@register_method("count-bayes", reference="Hernandez-Gonzalez et al. 2013", family="classical", extra=True)
+@register_method("count-bayes", version=1, reference="Hernandez-Gonzalez et al. 2013", family="classical", extra=True)
 class CountBayes(DirectMethod):
     """Naive Bayes by EM on the counts of bags."""
 

@@ -40,7 +40,7 @@ class CountGBDTParams(DirectParams):
     """smallest sum of p (1 - p) in a leaf"""
 
 
-@register_method("count-gbdt", reference="after Zhang et al. 2020; Shukla et al. 2023")
+@register_method("count-gbdt", version=1, reference="after Zhang et al. 2020; Shukla et al. 2023")
 class CountGBDT(DirectMethod):
     """Gradient boosting of the likelihood of the counts of bags."""
 

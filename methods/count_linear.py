@@ -38,7 +38,7 @@ class CountLinearParams(DirectParams):
     """strength of the L2 penalty"""
 
 
-@register_method("count-linear", reference="after Rosenman & Viswanathan 2018", family="direct", extra=True)
+@register_method("count-linear", version=1, reference="after Rosenman & Viswanathan 2018", family="direct", extra=True)
 class CountLinear(DirectMethod):
     """Logistic regression fitted to the counts of bags."""
 

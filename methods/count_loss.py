@@ -19,7 +19,7 @@ from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
 
-@register_method("count-loss", reference="after Zhang et al. 2020; Shukla et al. 2023")
+@register_method("count-loss", version=1, reference="after Zhang et al. 2020; Shukla et al. 2023")
 class CountLoss(Method):
     """Network that maximises the likelihood of the counts of bags."""
 

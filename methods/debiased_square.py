@@ -70,7 +70,7 @@ class Offsets(nn.Module):
 
 
 @register_method(
-    "debiased-square", reference="Busa-Fekete et al. 2025; Li, Chen, Javanmard & Mirrokni 2024", extra=True
+    "debiased-square", version=1, reference="Busa-Fekete et al. 2025; Li, Chen, Javanmard & Mirrokni 2024", extra=True
 )
 class DebiasedSquare(Method):
     """Square loss of bags, corrected for the offset common to all of them."""

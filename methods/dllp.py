@@ -14,7 +14,7 @@ from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
 
-@register_method("dllp", reference="Ardehaly & Culotta 2017")
+@register_method("dllp", version=1, reference="Ardehaly & Culotta 2017")
 class DLLP(Method):
     """Match each bag's mean prediction to its label proportions."""
 

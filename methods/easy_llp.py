@@ -51,7 +51,7 @@ class EasyLLPParams(MethodParams):
     """level of flooding: training raises an estimate below it"""
 
 
-@register_method("easy-llp", reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
+@register_method("easy-llp", version=1, reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
 class EasyLLP(Method):
     """Unbiased estimate of the supervised loss from weighted rows."""
 

@@ -41,7 +41,7 @@ class EMGBDTParams(DirectParams):
     """learning rate"""
 
 
-@register_method("em-gbdt", reference="after Dempster et al. 1977; Zhang et al. 2020")
+@register_method("em-gbdt", version=1, reference="after Dempster et al. 1977; Zhang et al. 2020")
 class EMGBDT(DirectMethod):
     """Boosted trees refitted to posteriors of rows given the counts of bags, starting from bag-gp."""
 

@@ -38,7 +38,7 @@ class EPRMParams(MethodParams):
     """whether bags or rows have equal weights"""
 
 
-@register_method("eprm", reference="Yu et al. 2014", extra=True)
+@register_method("eprm", version=1, reference="Yu et al. 2014", extra=True)
 class EPRM(Method):
     """Match mean predictions to proportions by the square, the absolute or another distance."""
 

@@ -27,7 +27,7 @@ class InterpolatedParams(MethodParams):
     """weight of the loss of `dllp`; the loss of `bag-soft-label` has weight 1 - rho"""
 
 
-@register_method("interpolated", reference="after Javanmard et al. 2024")
+@register_method("interpolated", version=1, reference="after Javanmard et al. 2024")
 class Interpolated(Method):
     """Weighted mean of the losses of DLLP and of bag soft labels."""
 

@@ -49,7 +49,7 @@ class InvCalParams(DirectParams):
     """what replaces proportions of 0 and 1: one row of all rows, or half a row of the bag"""
 
 
-@register_method("inv-cal", reference="Rueping 2010", family="classical", extra=True)
+@register_method("inv-cal", version=1, reference="Rueping 2010", family="classical", extra=True)
 class InvCal(DirectMethod):
     """Support vector regression of logits of proportions on bag means."""
 

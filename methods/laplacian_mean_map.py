@@ -41,7 +41,7 @@ class LaplacianMeanMapParams(DirectParams):
     """smoothness of class means over bags, gamma in the paper"""
 
 
-@register_method("laplacian-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
+@register_method("laplacian-mean-map", version=1, reference="Patrini et al. 2014", family="classical", extra=True)
 class LaplacianMeanMap(DirectMethod):
     """Logistic regression from the class means of each bag, which are similar in similar bags."""
 

@@ -55,7 +55,7 @@ class Code(Encoder):
         self.dim, self.token_dim = classes + STYLE, token_dim
 
 
-@register_method("llp-aae", reference="after Wang et al. 2023", extra=True)
+@register_method("llp-aae", version=1, reference="after Wang et al. 2023", extra=True)
 class LLPAAE(Method):
     """Adversarial autoencoder that codes a row as class and style, with the proportion loss."""
 

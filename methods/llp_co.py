@@ -65,7 +65,7 @@ class Prototypes(nn.Module):
         return F.normalize(z.float(), dim=-1) @ F.normalize(self.vectors.float(), dim=-1).T
 
 
-@register_method("llp-co", reference="La Rosa & Oliveira 2022", extra=True)
+@register_method("llp-co", version=1, reference="La Rosa & Oliveira 2022", extra=True)
 class LLPCo(Method):
     """Two views of a row that predict each other's class, matched to the proportions of bags."""
 

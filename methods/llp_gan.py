@@ -76,7 +76,7 @@ class GANParams(MethodParams):
             object.__setattr__(self, "gradient_penalty", 10.0 if self.objective == "wgan" else 0.0)
 
 
-@register_method("llp-gan", reference="Liu et al. 2019")
+@register_method("llp-gan", version=1, reference="Liu et al. 2019")
 class LLPGAN(Method, Reports):
     """A discriminator that learns from proportions, against a generator of rows."""
 

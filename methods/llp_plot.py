@@ -58,7 +58,7 @@ class PLOTParams(MethodParams):
     """rows are used if the probability of their label is at least this large"""
 
 
-@register_method("plot", reference="Liu et al. 2021", family="pseudo-label", extra=True)
+@register_method("plot", version=1, reference="Liu et al. 2021", family="pseudo-label", extra=True)
 class PLOT(Method):
     """DLLP, then mixed rows with labels that match the counts, and symmetric cross-entropy."""
 

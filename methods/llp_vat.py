@@ -44,7 +44,7 @@ class VATParams(MethodParams):
     """fraction of all steps in which the weight is ramped up"""
 
 
-@register_method("llp-vat", reference="Tsai & Lin 2020")
+@register_method("llp-vat", version=1, reference="Tsai & Lin 2020")
 class LLPVAT(Method, Reports):
     """DLLP with predictions that hardly change around every row (virtual adversarial training)."""
 

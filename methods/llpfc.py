@@ -46,7 +46,7 @@ class LLPFCParams(MethodParams):
     """epochs between two draws of groups"""
 
 
-@register_method("llpfc", reference="Zhang, Wang & Scott 2022", extra=True)
+@register_method("llpfc", version=1, reference="Zhang, Wang & Scott 2022", extra=True)
 class LLPFC(Method):
     """Predict the bag of a row in its group, corrected for the proportions of the bags."""
 

@@ -39,7 +39,7 @@ class MeanMapParams(DirectParams):
     """strength of shrinking class means to the common mean"""
 
 
-@register_method("mean-map", reference="Quadrianto et al. 2009", family="classical", extra=True)
+@register_method("mean-map", version=1, reference="Quadrianto et al. 2009", family="classical", extra=True)
 class MeanMap(DirectMethod):
     """Logistic regression from class means that explain the means of bags."""
 

@@ -42,7 +42,7 @@ class MixBagParams(MethodParams):
     """whether standard errors allow for drawing without replacement"""
 
 
-@register_method("mixbag", reference="Asanomi et al. 2023", extra=True)
+@register_method("mixbag", version=1, reference="Asanomi et al. 2023", extra=True)
 class MixBag(Method):
     """DLLP on bags and on mixtures of two bags."""
 

@@ -43,7 +43,7 @@ class MomentParams(MethodParams):
     """largest number of rows drawn together"""
 
 
-@register_method("moment-matching", reference="LLP-MM 2026", extra=True)
+@register_method("moment-matching", version=1, reference="LLP-MM 2026", extra=True)
 class MomentMatching(Method):
     """Match the classes of one, two and three rows of a bag to its counts."""
 

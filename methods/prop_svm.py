@@ -73,7 +73,7 @@ class CalibratedScores:
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-@register_method("prop-svm", reference="Yu et al. 2013", family="classical", extra=True)
+@register_method("prop-svm", version=1, reference="Yu et al. 2013", family="classical", extra=True)
 class PropSVM(DirectMethod):
     """Linear support vector machine with labels that match the proportions of bags."""
 

@@ -45,7 +45,7 @@ class ROTParams(MethodParams):
     """weight of the proportion loss"""
 
 
-@register_method("rot", reference="Dulac-Arnold et al. 2019", family="pseudo-label", extra=True)
+@register_method("rot", version=1, reference="Dulac-Arnold et al. 2019", family="pseudo-label", extra=True)
 class ROT(Method):
     """Train rows on targets that are close to predictions and match the counts of bags."""
 

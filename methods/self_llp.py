@@ -65,7 +65,7 @@ class Rotations(nn.Module):
         return flat
 
 
-@register_method("self-llp", reference="Liu et al. 2022", extra=True)
+@register_method("self-llp", version=1, reference="Liu et al. 2022", extra=True)
 class SelfLLP(Method, Reports):
     """DLLP with a self-supervised task and a teacher, the moving average of earlier weights."""
 

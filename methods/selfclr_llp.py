@@ -73,7 +73,7 @@ class GroupedHead(nn.Module):
         return activations.reshape(*activations.shape[:-1], -1, self.classes).amax(dim=-2)
 
 
-@register_method("selfclr-llp", reference="Nandy et al. 2022")
+@register_method("selfclr-llp", version=1, reference="Nandy et al. 2022")
 class SelfCLR(Method):
     """DLLP with a contrastive term in which all other rows are negatives."""
 

@@ -54,7 +54,7 @@ class Earlier(nn.Module):
         self.register_buffer("scale", torch.tensor(1.0))
 
 
-@register_method("sim-llp", reference="Kotzias et al. 2015", extra=True)
+@register_method("sim-llp", version=1, reference="Kotzias et al. 2015", extra=True)
 class SimLLP(Method):
     """Square loss of bags, and similar predictions for similar rows."""
 

@@ -15,7 +15,7 @@ from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
 
-@register_method("supervised", role="ceiling")
+@register_method("supervised", version=1, role="ceiling")
 class Supervised(Method):
     """Cross-entropy on the label of every training row."""
 

@@ -29,7 +29,7 @@ class SupervisedGBDTParams(DirectParams):
     """learning rate"""
 
 
-@register_method("supervised-gbdt", role="ceiling")
+@register_method("supervised-gbdt", version=1, role="ceiling")
 class SupervisedGBDT(DirectMethod):
     """Gradient-boosted trees on the label of every training row."""
 

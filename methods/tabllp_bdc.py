@@ -73,7 +73,7 @@ class BDCParams(MethodParams):
     """weight of the row's own embeddings in the mixtures of the self-contrastive objective"""
 
 
-@register_method("tabllp-bdc", reference="TabLLP-BDC paper")
+@register_method("tabllp-bdc", version=1, reference="TabLLP-BDC paper")
 class TabLLPBDC(Method, Reports):
     """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
 
@@ -129,7 +129,7 @@ class TabLLPBDC(Method, Reports):
                 model.network.projectors, encoding, mixed, bags.mask, self.params.self_temperature, model.random
             )
         if len(bags.mask) % 2:
-            raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
+            raise ValueError(f"pairs of bags need an even number of bags per step, got {len(bags.mask)}")
         vectors, mask, counts, _ = self._compared(encoding, bags, model.random)
         pairs = zip(torch.split(vectors, 2), torch.split(mask, 2), torch.split(counts, 2), strict=True)
         return torch.stack([self._pair_loss(*pair) for pair in pairs]).mean()

@@ -71,7 +71,7 @@ class Clusters(nn.Module):
         return (-distance.log1p()).log_softmax(dim=-1)
 
 
-@register_method("tabllp-dec", reference="TabLLP-BDC paper, after Xie et al. 2016")
+@register_method("tabllp-dec", version=1, reference="TabLLP-BDC paper, after Xie et al. 2016", family="pseudo-label")
 class TabLLPDEC(Method):
     """Deep embedded clustering with one cluster per class and the proportion loss."""
 

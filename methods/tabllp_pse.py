@@ -44,7 +44,7 @@ class PSEParams(MethodParams):
     """factor on the learning rate in the second stage"""
 
 
-@register_method("tabllp-pse", reference="TabLLP-BDC paper, after Liu et al. 2021")
+@register_method("tabllp-pse", version=1, reference="TabLLP-BDC paper, after Liu et al. 2021", family="pseudo-label")
 class TabLLPPSE(Method):
     """DLLP, then training on pseudo-labels from k-means constrained by each bag's counts."""
 

@@ -36,7 +36,7 @@ class SelfParams(MethodParams):
     """weight of the row's own embeddings in a mixture"""
 
 
-@register_method("tabllp-self", reference="TabLLP-BDC paper, after Somepalli et al. 2021")
+@register_method("tabllp-self", version=1, reference="TabLLP-BDC paper, after Somepalli et al. 2021")
 class TabLLPSelf(Method):
     """DLLP with a self-contrastive term on views with mixed features."""
 

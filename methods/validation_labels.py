@@ -15,7 +15,7 @@ from llpbench.core.method import DirectMethod, Predictor
 from llpbench.core.registry import register_method
 
 
-@register_method("validation-labels", role="control")
+@register_method("validation-labels", version=1, role="control")
 class ValidationLabels(DirectMethod):
     """Gradient-boosted trees on the labels of the validation rows, without bags."""
 

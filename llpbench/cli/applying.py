@@ -143,7 +143,10 @@ def _read(
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
-        frame = read_rows(rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows))
+        needed = [(name,) for name in wanted]
+        frame = read_rows(
+            rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows), columns=needed
+        )
     names = key_names(bag_column, list(frame.columns)) if bag_column else []
     if repeat_column is not None:
         frame = repeated(frame, repeat_column, rows)

@@ -28,7 +28,6 @@ from llpbench.cli.options import (
 )
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
-from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
@@ -108,7 +107,6 @@ cli.add_command(effects)
 cli.add_command(estimate)
 cli.add_command(fit)
 cli.add_command(predict)
-cli.add_command(restamp)
 
 
 @cli.command(
@@ -360,41 +358,54 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     return 0
 
 
-@cli.command(examples=("llpbench compare --out my-results", "llpbench compare --against core --out my-results"))
+@cli.command(examples=("llpbench compare --out my-results", "llpbench compare --with dllp,tabllp-bdc --out my-results"))
+@click.option(
+    "--with",
+    "rivals",
+    metavar="NAMES",
+    help="Methods to compare yours with, paired by task and seed. [default: dllp, tabllp-bdc and the best one]",
+)
 @click.option(
     "--against",
     type=click.Choice(["published", "core", "few-bags", "natural", "rare", "multiclass", "paper"]),
-    default="published",
-    show_default=True,
     help="What to compare with: our boards of the paper's datasets (published), those of a suite (core, few-bags, ...) "
-    "or the numbers printed in the paper (paper).",
+    "or the numbers printed in the paper (paper). [default: core, or the boards that share most tasks with your runs]",
 )
+@click.option("--ablations", is_flag=True, help="Also rank published entries with other settings or encoders.")
 @journal_option
 @out_option
 @all_boards_option
-def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool) -> int:
+def compare(
+    rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str, all_boards: bool
+) -> int:
     """Compare your results with published ones.
 
-    The first lines show the rank of each of your methods among the published ones. The published board with your
-    methods follows.
+    The first lines show the rank of each of your methods among the published ones, and its difference from named
+    methods with a 95 % interval. The published board with your methods follows.
     """
     from rich.console import Console
 
     merged = _merge(journals or (out,))
     if against == "paper":
+        if rivals is not None or ablations:
+            raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
         _show_studies(_select_studies("paper"), list(merged.records.values()), beside=True)
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
-    from llpbench.report.comparing import rank_lines
+    from llpbench.report.comparing import rank_lines, shared_tasks
     from llpbench.results.merging import join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
+    if against is None:
+        against, told = shared_tasks(merged.records.values())
+        echo(told)
     reference = _merge([against])
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
     stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
-    found = put_beside(merged.records, reference.records, tunings, stale)
-    for line in (*rank_lines(found), *found.remarks):
+    named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
+    found = put_beside(merged.records, reference.records, tunings, stale, rivals=named, ablations=ablations)
+    for line in (*rank_lines(found), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, Console(), yours=found.yours, every=all_boards)
     return 0

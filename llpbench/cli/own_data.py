@@ -185,7 +185,12 @@ def _learning(command: Any) -> Any:
         able = len(bags) == 1 and not any(people.values())
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, others, able=able)
-            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
+            columns_of_rows = [(part, text) for text in bag_column for part in csv_parts(text, "+")]
+            frame = (
+                read_rows(rows, kinds, keys, form=formats.rows, columns=columns_of_rows)
+                if large is None
+                else large.head()
+            )
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import math
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -34,6 +33,7 @@ from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
 from llpbench.core.tables import Assignment, Table
+from llpbench.core.temporary import temporary_folder
 from llpbench.core.text import fault
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
@@ -335,12 +335,12 @@ def storable(subject: Subject) -> str:
         told = f"llpbench fit cannot use it: {fault(error, subject.entry.file)}. "
         padded = "Bags of your own data are not padded: train.index has no columns there, iterate over it bag by bag"
         raise InapplicableError(told + padded * subject.direct) from error
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         try:
-            model.save(folder)
+            model.save(folder / "model")
         except LLPBenchError as error:
             raise InapplicableError(str(error)) from error
-        loaded = LLPClassifier.load(folder)
+        loaded = LLPClassifier.load(folder / "model")
     same = np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     require(same, "a saved and loaded model predicts differently: keep all it needs in its attributes")
     return "saved and loaded, it predicts the same"

@@ -16,14 +16,6 @@ from llpbench.core.errors import LLPBenchError
 FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "control", "ceiling")
 """families of methods, in the order of lists"""
 
-_PUBLISHED = {
-    "bag-mean-linear": "classical",
-    "bag-soft-label-linear": "classical",
-    "tabllp-dec": "pseudo-label",
-    "tabllp-pse": "pseudo-label",
-}
-"""families of methods whose decorators must not change, since published results contain the hash of their file"""
-
 
 @dataclass
 class Entry:
@@ -54,7 +46,7 @@ class Entry:
         if self.kind != "method":
             return ""
         facts = self.facts
-        return str(facts["family"] or _PUBLISHED.get(self.name) or facts["role"] or facts["kind"])
+        return str(facts["family"] or facts["role"] or facts["kind"])
 
     @property
     def file(self) -> str | None:

@@ -17,12 +17,11 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.version import PACKAGE, __version__
 
 NUMERICS = 1
-"""Version of the engine's numerics, stored in every record: runs of another version are stale.
+"""Version of the engine, stored in every record: runs of another version are stale.
 
-Increase it by one in any commit that may change results: another split, order of random numbers, initial weights,
-optimiser, criterion, or arithmetic, including a refactoring of these. If results have not changed, repeat a sample of
-runs as proof and keep the others (`llpbench restamp`). Methods, datasets, baggings and encoders are not part of the
-engine: hashes of their sources show changes (`core/source_hash.py`).
+Raise it in any commit that changes results: another split, order of random numbers, initial weights, optimiser,
+criterion or arithmetic. This includes modules that methods share, such as `blocks`. Methods, datasets, baggings and
+encoders have versions of their own (`core/code_versions.py`).
 """
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")

@@ -25,8 +25,8 @@ from llpbench.core.fields import (
     Size,
 )
 
-SCHEMA = 3
-"""Schema of the journal's lines (`results/packing.py`). Lines of schema 2 can be read, others are rejected."""
+SCHEMA = 4
+"""Schema of the journal's lines (`results/packing.py`). Lines of schema 2 and 3 can be read, others are rejected."""
 
 PROPORTION_BINS = 20
 
@@ -129,16 +129,6 @@ class HardwareFacts(TypedDict):
     compiled: bool
     precision: str
     shared: NotRequired[bool | None]
-
-
-class StampFacts(TypedDict):
-    """Facts of a renewed stamp (`llpbench restamp`)."""
-
-    when: Moment
-    commit: NotRequired[str | None]
-    dirty: NotRequired[bool | None]
-    sample: NotRequired[Count]
-    reference: NotRequired[dict[str, Any]]
 
 
 class TrialFacts(TypedDict):
@@ -269,15 +259,15 @@ class Record(TypedDict):
     - `spread` of the proportions of bags and `separation` of their features (`training/bag_facts.py`); null for one bag
     - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
     """
-    sources: dict[str, str | None]
-    """hash of the source (`core.source_hash`) of method, dataset, bagging and encoder (null if there is none)
+    versions: dict[str, str | None]
+    """versions of method, dataset, bagging and encoder (`core.code_versions`); null if there is none, or unknown
 
-    A run of other code is stale.
+    A run of other versions is stale.
     """
     numerics: Count
-    """version of the engine's numerics (`core.provenance.NUMERICS`)"""
-    restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
-    """facts of a renewal of `sources` and `numerics` without running again (`llpbench restamp`)
+    """version of the engine (`core.provenance.NUMERICS`)"""
+    restamped: NotRequired[dict[str, Any]]
+    """proof that the code after a run's commit gives the same results; earlier versions of llpbench wrote it
 
     - `when`, `commit`, and whether the code was `dirty`
     - `sample`: number of runs that were repeated with equal results
@@ -337,13 +327,13 @@ class TuningRecord(TypedDict):
     epochs: Count
     """epochs trained by all trials"""
     memory_mb: Size | None
-    sources: dict[str, str | None]
+    versions: dict[str, str | None]
     numerics: Count
     code: Annotated[dict[str, Any], Shaped(CodeFacts)]
     libraries: dict[str, str]
     hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
     finished: Moment
-    restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
+    restamped: NotRequired[dict[str, Any]]
     """as in a run's record, as are the fields without a description"""
     former: NotRequired[list[Id]]
     """ids of cells that were selected by earlier records of this tuning, which this record replaces

@@ -83,6 +83,9 @@ class Registry:
                     f"{self.kind} {name!r} has the unknown argument {fact!r}. {hint(fact, self.defaults)}"
                     f"Available: {known}."
                 )
+        version = facts.get("version", 1)
+        if type(version) is not int or version < 1:
+            raise LLPBenchError(f"version of {self.kind} {name!r} must be a whole number from 1, got {version!r}.")
         if facts.get("family", FAMILIES[0]) not in FAMILIES:
             raise LLPBenchError(
                 f"family of {self.kind} {name!r} must be one of {', '.join(FAMILIES)}, got {facts['family']!r}."
@@ -257,7 +260,7 @@ METHODS = Registry(
     lazy=True,
     # role: floor, control or ceiling, listed separately in leaderboards; classes: multi or binary;
     # family: `Entry.family`; extra: not part of `all`, so that new methods do not lengthen a default run
-    defaults={"role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
+    defaults={"version": None, "role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=_kind_of_method,
 )
 ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)
@@ -267,7 +270,7 @@ BAGGINGS = Registry(
     "llpbench.datasets",
     lazy=False,
     # keyed: the bag of a row depends on that row alone, so new rows have a bag
-    defaults={"keyed": False},
+    defaults={"version": None, "keyed": False},
 )
 SUITES = Registry("suite", "llpbench.datasets", lazy=False)
 

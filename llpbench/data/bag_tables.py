@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +15,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
+from llpbench.data.other_frames import as_pandas
 
 _ROUNDED = 0.02
 """tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""
@@ -24,6 +27,8 @@ _NOISE_TAIL = 10.0
 """largest deviation of counts that noise may explain, in standard deviations"""
 _FEWEST_BAGS = 2
 """smallest number of bags with known counts that methods can learn from"""
+_FEWEST_OF_TOTAL = 3
+"""smallest number of bags in which a column that is the total of the others is no coincidence"""
 _EXACT = 2.0**53
 """smallest number beyond which floats cannot represent all whole numbers"""
 
@@ -78,6 +83,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
     Names of natural keys are tuples. Names are matched to rows by position. Raises `LLPBenchError` if their number
     differs from the number of rows, or if both have an index with the same entries in different orders.
     """
+    bags, features = as_pandas(bags), as_pandas(features)
     if not _has_entries(bags):
         column = isinstance(features, pd.DataFrame) and isinstance(bags, str) and bags in features.columns
         raise LLPBenchError(
@@ -130,13 +136,20 @@ def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
 
 
 def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
-    """Raise `LLPBenchError` if an argument has the index of X in another order."""
-    if given.equals(rows) or not (given.is_unique and rows.is_unique) or len(given.difference(rows)):
+    """Raise `LLPBenchError` if an argument and X share entries of their indexes, but not all in the same order.
+
+    Both are matched by position, which would be wrong then. Indexes without a common entry say nothing about rows.
+    """
+    if given.equals(rows) or len(given) != len(rows) or not len(given.intersection(rows)):
         return
-    first = next(place for place, (entry, row) in enumerate(zip(given, rows, strict=True)) if entry != row)
+    first = next((place for place, (entry, row) in enumerate(zip(given, rows, strict=True)) if entry != row), None)
+    if first is None:
+        return
+    same = given.is_unique and rows.is_unique and not len(given.difference(rows))
+    reordered = f"{what}.loc[X.index], or " if given.is_unique and not len(rows.difference(given)) else ""
     raise LLPBenchError(
-        f"{what} and X have the same index in different orders: entry {first} is {given[first]!r} in {what} and "
-        f"{rows[first]!r} in X. Give {what}.loc[X.index], or {what}.to_numpy() to match by position."
+        f"{what} and X have {'the same index in different orders' if same else 'different indexes'}: entry {first} is "
+        f"{given[first]!r} in {what} and {rows[first]!r} in X. Give {reordered}{what}.to_numpy() to match by position."
     )
 
 
@@ -229,6 +242,8 @@ class BagTable:
             whole = np.where(whole > 0, whole, 1.0)
         unit = whole if self.is_counts else np.ones(len(rows))
         given = values
+        if total := self._total(values, rows):
+            raise LLPBenchError(total)
         if values.shape[1] == 1:
             values = np.column_stack([unit - values[:, 0], values[:, 0]])
         faults = [] if as_shares else [self._other_sizes(labels, values, whole, sampled, hint)]
@@ -356,6 +371,27 @@ class BagTable:
                 return f"Without {column!r} the counts add up to the rows. Leave this class out"
         return ""
 
+    def _total(self, values: FloatArray, rows: FloatArray) -> str:
+        """Return a message if a column is no class but the number of rows, or the sum of the other columns; else ""."""
+        known = np.isfinite(values).all(axis=1)
+        some = values[known]
+        if not self.is_counts or self.columns is None or some.shape[1] < 2 or len(some) < _FEWEST_OF_TOTAL:
+            return ""
+        others = some.sum(axis=1, keepdims=True) - some
+        is_rows = (some == rows[known, None]).all(axis=0) & (others > 0).any(axis=0)
+        is_sum = (some == others).all(axis=0) & (some.shape[1] > 2)
+        if not (is_rows | is_sum).any():
+            return ""
+        place = int((is_rows | is_sum).argmax())
+        what = "number of rows" if is_rows[place] else "sum of the other classes"
+        classes = [column for column in self.columns if column != self.columns[place]]
+        rest = shlex.quote(",".join(map(str, classes)))
+        return (
+            f"class {self.columns[place]!r} is the {what} of every bag, so it is a total and no class. Name only "
+            f"classes: --counts {rest} --size-column {shlex.quote(str(self.columns[place]))}. In Python, give the "
+            f"counts of {classes} alone, and the total as the sizes of bags."
+        )
+
     def _other_sizes(
         self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str
     ) -> _Fault:
@@ -426,7 +462,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
-    given = _as_keys(given, labels)
+    given = _as_keys(as_pandas(given), labels)
     if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
         given = _wide(given, what)
     named = isinstance(given, list | tuple) and all(isinstance(each, Mapping | pd.Series) for each in given)
@@ -448,7 +484,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     table = BagTable(names, values, columns, is_counts)
     if sizes is None:
         return table
-    known, numbers = _by_bag(_as_keys(sizes, labels), "sizes", labels)
+    known, numbers = _by_bag(_as_keys(as_pandas(sizes), labels), "sizes", labels)
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
         some = f", got {impossible[0]:g}" if len(impossible) else ""
@@ -492,10 +528,34 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
                 f"{what} must have an entry for each of {len(names):,} bags, got {len(given):,}. Give the entries in "
                 "ascending order of bags, or a mapping from bag to entry."
             )
+        require_clear_order(what, names, labels.of_row)
     repeated = pd.Index(names, tupleize_cols=False).duplicated()
     if repeated.any():
         raise LLPBenchError(f"{what} have two entries for bag {names[int(repeated.argmax())]!r}. Remove one of them.")
     return names, _numbers(values, what)
+
+
+def require_clear_order(what: str, names: Sequence[Hashable], of_row: IntArray) -> None:
+    """Raise `LLPBenchError` if entries by position may be in another order than the ascending one.
+
+    `names`: bags in ascending order. `of_row` [rows]: index into `names`. Texts such as P0, P1, P10, P2 are ascending
+    as texts only. An array is then refused, unless rows are in this order, too.
+    """
+    seen = pd.unique(of_row[of_row >= 0])
+    natural = sorted(names, key=_by_number) if all(isinstance(name, str) for name in names) else [*names]
+    if natural == [*names] or (np.diff(seen) > 0).all():
+        return
+    ascending_, numbered = (", ".join(map(repr, some[:3])) for some in (names, natural))
+    raise LLPBenchError(
+        f"{what} without names of bags must be in ascending order of bags, which is {ascending_}, ... for these texts, "
+        f"not {numbered}, ... Give a series or mapping by bag."
+    )
+
+
+def _by_number(name: Hashable) -> list[Any]:
+    """Return a key that sorts P2 before P10."""
+    parts = re.split(r"(\d+)", str(name))
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _has_entries(given: Any) -> bool:

@@ -9,7 +9,6 @@ import contextlib
 import csv
 import logging
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
+from llpbench.core.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -145,8 +145,8 @@ class GroupLens:
         import urllib.request
 
         url = f"{self.server}/{self.archive}"
-        with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
-            path = Path(folder) / self.archive
+        with temporary_folder() as folder:
+            path = folder / self.archive
             try:
                 with urllib.request.urlopen(url, timeout=60) as response:
                     path.write_bytes(response.read())
@@ -161,7 +161,7 @@ def openml_client() -> Iterator[Any]:
 
     Its own cache is not used: its pickles depend on the version of pandas, and two processes cannot share it safely.
     """
-    with _quiet(), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
+    with _quiet(), temporary_folder() as folder:
         try:
             import openml
         except Exception as error:  # the import also writes to the home directory, which may fail in any way
@@ -171,7 +171,7 @@ def openml_client() -> Iterator[Any]:
             ) from error
         before = openml.config.get_config_as_dict()
         skip = os.environ.get("OPENML_SKIP_PARQUET")
-        openml.config.set_root_cache_directory(folder)
+        openml.config.set_root_cache_directory(str(folder))
         openml.config.connection_n_retries = min(before["connection_n_retries"], ATTEMPTS)
         # ARFF, not parquet: its checksum is verified, and a single format gives the same types and fingerprint.
         os.environ["OPENML_SKIP_PARQUET"] = "true"

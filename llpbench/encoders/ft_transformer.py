@@ -113,7 +113,9 @@ class FTBlock(nn.Module):
         return mixed
 
 
-@register_encoder("ft-transformer", learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021")
+@register_encoder(
+    "ft-transformer", version=1, learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
+)
 class FTTransformer(Encoder):
     """FT-Transformer with three blocks, on normal scores of numbers."""
 
@@ -142,7 +144,12 @@ class FTTransformer(Encoder):
 
 
 @register_encoder(
-    "ft-transformer-small", learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
+    "ft-transformer-small",
+    version=1,
+    learning_rate=1e-4,
+    hidden=64,
+    numbers="scores",
+    reference="Gorishniy et al. 2021",
 )
 class FTTransformerSmall(FTTransformer):
     """FT-Transformer with one narrow block, for CPUs, on normal scores of numbers."""

@@ -30,7 +30,7 @@ class MLPParams:
     """width of the row vector"""
 
 
-@register_encoder("mlp", learning_rate=1e-3, hidden=64)
+@register_encoder("mlp", version=1, learning_rate=1e-3, hidden=64)
 class MLPEncoder(Encoder):
     """Feature embeddings under an MLP with LayerNorm: the encoder of the preset `quick`."""
 

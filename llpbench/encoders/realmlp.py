@@ -79,7 +79,12 @@ class ScaledLayer(nn.Module):
 
 
 @register_encoder(
-    "realmlp", learning_rate=1e-2, hidden=64, numbers="robust", reference="Holzmüller, Grinsztajn & Steinwart 2024"
+    "realmlp",
+    version=1,
+    learning_rate=1e-2,
+    hidden=64,
+    numbers="robust",
+    reference="Holzmüller, Grinsztajn & Steinwart 2024",
 )
 class RealMLP(Encoder):
     """MLP with periodic embeddings, on robust scores of numbers."""

@@ -50,7 +50,9 @@ class ResidualBlock(nn.Module):
         return out
 
 
-@register_encoder("resnet", learning_rate=1e-3, hidden=64, numbers="scores", reference="Gorishniy et al. 2021")
+@register_encoder(
+    "resnet", version=1, learning_rate=1e-3, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
+)
 class ResNet(Encoder):
     """Residual network with LayerNorm, on normal scores of numbers."""
 

@@ -38,7 +38,7 @@ class SaintParams:
     """width of the MLP that embeds a number"""
 
 
-@register_encoder("saint", learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
+@register_encoder("saint", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
 class Saint(Encoder):
     """SAINT with attention between columns, with the published block."""
 
@@ -92,7 +92,7 @@ class Saint(Encoder):
         return Encoding(z.squeeze(-2), tokens)
 
 
-@register_encoder("saint-prenorm", learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
+@register_encoder("saint-prenorm", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
 class SaintPrenorm(Saint):
     """SAINT with attention between columns, textbook pre-norm blocks and a final LayerNorm."""
 
@@ -109,7 +109,7 @@ class SaintRowParams(SaintParams):
     """head width of the attention between rows"""
 
 
-@register_encoder("saint-row", learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
+@register_encoder("saint-row", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
 class SaintRow(Saint):
     """SAINT with attention between columns and between the rows of a step, with depth 1."""
 

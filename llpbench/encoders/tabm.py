@@ -86,7 +86,7 @@ class AdaptedLayer(nn.Module):
 
 
 @register_encoder(
-    "tabm", learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
+    "tabm", version=1, learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
 )
 class TabM(Encoder):
     """32 MLPs with shared weights, trained by the mean of their losses, on normal scores of numbers."""
@@ -157,7 +157,12 @@ class TabM(Encoder):
 
 
 @register_encoder(
-    "tabm-small", learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
+    "tabm-small",
+    version=1,
+    learning_rate=2e-3,
+    hidden=64,
+    numbers="scores",
+    reference="Gorishniy, Kotelnikov & Babenko 2025",
 )
 class TabMSmall(TabM):
     """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs, on normal scores of numbers."""

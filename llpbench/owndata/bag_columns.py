@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchWarning
-from llpbench.data.frames import is_numeric
+from llpbench.data.frames import is_numeric, without_decimals
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.times import looks_dated
 
@@ -20,10 +20,20 @@ _NEARLY_ALL = 0.95
 """Share of bags whose counts a column must repeat."""
 _ROUNDED = 0.0051
 """Rounding error of shares with two digits."""
+_SAME = 0.5
+"""Largest difference of equal counts; proportions give counts that are not whole."""
+_TOGETHER = 0.8
+"""Smallest correlation over bags of the shares of a class and of a value with its name."""
+_MOST_VALUES = 20
+"""Largest number of different values of a column that may be the label."""
 
 
 class BagColumn(LLPBenchWarning):
     """A feature names bags or repeats their counts."""
+
+
+class LikelyLabel(LLPBenchWarning):
+    """A feature may be the label of rows."""
 
 
 def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
@@ -57,6 +67,55 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
         f"some features identify bags ({'; '.join(told)}). They explain the counts without any other feature. To leave "
         f"them out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
+
+
+def label_column_warning(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
+    """Return a message that names columns that may be the label of rows; "" if there are none.
+
+    One value of such a column occurs in nearly every bag as often as a class. If its values are the classes, it is
+    enough that both shares vary together, because rows may be a sample of their bags.
+    """
+    told, names = [], []
+    for place, name in enumerate(map(str, frame.columns)):
+        codes, values = pd.factorize(frame.iloc[:, place])
+        if not 2 <= len(values) <= _MOST_VALUES:
+            continue
+        same_names = {*map(_written, values)} == {*map(_written, classes)}
+        if (label := _class_of_column(codes, len(values), train, alike=same_names)) is not None:
+            told.append(f"column {name!r} follows the counts of {classes[label]!r} in the bags")
+            names.append(name)
+    if not told:
+        return ""
+    return (
+        f"{'; '.join(told)}. It may be the label of rows, which new rows do not have. To leave it out: --leave-out "
+        f"{shlex.quote(csv_line(names))}, in Python X.drop(columns={names})."
+    )
+
+
+def _written(value: Hashable) -> str:
+    """Return a value as it is written: 1.0 as 1."""
+    return without_decimals(str(value)).strip().lower()
+
+
+def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> int | None:
+    """Return the class whose counts are those of one of the values in nearly every bag; None if there is none.
+
+    If names are `alike`, correlated shares are enough.
+    """
+    known = train.known & (train.sizes > 1)
+    if known.sum() < _FEWEST_BAGS:
+        return None
+    sizes = train.sizes[known]
+    for value in range(values):
+        number = np.bincount(train.bag_of_row, codes == value, len(train.sizes))[known]
+        for label, counts in enumerate(train.counts[known].T):
+            same = np.abs(number - counts) <= _SAME
+            if same.mean() >= _NEARLY_ALL and len(np.unique(number[same])) > 2:
+                return label
+            shares = number / sizes, counts / sizes
+            if alike and min(map(np.ptp, shares)) > 0 and np.corrcoef(*shares)[0, 1] >= _TOGETHER:
+                return label
+    return None
 
 
 def _counts_bags(column: pd.Series) -> bool:

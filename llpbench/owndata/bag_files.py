@@ -18,7 +18,7 @@ from llpbench.data.frames import as_text
 from llpbench.owndata.column_names import plain, split_names
 from llpbench.owndata.count_ranges import MOST, read_range
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.owndata.marks import csv_line
+from llpbench.owndata.marks import csv_line, csv_parts
 from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
 from llpbench.owndata.row_files import FileNote, bag_keys, column_of, has_column, place_of, read_rows
 from llpbench.owndata.times import time_by_bag
@@ -60,7 +60,7 @@ class BagFile:
                 else "the counts of bags are missing. Name their columns with --counts or --proportions."
             )
         long = self.class_column is not None
-        frame = read_rows(self.path, features=(), form=self.form)
+        frame = read_rows(self.path, features=(), form=self.form, columns=self._columns())
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
@@ -90,6 +90,12 @@ class BagFile:
             times = column_of(frame, self.time_column, self.path)
             found["time"] = time_by_bag(times, bags, f"file {str(self.path)!r}")
         return found
+
+    def _columns(self) -> list[tuple[str, ...]]:
+        """Return the columns of the file, each with its possible names: a text may name one column or several."""
+        single = [*self.keys, *filter(None, (self.class_column, self.size_column))]
+        several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
+        return [*((name,) for name in single), *several]
 
     def _sizes(self, frame: pd.DataFrame, bags: pd.Index) -> pd.Series:
         assert self.size_column is not None

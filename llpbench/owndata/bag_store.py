@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,10 +21,10 @@ from llpbench.blocks import many_rows
 from llpbench.blocks.components import Binned, Components
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import IntArray, Rows
+from llpbench.core.temporary import temporary_folder, writing
 from llpbench.owndata.grid_bins import GridBins
 from llpbench.owndata.quick_rows import JointFeatures, QuickGroup
 from llpbench.owndata.row_passes import Compute, LargeRows, in_threads
-from llpbench.owndata.temporary import temporary_folder, writing
 
 FILE_BYTES = 1 << 26
 _MOST_FILES = 200
@@ -171,8 +171,8 @@ class BagStore:
         """Create files for bags of `sizes` rows [bags]. Raises `DataError` if the disk has no room for them."""
         self._bytes = 2 * len(components.fine_bins) * int(sizes.sum())
         self.layout = BinLayout(components, sizes, max(FILE_BYTES, self._bytes // _MOST_FILES))
-        self._folder = temporary_folder(self.layout.record.itemsize * self.layout.rows)
-        place = Path(self._folder.name)
+        self._folder = ExitStack()
+        place = self._folder.enter_context(temporary_folder(size=self.layout.record.itemsize * self.layout.rows))
         self._paths = [place / f"{file.first}.bins" for file in self.layout.files]
         self._open: list[Any] = [open(path, "wb", 1 << 18) for path in self._paths]  # noqa: SIM115
 
@@ -189,7 +189,7 @@ class BagStore:
     ) -> None:
         for file in self._open:
             file.close()
-        self._folder.cleanup()
+        self._folder.close()
 
     def fill(self, rows: LargeRows, compute: Compute[Records | None], done: Callable[[int], None]) -> None:
         """Add rows; those of a bag may come in any order."""

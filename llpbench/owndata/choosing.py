@@ -34,6 +34,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
@@ -167,7 +168,7 @@ def choose(
     >>> sorted(choice.board["method"])
     ['bag-mean-linear', 'bag-share', 'bag-soft-label-linear']
     """
-    candidates = _candidates(methods, random_state)
+    candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
     if given.get("labels") is not None:
         raise LLPBenchError("choose does not use labels=. Leave labels= out.")
     if are_groupings(bags):
@@ -175,13 +176,13 @@ def choose(
     if time is not None and repeats not in (None, 1):
         raise LLPBenchError(f"repeats must be 1 with time=, because bags are not split at random, got {repeats!r}.")
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
-    times = None if time is None else read_times(time, read.bags_.tolist())
+    of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
+    times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
     if times is None and (told := dated_bags_advice(read.bags_.tolist())):
         warnings.warn(told, DatedBags, stacklevel=2)
     frame = as_frame(X).drop(columns=read.key_features_)
     texts = [name for name in frame.columns if str(name) in read._columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
-    of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     copies = read._repeats
     ranges = read._ranges

@@ -18,6 +18,7 @@ from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
@@ -274,6 +275,7 @@ class LLPClassifier(FittedClassifier):
         """
         if time is not None:
             require_network_for_time(self.method)
+        X, bags = as_pandas(X), as_pandas(bags)  # noqa: N806
         stack = None
         if are_groupings(bags):
             stack = stacked(
@@ -318,7 +320,7 @@ class LLPClassifier(FittedClassifier):
             with self._threads(len(given.known.bag_of_row)):
                 given = self._with_expected_counts(given)
         columns, train, known = given.columns, given.train, given.known
-        times = None if time is None else read_times(time, given.bags)
+        times = None if time is None else read_times(time, given.bags, train.bag_of_row)
         if times is None and is_network(self._method) and (told := dated_bags_advice(given.bags)):
             warnings.warn(told, DatedBags, stacklevel=2)
         number = len(given.classes)

@@ -12,7 +12,6 @@ import logging
 import os
 import pickle
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
@@ -32,6 +31,7 @@ from llpbench.blocks.components import Components
 from llpbench.core.bags import IntArray
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.provenance import require_software, software
+from llpbench.core.ray_address import no_cluster, require_answer
 from llpbench.core.text import one_line
 from llpbench.owndata.bag_store import FILE_BYTES, BinLayout, Records
 from llpbench.owndata.quick_rows import QuickGroup
@@ -40,7 +40,6 @@ from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows, comput
 _LEAST_BLOCK_BYTES = 1 << 20
 _BLOCKS_OF_CPU = 4
 """Number of blocks for each CPU, so that CPUs end a pass at about the same time."""
-_SECONDS_TO_ANSWER = 10.0
 
 Found = TypeVar("Found")
 
@@ -72,17 +71,12 @@ def cluster_passes(address: str) -> Iterator[ClusterPasses]:
 
 
 def _join(address: str) -> None:
+    require_answer(address)
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        if ":" in address:  # Ray would try for minutes, and print what it does
-            host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
-        raise LLPBenchError(
-            f"no Ray cluster can be joined at {address!r} ({one_line(error)}). Start one with ray start --head and run "
-            "this command on one of its machines."
-        ) from error
+        raise no_cluster(address, one_line(error)) from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # Ray has replaced it
 

@@ -166,6 +166,7 @@ class ColumnStatistics:
         columns.categories = [sorted(self._categories[name]) for name in columns.categorical]
         columns.ranges = ranges
         own, place_of = self.moments, {name: place for place, name in enumerate(self.names)}
+        columns.gaps = {name: float(own.missing[place] / max(self.rows, 1)) for name, place in place_of.items()}
         varying = [
             name
             for name, place in place_of.items()

@@ -16,6 +16,7 @@ from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import DataError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
+from llpbench.data.other_frames import as_pandas
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
 from llpbench.owndata.marks import csv_line
@@ -256,6 +257,7 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
 
     Raises `DataError` for other types, no columns, or fewer than `fewest` rows.
     """
+    features = as_pandas(features)
     if not isinstance(features, pd.DataFrame):
         if hasattr(features, "toarray"):
             raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")

@@ -8,6 +8,7 @@ from collections.abc import Container, Hashable, Sequence
 import numpy as np
 import pandas as pd
 
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable
@@ -105,6 +106,20 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
                 raise LLPBenchError(f"{told}. Leave sampled=True out.")
             return told
     return ""
+
+
+class LargeNoise(LLPBenchWarning):
+    """Noise is larger than every bag."""
+
+
+def large_noise_warning(deviation: float, sizes: FloatArray | IntArray) -> str:
+    """Return a message if the standard deviation of noise is at least the largest of the sizes [bags]; else ""."""
+    if deviation < sizes.max():
+        return ""
+    return (
+        f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {sizes.max():,.6g} rows, so "
+        "counts say next to nothing about a bag. Check that noise= is a scale of counts, not of shares or of a budget."
+    )
 
 
 def noise_deviation(noise: float, kind: str) -> float:

@@ -27,6 +27,8 @@ _MARKED = 0.5
 """Largest share of rows with a single value that is far away."""
 _FEWEST_ROWS = 20
 _MANY_VALUES = 20
+_MOST_MARKS = 3
+"""Largest number of values that may be marks of missing values, besides rare ones."""
 """Number of different values from which a single value far from them is a mark of missing values."""
 _OUTSIDE = 0.5
 """Share of new values outside the range of training that causes a warning."""
@@ -119,10 +121,28 @@ def number_range(values: FloatArray) -> NumberRange:
     known = np.clip(scaled, -(_LARGE**2), _LARGE**2)
     if len(known) < _FEWEST_ROWS:
         return NumberRange(unit, 0.0, 0.0, 0, 0.0)
-    first = _start_of_others(known)
-    end = len(known) - _start_of_others(-known[::-1])
-    example = np.nanmin(values) if first else np.nanmax(values)
-    return NumberRange(unit, float(known[first]), float(known[end - 1]), first + len(known) - end, float(example))
+    low, high = _usual(known)
+    below, above = int((known < low).sum()), int((known > high).sum())
+    example = np.nanmin(values) if below else np.nanmax(values)
+    return NumberRange(unit, low, high, below + above, float(example))
+
+
+def _usual(ascending: FloatArray, marks: int = _MOST_MARKS) -> tuple[float, float]:
+    """Return the lowest and the highest value that is not far from all others.
+
+    Two marks of missing values, such as 998 and 999, hide each other. So it looks again without values that are far
+    away, and without the commonest value. At most `marks` values are taken out.
+    """
+    first = _start_of_others(ascending)
+    inner = ascending[first : len(ascending) - _start_of_others(-ascending[::-1])]
+    low, high = float(inner[0]), float(inner[-1])
+    values, numbers = np.unique(inner, return_counts=True)
+    common = values[numbers.argmax()]
+    if not marks or len(values) <= _MANY_VALUES or not _FEW * len(inner) < numbers.max() <= _MARKED * len(inner):
+        return low, high
+    least, most = _usual(inner[inner != common], marks - 1)
+    far = max(least - common, common - most) > _FAR * (most - least) > 0
+    return (least, most) if far else (low, high)
 
 
 def _power_of_two(size: float) -> float:

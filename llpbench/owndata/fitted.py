@@ -22,6 +22,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
@@ -34,7 +35,7 @@ from llpbench.owndata.bag_effects import (
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
-from llpbench.owndata.group_estimates import BagPiece, group_estimates, of_people, read_groups
+from llpbench.owndata.group_estimates import BagPiece, Groups, KnownGroups, group_estimates, of_people, read_groups
 from llpbench.owndata.group_intervals import ClassCounts
 from llpbench.owndata.logit_draws import (
     DistinctDraws,
@@ -230,6 +231,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._require_fitted()
         if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
             raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
+        X = as_pandas(X)  # noqa: N806
         groups = read_groups(by, X)
         features = X
         if isinstance(X, pd.DataFrame):
@@ -238,6 +240,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, whole, copies = self._read_whole(
             features, bags, proportions, counts, read_weights(sample_weight, X), groups.of_row
         )
+        if told := self._told_of_known_groups(groups, labels):
+            warnings.warn(told, KnownGroups, stacklevel=2)
         if copies is not None:
             groups = replace(groups, of_row=groups.of_row[copies.places])
             if told := copies.warning(len(features)):
@@ -252,6 +256,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *cells, overall = self._estimates(groups.labels, labels, names, whole, lambda: every, draws, ratio)
         found = pd.concat([overall, *cells], ignore_index=True)
         return found if ratio == 1.0 else of_people(found, ratio)
+
+    def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
+        """Return a message if groups are bags of another grouping of `fit`, whose counts are known; else ""."""
+        names = groups.labels.itertuples(index=False, name=None)
+        others = {*self.bags_.tolist()} - {*labels.names}
+        bags = {name: place for place, name in enumerate(self.bags_.tolist()) if name in others}
+        known = [bags[name] for key in names if (name := key[0] if len(key) == 1 else key) in bags]
+        known = [place for place in known if not np.isnan(self.bag_counts_[place]).any()]
+        if not known:
+            return ""
+        first, label = known[0], len(self.classes_) - 1
+        return (
+            f"{plural(len(known), 'group')} {verb(len(known), 'is a bag', 'are bags')} of fit, whose counts are known: "
+            f"{self.bag_counts_[first, label]:,.10g} of {self.bag_sizes_[first]:,.10g} are "
+            f"{self.classes_.tolist()[label]!r} in {self.bags_[first]!r}. These estimates use only the bags given here."
+        )
 
     def _piece(self, whole: BaggedRows, bags: slice, rows: Rows, groups: IntArray) -> BagPiece:
         """Return some bags with their rows, ordered by bag, and probabilities that add up."""
@@ -423,6 +443,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, features: Any, fewest: int = 1) -> Rows:
         self._require_fitted()
+        features = as_pandas(features)
         frame = as_frame(features, fewest=fewest)
         names = self._columns.names
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])

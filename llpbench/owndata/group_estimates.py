@@ -22,6 +22,8 @@ from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
+from llpbench.data.bag_tables import require_same_order
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.group_intervals import (
     DRAWS,
     FIRST,
@@ -50,6 +52,10 @@ class UncertainGroups(LLPBenchWarning):
     """Intervals of some groups are nearly as wide as their bounds."""
 
 
+class KnownGroups(LLPBenchWarning):
+    """Groups are bags of `fit` with known counts, which an estimate by other bags does not use."""
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The group of each row."""
@@ -65,7 +71,7 @@ def read_groups(by: Any, features: Any) -> Groups:
 
     Raises `LLPBenchError` for unknown columns, a wrong number of labels, and names that are columns of the estimates.
     """
-    columns = _columns_of(by, features)
+    columns = _columns_of(as_pandas(by), features)
     columns.columns = [str(name) for name in columns.columns]
     if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
         raise LLPBenchError(
@@ -105,6 +111,8 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
             found[name] = pd.Categorical(by)
     else:
         raise LLPBenchError(f"by must be a column, a list of columns or a label for each row, got {by!r}.")
+    if isinstance(by, pd.DataFrame | pd.Series) and isinstance(features, pd.DataFrame):
+        require_same_order("by", by.index, features.index)
     if len(found) != len(features):
         raise LLPBenchError(f"by must have a label for each of {len(features):,} rows, got {len(found):,}.")
     return found

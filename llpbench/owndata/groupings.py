@@ -10,6 +10,7 @@ standard errors are a little too small.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagTable, read_bag_labels, read_bag_table
 from llpbench.owndata.fitting import is_network
 from llpbench.owndata.training_set import key_columns
+
+_SAME_TOTAL = 0.5
+"""Largest difference of equal totals."""
+
+
+class DisagreeingGroupings(LLPBenchWarning):
+    """Counts of the same rows have different totals in two groupings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +85,8 @@ def stacked(
         tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
         keys += key_columns(X, grouping) if isinstance(X, pd.DataFrame) and not keep_key else []
     _require_disjoint(tables)
+    if counts is not None and (told := _disagreement(tables, labels)):
+        warnings.warn(told, DisagreeingGroupings, stacklevel=3)
     joined = _joined(tables, what)
     features: Any
     if isinstance(X, pd.DataFrame):
@@ -96,6 +107,25 @@ def stacked(
         keys=[*dict.fromkeys(keys)],
         number=len(bags),
     )
+
+
+def _disagreement(tables: list[BagTable], labels: list[Any]) -> str:
+    """Return a message if counts of the same rows have different totals in two groupings; "" otherwise."""
+    first = tables[0]
+    totals = []
+    for table, bags in zip(tables, labels, strict=True):
+        if any(bag is None for bag in bags) or np.isnan(table.values).any() or {*bags} != {*table.names}:
+            return ""  # not all rows are counted
+        totals.append(dict(zip(table.columns or range(len(table.values[0])), table.values.sum(axis=0), strict=True)))
+    for other in totals[1:]:
+        for label, number in totals[0].items():
+            if label in other and abs(other[label] - number) > _SAME_TOTAL:
+                return (
+                    f"the groupings disagree: their counts of {label!r} add up to {number:,.10g} and "
+                    f"{other[label]:,.10g}, of the same {plural(len(labels[0]), 'row')}. The model is a compromise. "
+                    f"Check both tables{'' if first.columns else ' and the order of bags'}."
+                )
+    return ""
 
 
 def _label_of_row(names: list[Hashable], of_row: Any) -> Any:

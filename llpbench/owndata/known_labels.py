@@ -16,6 +16,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import require_same_order, rows_of_bags
 from llpbench.data.frames import as_text, without_decimals
+from llpbench.data.other_frames import as_pandas
 
 _ROUNDED = 0.005
 """Largest rounding error of a count that was computed from a proportion, as a share of the bag's rows."""
@@ -26,6 +27,7 @@ def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
 
     Raises `LLPBenchError` for a wrong number of labels, and for a label that is not in `classes`.
     """
+    labels = as_pandas(labels)
     if isinstance(labels, pd.Series) and isinstance(X, pd.DataFrame):
         require_same_order("labels", labels.index, X.index)
     series = isinstance(labels, pd.Series)

@@ -52,7 +52,14 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.column_statistics import BatchStatistics, ColumnStatistics, Moments
 from llpbench.owndata.columns import ColumnsOfManyRows, FeatureColumns, LikelyIdentifier, identifier_warning
 from llpbench.owndata.count_ranges import ranged_counts
-from llpbench.owndata.counted import MissingCounts, missing_counts_warning, noise_deviation, require_no_shares
+from llpbench.owndata.counted import (
+    LargeNoise,
+    MissingCounts,
+    large_noise_warning,
+    missing_counts_warning,
+    noise_deviation,
+    require_no_shares,
+)
 from llpbench.owndata.doubts import DoubtfulFit, Union, doubts_of
 from llpbench.owndata.extremes import ExtremeValues, NumberRange
 from llpbench.owndata.fitting import AUTO, YARDSTICK, NetworkTraining, fit_members, is_network
@@ -100,6 +107,8 @@ class _Counted:
     train: BaggedRows
     """counts and sizes of all bags, without rows"""
     left_out: dict[str, int]
+    of_rows: bool
+    """whether the table counts these rows, not whole bags or other people"""
 
 
 def fit_large(
@@ -157,6 +166,7 @@ def fit_large(
     with passes_on(ray_address) as passes:
         reader = _Reader(rows, passes, say, show)
         counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
+        counted = replace(counted, of_rows=not (sampled or as_shares))
         with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
             content = _Fit(model, reader, counted).content()
     if (peak := memory.peak_mb()) is not None:
@@ -224,6 +234,8 @@ class _Reader:
         number = rows_of_bag.total()
         self._require_bags(alone, number + alone, unmatched)
         labels = self._labels(table, rows_of_bag, unmatched)
+        if deviation and (told := large_noise_warning(deviation, labels.sizes)):
+            warnings.warn(told, LargeNoise, stacklevel=3)
         require_classes(len(named), number)
         order = ascending(named)
         found = counts_of(table, labels)[:, order]
@@ -255,7 +267,7 @@ class _Reader:
                 warnings.warn(told, category, stacklevel=3)
         train = without_rows(found, labels.sizes, deviation)
         _require_two_bags_and_classes(train, named, order)
-        return _Counted(columns, table, labels.names, named, order, train, left_out)
+        return _Counted(columns, table, labels.names, named, order, train, left_out, of_rows=True)
 
     def _head(self) -> FeatureBatch:
         """Return the first batch with rows."""
@@ -396,6 +408,7 @@ class _Fit:
             "bags": counted.names,
             "counts": counted.train.counts,
             "deviation": counted.train.noise,
+            "of_rows": counted.of_rows,
             "sizes": counted.train.sizes,
             "known_bags": of_all_bags(known_bags, self._known_bags),
             "left_out": counted.left_out,

@@ -22,6 +22,7 @@ import pandas as pd
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, IntArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.temporary import writing
 from llpbench.core.text import plural, verb
 from llpbench.owndata.bag_codes import BagCodes, CountedLabels, rows_by_label
 from llpbench.owndata.bag_effects import added_up, assigned_labels
@@ -44,7 +45,6 @@ from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.row_batches import RowBatch, RowBatches
 from llpbench.owndata.row_files import column_of
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
-from llpbench.owndata.temporary import writing
 
 Show = Callable[[str], None]
 

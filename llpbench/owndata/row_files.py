@@ -27,6 +27,7 @@ from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, F
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.number_text import read_number_text, reading_of
 from llpbench.owndata.table_sources import HEAD, TableSource, sources
+from llpbench.owndata.workbooks import as_csv
 
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
@@ -53,6 +54,8 @@ class _Wanted:
     """columns of unchanged texts; only empty cells are missing values"""
     features: frozenset[str] | None
     """if given, all other columns are read as keys"""
+    columns: Sequence[Sequence[str]] = ()
+    """columns that the table must have, each with its possible names"""
 
     def is_key(self, name: str) -> bool:
         own = {name, plain(name)}
@@ -69,12 +72,14 @@ def read_rows(
     features: Collection[str] | None = None,
     form: FileFormat = AS_IT_SHOWS,
     decimals: Mapping[str, str] | None = None,
+    columns: Sequence[Sequence[str]] = (),
 ) -> pd.DataFrame:
     """Return the table of a path: a file (CSV, Excel, parquet; packed or not), a folder, a pattern, or `-`.
 
     `types` are columns that the user declares as text or numbers. `keys` are columns of names. In a CSV their texts
     stay unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
-    columns are keys. `form` is the format of a CSV as far as the user has set it.
+    columns are keys. `form` is the format of a CSV as far as the user has set it. `columns` are those that the table
+    must have, each with its possible names, by which the sheet of a workbook is chosen.
 
     `decimals` says how numbers were read in an earlier file. The frame has `attrs["decimals"]`: the decimal mark of
     each column of texts that was read as numbers, followed by "%" for percentages.
@@ -83,7 +88,7 @@ def read_rows(
     assumptions (`FileNote`).
     """
     types = types or {}
-    wanted = _wanted(types, keys, features)
+    wanted = replace(_wanted(types, keys, features), columns=columns)
     tables = sources(path)
     frame, form = _read(tables[0], wanted, form)
     if len(tables) > 1:
@@ -163,7 +168,12 @@ def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.Da
         if source.kind == "parquet":
             frame = _read_parquet(source, wanted)
         elif source.kind == "excel":
-            frame = _read_excel(source, wanted, form)
+            # numbers of cells have points, whatever the text tables beside them have
+            plain = replace(form, separator=",", decimal=None, encoding="utf-8")
+            sheet, note = as_csv(source, wanted.columns)
+            if note:
+                warnings.warn(f"file {str(source.path)!r}: {note}.", FileNote, stacklevel=3)
+            frame = _read_csv(sheet, wanted, plain)[0]
         else:
             frame, form = _read_csv(source, wanted, form)
     except (OSError, ValueError, EOFError, LookupError) as error:  # from pandas, arrow or decompression
@@ -220,25 +230,6 @@ def _arrow_frame(table: Any, wanted: _Wanted) -> pd.DataFrame:
     exact = [name for name in table.column_names if wanted.is_key(name) and frame[name].dtype.kind == "f"]
     for name in exact:  # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
         frame[name] = table.column(name).to_pandas(integer_object_nulls=True).to_numpy()
-    return frame
-
-
-def _read_excel(source: TableSource, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
-    with source.open() as file:
-        try:
-            frame: pd.DataFrame = pd.read_excel(
-                file,
-                skiprows=form.skip_rows,
-                keep_default_na=True,
-                na_values=list(form.missing),
-                converters=None,
-            )
-        except ImportError as error:
-            raise DataError(
-                f"file {str(source.path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the "
-                "table as .csv."
-            ) from error
-    del wanted
     return frame
 
 

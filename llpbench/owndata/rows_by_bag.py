@@ -7,14 +7,14 @@ pieces are used in memory, so that both give the same results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged, Rows
-from llpbench.owndata.temporary import temporary_folder, writing
+from llpbench.core.temporary import temporary_folder, writing
 
 PIECE_ROWS = 131_072
 _FILE_BYTES = 1 << 26
@@ -67,8 +67,8 @@ class RowsByBag:
         self._record = np.dtype([("bag", np.int32), *fields])
         self._pieces, self._starts = parts or pieces(sizes), np.append(0, np.cumsum(sizes))
         self.bytes = self._record.itemsize * int(sizes.sum())
-        self._folder = temporary_folder(self.bytes)
-        place = Path(self._folder.name)
+        self._folder = ExitStack()
+        place = self._folder.enter_context(temporary_folder(size=self.bytes))
         ends = np.array([(bags.start, bags.stop) for bags in self._pieces], dtype=np.int64).reshape(-1, 2)
         before = self._record.itemsize * self._starts[ends[:, 0]]
         self._file_of_piece = before // max(_FILE_BYTES, self.bytes // _MOST_FILES)
@@ -86,7 +86,7 @@ class RowsByBag:
     ) -> None:
         for file in self._files.values():
             file.close()
-        self._folder.cleanup()
+        self._folder.close()
 
     def add(self, bags: IntArray, *fields: Any) -> None:
         """Add rows in their `bags` [rows]. Rows of a bag keep the order in which they are added."""

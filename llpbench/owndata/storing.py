@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 
 from llpbench.core.bags import Schema
+from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
-from llpbench.core.source_hash import source_hash
 from llpbench.core.text import one_line
 from llpbench.core.version import __version__
 from llpbench.owndata.boosters import keep_sound, require_sound
@@ -99,7 +99,7 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
         "format": FORMAT,
         "llpbench": __version__,
         "method": method,
-        "source": source_hash(METHODS.get(method)),
+        "source": version_of(METHODS.entry(method)),
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     manifest = {**told, "digest": _digest(told)}
@@ -178,7 +178,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         if hashlib.sha256(parts[-1]).hexdigest() != digest:
             raise LLPBenchError(f"file {str(folder / name)!r} has changed since it was saved. Save the model again.")
     declared = METHODS.get(method)
-    if source_hash(declared) != manifest["source"]:
+    if version_of(METHODS.entry(method)) != manifest["source"]:
         raise LLPBenchError(
             f"the model in {str(folder)!r} was fitted with different code of {method!r} (by llpbench "
             f"{manifest['llpbench']}, this is {__version__}). Fit it again."

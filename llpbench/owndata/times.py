@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import FloatArray
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
+from llpbench.data.bag_tables import require_clear_order
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.fitting import is_number
 
 _FEWEST_DATES = 5
@@ -25,12 +27,14 @@ class DatedBags(LLPBenchWarning):
     """Bags look dated, and random ones of them are held out."""
 
 
-def read_times(time: Any, bags: Sequence[Hashable]) -> FloatArray:
+def read_times(time: Any, bags: Sequence[Hashable], bag_of_row: IntArray) -> FloatArray:
     """Return the time of each bag as a number [bags].
 
-    `time`: a mapping or series by bag, or an array in ascending order of the bags. Raises `LLPBenchError` for missing
+    `time`: a mapping or series by bag, or an array in ascending order of the bags. `bag_of_row` [rows]: index into
+    `bags`, which shows whether this order is clear. Raises `LLPBenchError` for missing
     times, for those that are neither all numbers nor all dates, and for another number of them.
     """
+    time = as_pandas(time)
     if isinstance(time, pd.Series):
         twice = time.index.duplicated()
         if twice.any():
@@ -51,6 +55,7 @@ def read_times(time: Any, bags: Sequence[Hashable]) -> FloatArray:
             f"time must have an entry for each of {len(bags):,} bags, got {len(time):,}. Give the times in ascending "
             "order of bags, or a mapping from bag to time."
         )
+    require_clear_order("time", bags, bag_of_row)
     return as_times(list(time))
 
 

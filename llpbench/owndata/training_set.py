@@ -15,11 +15,13 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
-from llpbench.owndata.bag_columns import BagColumn, bag_column_warning
+from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess, ranged_counts, read_ranges
 from llpbench.owndata.counted import (
+    LargeNoise,
     MissingCounts,
+    large_noise_warning,
     missing_counts_warning,
     noise_deviation,
     repeat_hint,
@@ -143,6 +145,8 @@ def read_training_set(
     order = ascending(named)
     of_bags = matched(of_bags, table, unmatched)
     require_people(of_bags)
+    if deviation and (told := large_noise_warning(deviation, of_bags.sizes)):
+        warnings.warn(told, LargeNoise, stacklevel=3)
     inside = np.flatnonzero(of_bags.of_row >= 0)
     hint, suppress = repeat_hint(frame, of_bags, table, sampled), impossible == "suppress"
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
@@ -188,6 +192,8 @@ def read_training_set(
     train = BaggedRows(columns.training_rows(frame), index, found, deviation)
     if told := bag_column_warning(frame, train, in_both):
         warnings.warn(told, BagColumn, stacklevel=3)
+    if told := label_column_warning(frame, train, [named[place] for place in order]):
+        warnings.warn(told, LikelyLabel, stacklevel=3)
     if copies is not None:
         noise = deviation * copies.ratio
         train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)

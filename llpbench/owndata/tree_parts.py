@@ -27,9 +27,9 @@ from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, tree
 from llpbench.blocks.trees import Gradients, TreeRows, TreeSettings, full_logits, tree_options, tree_seed
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.registry import METHODS
+from llpbench.core.temporary import writing
 from llpbench.owndata.fitting import AUTO
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
-from llpbench.owndata.temporary import writing
 
 _KEPT_BYTES = 1e9
 """largest size of the binned parts that stay in memory"""

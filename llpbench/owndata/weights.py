@@ -24,6 +24,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, require_same_order
+from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.number_text import read_number_text
 from llpbench.owndata.row_files import column_of
 
@@ -43,6 +44,7 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
     """
     if sample_weight is None:
         return None
+    sample_weight = as_pandas(sample_weight)
     if isinstance(sample_weight, pd.Series) and isinstance(X, pd.DataFrame):
         require_same_order("sample_weight", sample_weight.index, X.index)
     column = pd.Series(np.asarray(sample_weight).ravel() if np.ndim(sample_weight) else [sample_weight])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import add
@@ -15,14 +15,24 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, plural, some_of, verb
 from llpbench.report.boards import HEADLINE, Board, Leaderboards
 from llpbench.report.leaderboard import interval_of, standings
+from llpbench.report.paired import ENTRY, differences
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import protocol_text
-from llpbench.results.frame import NO_STALE_RUNS, value_of
+from llpbench.report.wording import protocol_text, sentence
+from llpbench.results.frame import NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, settle
-from llpbench.results.merging import disputes
+from llpbench.results.merging import SHIPPED, disputes, read_shipped
 
 MOST_YOURS = 4
 """Rows, methods or datasets of yours that are listed."""
+
+
+RIVALS = ("dllp", "tabllp-bdc")
+"""Methods that yours are compared with by default, if they have run on your tasks; the first of the board is added."""
+
+_PAPER_PRETRAINING = "self+bag"
+
+_MAIN = "core"
+"""Published results to compare with if they share a task with yours."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,9 @@ class Comparison:
     leaderboards: Leaderboards
     """boards with a row of yours"""
     yours: frozenset[str]
-    """ids of your cells"""
+    """ids of your runs that count"""
+    differences: tuple[str, ...]
+    """differences between your methods and named ones on the first board, one line each"""
     remarks: tuple[str, ...]
     """repeated runs, and reasons why results are on different boards; one line each"""
 
@@ -42,24 +54,92 @@ def compare(
     published: Mapping[str, Record],
     tunings: Sequence[TuningRecord] = (),
     stale: Mapping[str, str] = NO_STALE_RUNS,
+    *,
+    rivals: Sequence[str] = (),
+    ablations: bool = False,
 ) -> Comparison:
     """Compare records, by run id, with published ones of the same datasets, baggings and bag sizes.
 
-    `tunings`: searches of both. `stale`: as for `tabulate`.
+    `tunings`: searches of both. `stale`: as for `tabulate`. `rivals`: methods for differences; default `RIVALS` and the
+    first of the board. `ablations`: also rank published entries that differ from the defaults. Raises `LLPBenchError`
+    for a rival without runs.
     """
-    tasks = {_task(record) for record in yours.values()}
-    related = {run: record for run, record in published.items() if _task(record) in tasks}
+    tasks = {task_of(record) for record in yours.values()}
+    on_tasks = {run: record for run, record in published.items() if task_of(record) in tasks}
+    related = on_tasks if ablations else _without_ablations(on_tasks, yours)
     remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), related.values())]
     settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
     disputed = {run: records for run, records in settled.items() if not agree(records)}
     remarks += disputes(disputed.values())
+    left = [record for run, record in on_tasks.items() if run not in related]
+    if ablations_left := tidy(left).groupby(ENTRY[:-1], dropna=False).ngroups:
+        remarks.append(f"{plural(ablations_left, 'published ablation')} not ranked: --ablations.")
     counting = {**related, **{run: records[-1] for run, records in settled.items()}}
-    joint = tabulate([record for run, record in counting.items() if run not in disputed], tunings=tunings, stale=stale)
-    cells = frozenset(record["cell"] for record in yours.values())
-    boards, unlabelled = (
-        tuple(board for board in boards if _rows_of(board, cells)) for boards in (joint.boards, joint.unlabelled)
+    counting = {run: record for run, record in counting.items() if run not in disputed}
+    joint = tabulate([*counting.values()], tunings=tunings, stale=stale)
+    own = frozenset(
+        run for run, record in counting.items() if run in yours and record["status"] == yours[run]["status"]
     )
-    return Comparison(replace(joint, boards=boards, unlabelled=unlabelled), cells, tuple(map(clean, remarks)))
+    boards, unlabelled = (
+        tuple(board for board in boards if _rows_of(board, yours.keys())) for boards in (joint.boards, joint.unlabelled)
+    )
+    told = tuple(_named_differences(boards[0], counting.values(), own, rivals)) if boards else ()
+    return Comparison(
+        replace(joint, boards=boards, unlabelled=unlabelled), own, told, tuple(map(clean, dict.fromkeys(remarks)))
+    )
+
+
+def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Record]) -> dict[str, Record]:
+    """Return the runs of default entries: no setting is changed, and the encoder is the most common one.
+
+    Encoders and pretrainings of yours, the pretraining of the paper, and runs that you have repeated stay, too.
+    """
+    specs, own = ([record["spec"] for record in records.values()] for records in (published, yours))
+    common = Counter(spec["encoder"] for spec in specs if spec["encoder"]).most_common(1)
+    encoders = {None, *(name for name, _ in common), *(spec["encoder"] for spec in own)}
+    pretrainings = {"none", _PAPER_PRETRAINING, *(spec["pretraining"] for spec in own)}
+    return {
+        run: record
+        for run, record in published.items()
+        if run in yours
+        or (
+            record["spec"]["encoder"] in encoders
+            and record["spec"]["pretraining"] in pretrainings
+            and not configuration(record["method"]["changed"], record["spec"])
+        )
+    }
+
+
+def _named_differences(
+    board: Board, records: Iterable[Record], own: frozenset[str], rivals: Sequence[str]
+) -> Iterator[str]:
+    """Yield the differences of your methods from `rivals`, on the tasks of a board and by its criterion."""
+    frame = tidy(records, criteria=[board.criterion.name])
+    on_board = frame[frame["run"].isin(board.runs["run"])]
+    bags = ["bagging", "max_bags"]
+    frame = frame.merge(on_board[bags].drop_duplicates(), on=bags)  # other protocols, too
+    if not rivals:
+        first = board.rows[board.ranked[0]].contender.method if board.ranked else ""
+        rivals = [name for name in dict.fromkeys((*RIVALS, first)) if name in {*on_board["method"]}]
+    found, impossible = differences(frame, own, rivals, board.metric.name, maximise=board.metric.maximise)
+    yield from map(str, found[: MOST_YOURS * max(len(rivals), 1)])
+    yield from impossible
+
+
+def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
+    """Return the name of the published results to compare with, and a line that says which tasks they share.
+
+    These are those of core if they share a task with yours, otherwise those that share most.
+    """
+    tasks = {task_of(record) for record in yours}
+    shared = {
+        name: len(tasks & {task_of(record) for record in read_shipped(name, fields=["spec"]).records.values()})
+        for name in SHIPPED
+    }
+    name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
+    others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
+    told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]
+    return name, sentence("; ".join(told))
 
 
 def rank_lines(comparison: Comparison) -> list[str]:
@@ -74,8 +154,8 @@ def rank_lines(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _rows_of(board: Board, cells: frozenset[str]) -> list[int]:
-    return [n for n, row in enumerate(board.rows) if any(score.cell in cells for score in row.scores)]
+def _rows_of(board: Board, yours: Collection[str]) -> list[int]:
+    return sorted({*board.runs["row"][board.runs["run"].isin([*yours])]})
 
 
 def _rank_line(board: Board, place: int) -> str:
@@ -112,7 +192,7 @@ def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:
     return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values)
 
 
-def _task(record: Record) -> tuple[str, str, int]:
+def task_of(record: Record) -> tuple[str, str, int]:
     """Return dataset, bagging (with the number of bags) and bag size."""
     spec = record["spec"]
     return spec["dataset"], bagging_text(spec["bagging"], spec.get("max_bags")), spec["bag_size"]
@@ -152,7 +232,7 @@ def _names(names: Iterable[str]) -> str:
 def _differences(yours: Iterable[Record], published: Iterable[Record]) -> Counter[str]:
     """Count the first respect in which each run differs from all published ones."""
     respects: dict[str, Callable[[Record], object]] = {
-        "other datasets or bags": _task,
+        "other datasets or bags": task_of,
         "methods not published there": lambda record: record["spec"]["method"],
         "other seeds": lambda record: record["seed"],
         "other epochs, patience or bags per step": _protocol,

@@ -21,6 +21,7 @@ from llpbench.report.boards import HEADLINE
 from llpbench.report.digest import README, STANDINGS, markdown_files
 from llpbench.report.exports import long_form, pairs, robustness_rows, rows_csv, standings_rows, to_latex
 from llpbench.report.plots.plot import Plot
+from llpbench.report.robustness_ranking import ANCHOR
 from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 
@@ -74,6 +75,8 @@ class Published:
     def places(self) -> list[str]:
         """Lines that name the main files: page, ranking by robustness, figures."""
         lines = [f"page: {self.out / INDEX}"]
+        if self.report.robustness and not _is_foreign(self.out / README):
+            lines.append(f"robustness ranking: {self.out / README}#{ANCHOR}")
         if self.plots is not None and self.figures:
             lines.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
         return lines

@@ -73,13 +73,24 @@ def paired_p(blocks: DataFrame) -> NDArray[np.float64]:
     """
     methods = len(blocks.columns)
     pairs = np.triu_indices(methods, 1)
-    p = 2 * stats.t.sf(np.abs(_paired_t(blocks)[pairs]), len(blocks) - 1)
+    matrix = np.ones((methods, methods))
+    matrix[pairs] = holm(2 * stats.t.sf(np.abs(_paired_t(blocks)[pairs]), len(blocks) - 1))
+    return np.minimum(matrix, matrix.T)
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p values corrected for their number (Holm 1979)."""
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    matrix = np.ones((methods, methods))
-    matrix[pairs] = corrected
-    return np.minimum(matrix, matrix.T)
+    return corrected
+
+
+def difference_p(values: Sequence[float]) -> float:
+    """Return p of Student's t test that independent differences have mean 0. NaN for fewer than `FEWEST`."""
+    if len(values) < FEWEST:
+        return nan
+    return float(paired_p(DataFrame({"difference": values, "zero": 0.0}))[0, 1])
 
 
 def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:

@@ -55,7 +55,7 @@ def render(
 ) -> None:
     """Print the first board in at most `lines` lines and its differences to others, or `every` board completely.
 
-    Rows with one of the cells `yours` are marked.
+    Rows with one of the runs `yours` are marked.
     """
     for part in _screen(leaderboards, console, yours, every, lines):
         console.print(part)
@@ -186,15 +186,22 @@ def _name_column(board: Board, yours: Collection[str], console: Console) -> Tabl
     fields = []
     for place, row in enumerate(board.rows):
         rank = "" if row.contender.role == "ceiling" else words.rank_text(row)
-        mine = "yours" if place in marked else ""
+        mine = _yours_text(board, place, yours) if place in marked else ""
         marks = "".join(f", {mark}" for mark in (row.mark, mine) if mark)
         label, room = words.clean(row.contender.label), most - len(marks)
         fields.append(Field((f"{rank:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
     return Heading("method", numeric=False), fields
 
 
+def _yours_text(board: Board, place: int, yours: Collection[str]) -> str:
+    """Return `yours`, with the number of your runs if others of the row are published ones."""
+    runs = board.runs["run"][board.runs["row"] == place]
+    number = int(runs.isin([*yours]).sum())
+    return "yours" if number == len(runs) else f"yours: {number} of {plural(len(runs), 'run')}"
+
+
 def _your_rows(board: Board, yours: Collection[str]) -> set[int]:
-    return {n for n, row in enumerate(board.rows) if any(score.cell in yours for score in row.scores if score.cell)}
+    return {*board.runs["row"][board.runs["run"].isin([*yours])]}
 
 
 def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:

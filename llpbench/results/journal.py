@@ -322,7 +322,7 @@ def settle(records: Sequence[Record]) -> list[Record]:
     """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
     The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
-    may be wrong. Records of other code are superseded (`core/source_hash.py`), whatever their status. A failure is
+    may be wrong. Records of other code are superseded (`core/code_versions.py`), whatever their status. A failure is
     replaced by any later record, and never replaces a success. Of successes with the same results the more complete one
     is kept (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes with
     different results are all kept.
@@ -396,11 +396,11 @@ def age(record: Record | TuningRecord) -> tuple[int, str]:
 
     Within a journal its order counts (`settle`, `newer`).
     """
-    return record["numerics"], max(record["finished"], str(record.get("restamped", {}).get("when", "")))
+    return record["numerics"], record["finished"]
 
 
 def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
-    return record["numerics"], record["sources"]
+    return record["numerics"], record["versions"]
 
 
 def to_line(record: Record | TuningRecord) -> bytes:

@@ -132,7 +132,7 @@ def in_order(journals: Sequence[Sequence[Record]]) -> list[Record]:
     """Return the records of a run from several journals in order, the newest last, without duplicates.
 
     A record comes after those that precede it in any journal. If no journal decides, `numerics` do, then the time when
-    records were finished or restamped, then the order of the journals. So a wrong clock cannot reorder a journal, but
+    records were finished, then the order of the journals. So a wrong clock cannot reorder a journal, but
     between runs of two machines the one whose clock is ahead counts as later. Records that a journal has superseded
     (`journal.settle`) are unknown here, so merging in several steps gives the same as at once only if clocks are right.
     """

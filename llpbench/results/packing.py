@@ -1,4 +1,4 @@
-"""Schema 3 of the journal's lines: each evaluation of a run is written once.
+"""The journal's lines: each evaluation of a run is written once.
 
 Several criteria often choose the same epoch, and for a method without epochs all of them do. In memory each criterion
 has its own evaluation (`core.record.CriterionResult`). A line holds the distinct ones in a list, and the position of

@@ -34,7 +34,7 @@ OMITTED = (
 )
 """Description for readers of what the table leaves out."""
 
-_SHARED = ("spec", "method", "dataset", "bags", "data", "sources", "restamped", "code", "libraries", "hardware")
+_SHARED = ("spec", "method", "dataset", "bags", "data", "versions", "restamped", "code", "libraries", "hardware")
 """Fields that many runs have in common; each is one column of JSON."""
 _PLAIN = ("status", "reason", "finished")
 _COUNTS = ("seed", "epochs", "parameters", "members", "numerics")
@@ -133,7 +133,7 @@ def _record(
         "curves": {},
         **known("epochs", "parameters"),
         "times": {name: value for name, values in times if (value := values[place]) is not None},
-        **known("memory_mb", "members", "data", "bags", "finished", "method", "dataset", "sources", "numerics"),
+        **known("memory_mb", "members", "data", "bags", "finished", "method", "dataset", "versions", "numerics"),
         **known("code", "libraries", "hardware", "restamped"),
     }
     return cast(Record, {name: value for name, value in record.items() if name not in _SHARED or value is not None})

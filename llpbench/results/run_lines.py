@@ -26,7 +26,7 @@ _JUDGED, _EARLIER_CURVES = b',"judged":[', b',"earlier_curves":{'
 _COMMON = (
     ("spec",),
     ("data", "bags"),
-    ("method", "dataset", "sources", "numerics", "code", "libraries", "hardware", "restamped"),
+    ("method", "dataset", "versions", "numerics", "code", "libraries", "hardware", "restamped"),
 )
 """Fields of the common pieces."""
 

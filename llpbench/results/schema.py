@@ -16,10 +16,13 @@ from llpbench.core.fields import CriterionValue
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.text import one_line
 from llpbench.core.tuning_spec import Tuning
+from llpbench.results.old_sources import with_versions
 from llpbench.results.packing import UNPACKED, PackingError, unpacked
 
 LONGEST_LINE = 2**23
 """Largest number of bytes of a line. The longest line so far has a hundredth of it."""
+_WITH_SOURCES = 3
+"""Schema whose lines, like those of schema 2, have hashes of sources instead of versions."""
 _LATEST_SCHEMA = 9_999
 """Largest schema number that is not considered damage."""
 _MOST_FAULTS = 1_000
@@ -53,8 +56,8 @@ class NotJSONError(DamagedError):
 def decode(line: bytes) -> dict[str, Any]:
     """Return the object in a line of a journal, of any schema, not yet validated.
 
-    Lines of schema 2 are returned as schema 3, lines of another schema unchanged. Non-numbers (NaN, 1e999) become null.
-    Raises `NotJSONError`, and `DamagedError` for lines that no version of llpbench has written.
+    Lines of schema 2 and 3 are returned as schema 4, lines of another schema unchanged. Non-numbers (NaN, 1e999)
+    become null. Raises `NotJSONError`, and `DamagedError` for lines that no version of llpbench has written.
     """
     if len(line) > LONGEST_LINE:
         raise DamagedError(f"it is longer than {LONGEST_LINE:,} bytes")
@@ -72,12 +75,12 @@ def decode(line: bytes) -> dict[str, Any]:
     schema = value.get("schema")
     if type(schema) is not int or not 0 < schema <= _LATEST_SCHEMA:
         raise DamagedError(f"schema is {_shortened(schema)}, not a schema number")
-    if schema == UNPACKED:
-        return {**value, "schema": SCHEMA}
-    if schema != SCHEMA:
+    if schema not in (UNPACKED, _WITH_SOURCES, SCHEMA):
         return cast(dict[str, Any], value)
+    if schema != SCHEMA:
+        value = with_versions({**value, "schema": SCHEMA})
     try:
-        return unpacked(value)
+        return value if schema == UNPACKED else unpacked(value)
     except PackingError as error:
         raise DamagedError(str(error)) from None
 

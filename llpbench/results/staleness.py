@@ -1,4 +1,4 @@
-"""Stale results: those made by other code than today's, according to the hashes and version in each record."""
+"""Stale results: those made by other code than today's, according to the versions in each record."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.source_hash import cell_sources
 
 WhyStale = Callable[[Record], str]
 """returns why a record is stale, in one line; "" if it is current, or if its plugin is not loaded"""
 
 
 def comparison() -> Callable[[Record | TuningRecord], str]:
-    """Return a function that compares records with the loaded code. It reads each source once."""
+    """Return a function that compares records with the loaded code."""
 
     @cache
     def today(method: str, dataset: str, bagging: str, encoder: str | None) -> Mapping[str, str | None] | None:
         try:
-            return cell_sources(method, dataset, bagging, encoder)
+            return cell_versions(method, dataset, bagging, encoder)
         except LLPBenchError:
             return None
 
     def why(record: Record | TuningRecord) -> str:
         spec = cell_spec(record)
-        sources = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
-        return "" if sources is None else _difference(record, sources)
+        versions = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
+        return "" if versions is None else _difference(record, versions)
 
     return why
 
@@ -53,16 +53,22 @@ def cell_spec(record: Record | TuningRecord) -> Mapping[str, Any]:
     return spec
 
 
-def changed_parts(record: Record | TuningRecord, sources: Mapping[str, str | None]) -> list[str]:
-    """Return which of method, dataset, bagging and encoder have changed since the record was made."""
-    return [part for part, source in sources.items() if record["sources"].get(part, "") != source]
-
-
-def _difference(record: Record | TuningRecord, sources: Mapping[str, str | None]) -> str:
-    if not record["sources"]:
-        return "made before sources were recorded"
-    changed = changed_parts(record, sources)
-    parts = [f"source of {' and '.join(changed)} changed"] if changed else []
+def _difference(record: Record | TuningRecord, today: Mapping[str, str | None]) -> str:
+    """Return which versions differ; "" if none do."""
+    before = record["versions"]
+    if not before:
+        return "made before versions were recorded"
+    reasons = [_change(part, before.get(part, "unknown"), now) for part, now in today.items()]
     if record["numerics"] != NUMERICS:
-        parts.append(f"numerics {record['numerics']}, now {NUMERICS}")
-    return "; ".join(parts)
+        reasons.append(f"version of engine {record['numerics']}, now {NUMERICS}")
+    return "; ".join(filter(None, reasons))
+
+
+def _change(part: str, old: str | None, now: str | None) -> str:
+    """Return how the version of a part has changed; "" if it has not. None is an unknown version, not compared."""
+    if old == now or old is None or now is None:
+        return ""
+    if old.startswith("source:"):
+        return f"an older llpbench recorded no version of {part}"
+    kind, _, hashed = now.partition(":")
+    return f"{kind} of {part} changed" if hashed and ":" in old else f"version of {part} {old}, now {now}"

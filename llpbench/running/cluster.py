@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.provenance import require_software
+from llpbench.core.temporary import private_root
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job
@@ -143,7 +143,7 @@ class NodeFiles:
     @property
     def folder(self) -> Path:
         """Folder for the files on this machine."""
-        return Path(tempfile.gettempdir()) / self.name
+        return private_root() / self.name
 
     def unpack(self, environment: Environment, dataset: str, fetch: Callable[[Any], bytes]) -> Environment:
         """Write the files that this machine lacks, once, and return the environment with their paths.

@@ -17,6 +17,7 @@ from typing import Any
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.ray_address import no_cluster, require_answer
 from llpbench.core.text import duration, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Child, ChildDied
@@ -122,13 +123,11 @@ class RayExecutor:
         self._was_up = False
         """Whether Ray has started once in this run."""
         if address is not None:
+            require_answer(address)
             try:
                 self._connect(_SECONDS_TO_JOIN)
             except TimeoutError:
-                raise LLPBenchError(
-                    f"no Ray cluster can be joined at {address!r}: no answer within {duration(_SECONDS_TO_JOIN)}. "
-                    "Start one with ray start --head and run this command on one of its machines."
-                ) from None
+                raise no_cluster(address, f"no answer within {duration(_SECONDS_TO_JOIN)}") from None
             except ChildDied as died:
                 raise LLPBenchError(f"Ray died while it started ({died}). Check the cluster at {address!r}.") from None
             self.slots = max(int(self._nodes.total.cpus) // self._threads, 1)

@@ -24,9 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from filelock import FileLock, Timeout
 from ray import tune
-from ray.exceptions import RayActorError
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -34,7 +32,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import software
-from llpbench.core.text import LOG
+from llpbench.core.ray_address import no_cluster
+from llpbench.core.temporary import USER, private_root, temporary_folder
+from llpbench.core.text import one_line
 from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
@@ -68,10 +68,12 @@ _SECONDS_BETWEEN_REPORTS = 0.5
 _SECONDS_BETWEEN_COUNTS = 2.0
 """Seconds between two counts of the machines of a cluster."""
 _SECONDS_BETWEEN_HEARTBEATS = 2.0
-_LONGEST_TEMPORARY_PATH = 20
-"""Characters. Paths of Ray's sockets are 80 longer, and the system allows 107."""
-_SECONDS_TO_WARN, _SECONDS_TO_GIVE_UP = 3.0, 300.0
-"""Waiting time for another process that starts Ray."""
+_LONGEST_TEMPORARY_PATH = 22 - len(USER)
+"""Characters. The system allows 107 for paths of sockets, and Ray and `core/temporary.py` need the others."""
+_ACTOR_DIED = "The actor "
+"""Start of Ray's text if a process or machine has died."""
+_LONGEST_REASON = 300
+"""Characters."""
 _LEAST_PENDING = 16
 """Smallest number of pending trials on a cluster, so that machines that join are used at once."""
 
@@ -95,7 +97,7 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    with _temporary_folder() as folder, _connected(setup, folder):
+    with temporary_folder(_short_base()) as folder, _connected(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray has replaced it
         files = _pack(setup)
         monitor = _NodeMonitor(parent)
@@ -291,12 +293,12 @@ def _outcome(value: dict[str, Any]) -> Outcome:
 
 
 def _lost_trial(trial: Any) -> Ended:
-    """Return why a trial ended without an outcome."""
-    file = Path(trial.pickled_error_file or "")
-    error = ray.cloudpickle.loads(file.read_bytes()) if file.is_file() else None
-    if error is None or isinstance(error, RayActorError):
+    """Return why a trial ended without an outcome, from Ray's text. The pickle beside it could run any code."""
+    file = Path(trial.error_file or "")
+    _, _, text = file.read_text(encoding="utf-8", errors="replace").partition("\n") if file.is_file() else ("", "", "")
+    if not text or text.startswith(_ACTOR_DIED):
         return Ended("lost", "its process or machine died")
-    return Ended("failed", f"Ray could not run it: {_summary(error)}")
+    return Ended("failed", f"Ray could not run it: {one_line(text.strip().rpartition(chr(10))[2], _LONGEST_REASON)}")
 
 
 @contextlib.contextmanager
@@ -308,10 +310,7 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
             try:
                 ray.init(address=setup.address, **common)
             except Exception as error:
-                raise LLPBenchError(
-                    f"no Ray cluster can be joined at {setup.address!r} ({_summary(error)}). Start one with "
-                    "ray start --head and run this command on one of its machines."
-                ) from error
+                raise no_cluster(setup.address, _summary(error)) from error
         else:
             # Ray puts its working directory first on the import path of its workers. They must find this package,
             # not another version of it in the user's working directory.
@@ -335,42 +334,10 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
         ray.shutdown()
 
 
-def _waiting(lock: FileLock) -> contextlib.AbstractContextManager[Any]:
-    """Acquire a lock. Logs a warning after some seconds, and raises `LLPBenchError` after some minutes."""
-    try:
-        return lock.acquire(timeout=_SECONDS_TO_WARN)
-    except Timeout:
-        LOG.warning(f"another process has locked {lock.lock_file!r} to start Ray; waiting")
-    try:
-        return lock.acquire(timeout=_SECONDS_TO_GIVE_UP)
-    except Timeout as error:
-        raise LLPBenchError(
-            f"Ray could not be started: {lock.lock_file!r} is locked by another process. End that process, or use "
-            "--executor inline."
-        ) from error
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Make a folder for the files of Ray and Tune, and remove it at the end.
-
-    Folders of processes that were killed are removed, too. A lock file in each folder shows that its process lives.
-    """
-    base, name = Path(tempfile.gettempdir()), f"llpbench-{os.getuid() if hasattr(os, 'getuid') else 'ray'}"
-    if len(str(base)) > _LONGEST_TEMPORARY_PATH and Path("/tmp").is_dir():
-        base = Path("/tmp")
-    with _waiting(FileLock(base / f"{name}.lock")):  # a new folder is not locked yet, and must not be removed
-        for abandoned in base.glob(f"{name}-*"):
-            with contextlib.suppress(Timeout, OSError), FileLock(abandoned / "lock", timeout=0):
-                shutil.rmtree(abandoned, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base))
-        lock = FileLock(folder / "lock")
-        lock.acquire()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        lock.release()
+def _short_base() -> Path | None:
+    """Return a folder for temporary files whose path leaves room for the names of sockets; None for the system's."""
+    long = len(tempfile.gettempdir()) > _LONGEST_TEMPORARY_PATH
+    return Path("/tmp") if long and Path("/tmp").is_dir() else None
 
 
 def _pack(setup: Setup) -> NodeFiles | None:
@@ -391,7 +358,7 @@ def _remove_unpacked(files: NodeFiles) -> None:
 
 @ray.remote(num_cpus=0)  # type: ignore[untyped-decorator]
 def _remove(name: str) -> None:
-    shutil.rmtree(Path(tempfile.gettempdir()) / name, ignore_errors=True)
+    shutil.rmtree(private_root() / name, ignore_errors=True)
 
 
 @ray.remote(num_cpus=0, num_gpus=0.001)  # type: ignore[untyped-decorator]

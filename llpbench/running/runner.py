@@ -139,6 +139,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     resources = available(settings.device)
     known = _with_common_journal(settings, journal.contents)
     estimator = _estimator(settings, known.records, resources)
+    if settings.ray_address is not None:
+        display.say(f"joining the Ray cluster at {settings.ray_address}")
     executor, note = pick_executor(settings, jobs, resources, estimator)
     schedule = Schedule(
         jobs,
@@ -337,9 +339,9 @@ def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None
     for record in repeated:
         if record is not None and record["numerics"] > NUMERICS:
             raise LLPBenchError(
-                f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (numerics "
-                f"{record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or choose "
-                "another --out."
+                f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (version "
+                f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
+                "choose another --out."
             )
 
 

@@ -1,8 +1,8 @@
 """Pretrained encoders: computed once, stored beside the journal, and shared by all methods that start from them.
 
-A file's name is the hash of everything that determines its content: data, bags, seed, encoder and its source, tasks,
-hyperparameters, precision and the engine's numerics. The method is not included. The content starts with a checksum, so
-a damaged or incomplete file is computed again.
+A file's name is the hash of everything that determines its content: data, bags, seed, encoder, tasks, hyperparameters,
+precision, and the versions of encoder and engine. The method is not included. The content starts with a checksum, so a
+damaged or incomplete file is computed again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from torch import Tensor
 from llpbench.blocks.pretraining import Pretraining, PretrainingParams
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
+from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
-from llpbench.core.source_hash import entry_hash
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
@@ -142,7 +142,7 @@ def key(cell: Cell, seed: int, task: Task) -> str:
         "bags": task.manifest,
         "bags_per_step": cell.protocol.bags_per_step,
         "encoder": cell.encoder,
-        "encoder_source": entry_hash(ENCODERS.entry(cell.encoder)),
+        "encoder_version": version_of(ENCODERS.entry(cell.encoder)),
         "encoder_params": dict(cell.encoder_params),
         "tasks": cell.pretraining,
         "params": dict(cell.pretraining_params),

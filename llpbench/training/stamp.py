@@ -9,10 +9,10 @@ from typing import Any
 
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Cell
+from llpbench.core.code_versions import cell_versions
 from llpbench.core.provenance import NUMERICS, software_facts, utc_now
 from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
-from llpbench.core.source_hash import cell_sources
 from llpbench.data.specs import dataset_spec
 from llpbench.training.bag_facts import bag_facts
 from llpbench.training.specification import changed
@@ -44,12 +44,12 @@ class SeedResult:
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
-    """Return the record's `method`, `dataset`, `sources`, `numerics`, `code` and `libraries`."""
+    """Return the record's `method`, `dataset`, `versions`, `numerics`, `code` and `libraries`."""
     facts, spec = METHODS.entry(cell.method).facts, dataset_spec(cell.dataset)
     return {
         "method": {name: facts.get(name, "") for name in _METHOD} | {"changed": changed(cell)},
         "dataset": {name: getattr(spec, name) for name in _DATASET},
-        "sources": cell_sources(cell.method, cell.dataset, cell.bagging, cell.encoder),
+        "versions": cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder),
         "numerics": NUMERICS,
         **software_facts(),
     }

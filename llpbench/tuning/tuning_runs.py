@@ -44,11 +44,11 @@ def run_tuning(
     keep_compiled_code()
     machine = pick_machine(tuning.cell, environment)
     folder = Path(environment.tuning) if environment.tuning else None
-    facts = cell_facts(tuning.cell)  # before training, which later edits of the sources do not affect
+    facts = cell_facts(tuning.cell)  # before training, which later edits of the files do not affect
     with limit_threads(environment.threads):
         bench = _bench(tuning, environment, machine, on_epoch)
         machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
-        code = json.dumps([facts["sources"], facts["numerics"], data], sort_keys=True)
+        code = json.dumps([facts["versions"], facts["numerics"], data], sort_keys=True)
         reset_peak_memory(machine.device)
         with opened(tuning, folder, code, instead) as search:
             trials = make_trials(search, bench)

@@ -23,9 +23,9 @@ from benchmarks.gpu.rows import FILE, Box, Rows
 from benchmarks.gpu.sizes import FULL, REHEARSAL
 from benchmarks.population import Job
 from llpbench.core.cell import Environment, Epoch
+from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.core.source_hash import cell_sources
 from llpbench.core.tables import Table
 from llpbench.data.loading import find_local
 from llpbench.data.specs import dataset_spec
@@ -162,8 +162,8 @@ class Scripted:
 def recorded(job: Work) -> list[Record]:
     """Records of a job by today's code."""
     cell = job.cell
-    sources = cell_sources(cell.method, cell.dataset, cell.bagging, cell.encoder)
-    return [make_record(cell, seed, sources=sources) for seed in job.seeds]
+    versions = cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder)
+    return [make_record(cell, seed, versions=versions) for seed in job.seeds]
 
 
 def run_campaign(

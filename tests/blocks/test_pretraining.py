@@ -235,7 +235,7 @@ def test_the_key_holds_everything_but_the_method() -> None:
         key(base, 0, replace(task, fingerprint="other data")),
         key(replace(base, precision="bfloat16"), 0, task),
     ]
-    for name, value in (("NUMERICS", 99), ("entry_hash", lambda _: "an edited encoder")):
+    for name, value in (("NUMERICS", 99), ("version_of", lambda _: "another encoder")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pretrained, name, value)
             different.append(key(base, 0, task))

@@ -130,10 +130,12 @@ def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
     plots = {path.name: path.read_bytes() for path in (tmp_path / "plots").glob("*.svg")}
-    places = f"page: {tmp_path / 'index.html'}\nplots: {tmp_path / 'plots'} ({len(plots)} figures)\n"
+    ranking = f"robustness ranking: {tmp_path / 'README.md'}#robustness\n"
+    places = f"page: {tmp_path / 'index.html'}\n{ranking}plots: {tmp_path / 'plots'} ({len(plots)} figures)\n"
     assert result.err.endswith(places)
     assert {name.partition("-fine")[0] for name in plots} >= {"time", "bag-size", "robustness"}
     page = (tmp_path / "README.md").read_text()
+    assert "\n## Robustness\n" in page
     assert all(f"](plots/{name})" in page for name in plots)
     assert page.count(".svg)") == len(plots)
     (tmp_path / "README.md").unlink()

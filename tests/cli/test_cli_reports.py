@@ -85,13 +85,15 @@ def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbe
 
 
 def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
-    there = next(run for run in read_shipped().records.values() if run["spec"]["method"] == "dllp")
-    spec = there["spec"]
+    there = (run["spec"] for run in read_shipped("core").records.values())
+    spec = next(each for each in there if (each["method"], each["bag_size"]) == ("tabllp-bdc", 256))
     mine = record("mine", 0.5, dataset=spec["dataset"], bag_size=spec["bag_size"], protocol=spec["protocol"])
     done = llpbench("compare", "--out", str(journal(tmp_path, mine)))
     assert done.code == 0
-    first = done.out.splitlines()[0]
+    told, first, *others = done.out.splitlines()
+    assert re.match(r"Compared with \w+, which has 1 of your 1 task", told)
     assert first.startswith("mine (mlp): no rank, because ")
+    assert any(re.match(r"mine \(mlp\) minus dllp \(mlp\): -\d+\.\d, 1 seed, too few", line) for line in others)
     flags = dict(re.findall(r"--([a-z-]+) (\S+)", first))
     assert spec["dataset"] in flags["datasets"].split(",")
     assert {*flags} == {"datasets", "bag-sizes", "seeds"}
@@ -99,7 +101,7 @@ def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tm
     assert "yours" in done.out
     assert "tabllp-bdc" in done.out
     other = llpbench("compare", "--out", str(journal(tmp_path / "b", record("mine", protocol=PROTOCOL))))
-    assert re.match(r"mine \(mlp\): rank \d of \d, mean AUC", other.out)
+    assert re.match(r"mine \(mlp\): rank \d+ of \d+, mean AUC", other.out.splitlines()[1])
     assert "Published networks were trained with another protocol" in other.out
     assert "tabllp-bdc" not in other.out  # boards that lack one's own runs are left out
 

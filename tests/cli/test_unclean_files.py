@@ -266,7 +266,6 @@ def test_a_column_of_labels_is_learned_from(names: tuple[str, str], rows: pd.Dat
 
 
 def test_a_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    pytest.importorskip("openpyxl")
     assert fit(llpbench).code == 0
     plain = probabilities(llpbench, "rows.csv")
     rows.to_excel("rows.xlsx", index=False)

@@ -164,8 +164,8 @@ def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -
     assert "mine" in METHODS.select("all")
     mine = METHODS.entry("mine")
     assert (mine.summary, mine.family) == ("One line.", "neural")
-    expected = {"kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": "", "extra": False}
-    assert mine.facts == expected
+    expected = {"version": None, "kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": ""}
+    assert mine.facts == {**expected, "extra": False}
     with pytest.raises(LLPBenchError, match="clasical"):
         METHODS.register("other", family="clasical")
 
@@ -277,5 +277,5 @@ def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message
     path.write_text(path.read_text().replace("reference='me'", fact))
     with pytest.raises(LLPBenchError, match=re.escape(message)) as error:
         load_plugin(path)
-    assert "Available: role, classes, reference, family, extra." in str(error.value)
+    assert "Available: version, role, classes, reference, family, extra." in str(error.value)
     assert "mine" not in METHODS.names()

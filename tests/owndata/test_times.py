@@ -37,7 +37,7 @@ COUNTS = counted(DISTRICTS, VOTES)
     ],
 )
 def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
-    assert (np.diff(read_times(time, BAGS)) > 0).all()
+    assert (np.diff(read_times(time, BAGS, np.arange(3))) > 0).all()
     assert np.diff(as_times(["2024-02-28", "2024-03-01T12:00"])) == pytest.approx([2.5])
 
 
@@ -57,7 +57,7 @@ def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
 )
 def test_what_is_no_time_is_one_clear_line(time: Any, told: str) -> None:
     with pytest.raises(LLPBenchError, match=f"^[^\n]*{told}[^\n]*$"):
-        read_times(time, BAGS)
+        read_times(time, BAGS, np.arange(3))
 
 
 def test_a_fold_learns_from_earlier_bags_alone() -> None:

@@ -129,9 +129,9 @@ def test_which_record_of_a_search_counts_and_what_it_remembers_depends_on_no_ord
 
 
 def test_runs_of_what_a_stale_search_has_chosen_are_stale_with_it() -> None:
-    stale = {TUNINGS[0]["tuning"]: "source of method changed", f"{BETTER.id}-1": "numerics 0, now 1"}
+    stale = {TUNINGS[0]["tuning"]: "version of method 1, now 2", f"{BETTER.id}-1": "numerics 0, now 1"}
     rows = {row.contender.tuned: row for row in board(tabulate(RECORDS, tunings=TUNINGS, stale=stale), "auc").rows}
-    search = "its search: source of method changed"
+    search = "its search: version of method 1, now 2"
     assert rows[True].scores[0].stale == {0: search, 1: "numerics 0, now 1", 2: search}
     assert rows[False].scores[0].stale == {}
 

@@ -64,7 +64,7 @@ FIELDS: list[tuple[str, object, str]] = [
     ("bags.sizes", [1, 2], "bags.sizes is a list of 2, not a list of 3"),
     ("bags.histograms", [[1, 2]], "bags.histograms.0 is a list of 2, not a list of 20"),
     ("data", {"fingerprint": 1}, "data.fingerprint is 1, not text"),
-    ("sources", None, "sources is null, not an object"),
+    ("versions", None, "versions is null, not an object"),
     ("numerics", "1", 'numerics is "1", not a whole number of 0 or more'),
     ("restamped", 3, "restamped is 3, not an object"),
     ("code", {"version": "1"}, "code.commit is missing"),
@@ -257,18 +257,23 @@ def test_criteria_that_chose_the_same_epoch_share_one_judgement() -> None:
     assert unpacked(packed(some_run())) == some_run()
 
 
-def test_lines_of_both_schemas_give_the_same_record(tmp_path: Path) -> None:
-    run = some_run()
-    old = json.dumps({**run, "schema": UNPACKED}).encode() + b"\n"
+def test_lines_of_all_schemas_give_the_same_record(tmp_path: Path) -> None:
+    run: Any = some_run()
+    run["data"]["fingerprint"] = "92bcdfd1c68d2fd10ca254c3e068a250"
+    run["versions"] = {"method": "source:x", "dataset": "92bcdfd1c68d2fd1", "bagging": "1", "encoder": None}
+    sources = {"method": "x", "dataset": "y", "bagging": "1cf6470eae55027b", "encoder": None}
+    older = {"sources" if name == "versions" else name: value for name, value in run.items()} | {"sources": sources}
+    old, new = json.dumps({**older, "schema": UNPACKED}).encode() + b"\n", to_line(run)
+    middle = json.dumps({**packed(older), "schema": SCHEMA - 1}).encode() + b"\n"
     read_back = []
-    for name, line in (("old", old), ("new", to_line(run))):
+    for name, line in (("old", old), ("middle", middle), ("new", new)):
         (tmp_path / name).mkdir()
         (tmp_path / name / FILE).write_bytes(line)
         contents = read(tmp_path / name / FILE)
         assert contents.warnings == ()
         read_back.append(contents.records[run["run"]])
-    assert read_back == [run, run]
-    assert len(to_line(run)) < len(old)
+    assert read_back == [run, run, run]
+    assert len(new) < len(old)
 
 
 @pytest.mark.parametrize(

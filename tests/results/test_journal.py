@@ -122,7 +122,7 @@ def test_a_strangers_file_is_refused_and_left_alone(tmp_path: Path, content: byt
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(("schema", "age"), [(SCHEMA + 1, "a newer"), (SCHEMA - 2, "an older")])
+@pytest.mark.parametrize(("schema", "age"), [(SCHEMA + 1, "a newer"), (1, "an older")])
 def test_another_schema_is_refused_and_left_alone(tmp_path: Path, schema: int, age: str) -> None:
     path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=schema)))
     before = path.read_bytes()

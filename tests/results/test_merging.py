@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 from factory import PROTOCOL, failed, make_cell_of, record, searched
+from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
+from llpbench.report import render
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.merging import in_order, join_tunings, journal_files, merge, merge_into, shipped
@@ -129,17 +132,17 @@ def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
 def test_newer_code_takes_the_place_of_older_without_a_dispute(tmp_path: Path) -> None:
     old, new = {"method": "old"}, {"method": "new"}
     early, late = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
-    first = journal(tmp_path / "a", record("a", 0.8, sources=old, finished=early))
-    second = journal(tmp_path / "b", record("a", 0.7, sources=new, finished=late))
+    first = journal(tmp_path / "a", record("a", 0.8, versions=old, finished=early))
+    second = journal(tmp_path / "b", record("a", 0.7, versions=new, finished=late))
     for order in ([first, second], [second, first]):
         merged = merge(order)
         assert merged.disputed == []
-        assert [run["sources"] for run in merged.records.values()] == [new]
-    worse = journal(tmp_path / "c", failed("a", sources=new, finished=late))
+        assert [run["versions"] for run in merged.records.values()] == [new]
+    worse = journal(tmp_path / "c", failed("a", versions=new, finished=late))
     assert [run["status"] for run in merge([worse, first]).records.values()] == ["failed"], "the old success is history"
-    engine = journal(tmp_path / "d", record("a", 0.6, sources=old, numerics=NUMERICS + 1, finished=early))
+    engine = journal(tmp_path / "d", record("a", 0.6, versions=old, numerics=NUMERICS + 1, finished=early))
     assert [run["numerics"] for run in merge([engine, second]).records.values()] == [NUMERICS + 1]
-    again = journal(tmp_path / "e", record("a", 0.71, sources=new, finished=early))
+    again = journal(tmp_path / "e", record("a", 0.71, versions=new, finished=early))
     assert len(merge([first, second, again]).disputed) == 1, "two results of the same code are disputed"
 
 
@@ -147,29 +150,29 @@ AHEAD, NOW, LATER = "2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-02T
 
 
 def test_within_a_journal_its_order_counts_and_no_clock(tmp_path: Path) -> None:
-    old = record("a", 0.7, sources={"method": "old"}, finished=AHEAD)
-    new = record("a", 0.8, sources={"method": "new"}, finished=NOW)
+    old = record("a", 0.7, versions={"method": "old"}, finished=AHEAD)
+    new = record("a", 0.8, versions={"method": "new"}, finished=NOW)
     path = journal(tmp_path / "a", old, new)
     for found in (read(path).records, merge([path]).records):
-        assert [run["sources"] for run in found.values()] == [{"method": "new"}]
+        assert [run["versions"] for run in found.values()] == [{"method": "new"}]
     back = journal(tmp_path / "b", old, new, {**old, "finished": NOW})
-    assert [run["sources"] for run in read(back).records.values()] == [{"method": "old"}], "somebody went back to it"
+    assert [run["versions"] for run in read(back).records.values()] == [{"method": "old"}], "somebody went back to it"
     engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
     assert [run["numerics"] for run in read(engine).records.values()] == [NUMERICS + 1]
 
 
 def test_searches_are_ordered_as_runs_are(tmp_path: Path) -> None:
     search = searched(make_cell_of(), "fine", {})
-    old: TuningRecord = {**search, "finished": AHEAD, "sources": {"method": "old"}}
-    new: TuningRecord = {**search, "finished": NOW, "sources": {"method": "new"}}
+    old: TuningRecord = {**search, "finished": AHEAD, "versions": {"method": "old"}}
+    new: TuningRecord = {**search, "finished": NOW, "versions": {"method": "new"}}
     with Journal(tmp_path / "a") as opened:
         opened.append_tuning(old)
         opened.append_tuning(new)
     for found in (opened.contents.tunings, read(opened.path).tunings, merge([opened.path]).tunings):
-        assert [tuning["sources"] for tuning in found.values()] == [{"method": "new"}]
+        assert [tuning["versions"] for tuning in found.values()] == [{"method": "new"}]
     one, other = ({search["tuning"]: search} for search in (old, new))
     for joined in (join_tunings(one, other), join_tunings(other, one)):
-        assert [tuning["sources"] for tuning in joined.values()] == [{"method": "old"}], "all that is known is the time"
+        assert [tuning["versions"] for tuning in joined.values()] == [{"method": "old"}], "only the time is known"
 
 
 def test_the_order_of_each_journal_is_kept_when_they_are_joined(tmp_path: Path) -> None:
@@ -202,20 +205,10 @@ def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
     assert len(written) == 1, "it depends on the records alone"
 
 
-def test_a_renewed_stamp_is_newer_than_the_copy_without(tmp_path: Path) -> None:
-    plain = record("a", sources={"method": "old"}, numerics=NUMERICS)
-    stamp = {"when": "2026-03-01T00:00:00+00:00", "commit": None, "dirty": None, "sample": 3}
-    first = journal(tmp_path / "a", plain)
-    second = journal(tmp_path / "b", {**plain, "sources": {"method": "new"}, "restamped": stamp})
-    for order in ([first, second], [second, first]):
-        (kept,) = merge(order).records.values()
-        assert kept["sources"] == {"method": "new"}
-
-
 def test_what_is_appended_counts_as_it_does_when_it_is_read(tmp_path: Path) -> None:
     runs = [record("a", 0.8), record("a", 0.7), failed("a"), record("b", 0.8)]
     with Journal(tmp_path) as opened:
-        for run in (*runs, record("b", 0.7, sources={"method": "x"})):
+        for run in (*runs, record("b", 0.7, versions={"method": "x"})):
             opened.append(run)
     assert opened.contents.records == read(tmp_path / FILE).records
     assert opened.contents.disputed == read(tmp_path / FILE).disputed
@@ -248,7 +241,7 @@ class TestCompare:
         (board,) = found.leaderboards.of("fine")
         assert [row.contender.method for row in board.rows] == ["bdc", "mine", "dllp"]
         assert [column.dataset for column in board.columns] == ["adult"]
-        assert found.yours == {record("mine")["cell"]}
+        assert found.yours == {record("mine")["run"]}
         assert found.remarks == ()
         nowhere = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
         assert nowhere.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
@@ -283,13 +276,30 @@ class TestCompare:
         assert "than yours (at most 30 epochs" in found.remarks[0]
         assert "another protocol (at most 300 epochs" in found.remarks[0]
 
+    def test_ablations_are_ranked_on_request_only(self) -> None:
+        there = [record("dllp", 0.8), record("dllp", 0.9, encoder="saint"), record("dllp", 0.9, precision="bfloat16")]
+        there += [record("dllp", 0.9, params={"hidden": 8}), record("dllp", 0.7, pretraining="self+bag"), record("bdc")]
+        for ablations, number in ((False, 4), (True, 7)):
+            found = compare(_by_run(record("mine")), _by_run(*there), ablations=ablations)
+            assert len(found.leaderboards.of("fine")[0].rows) == number
+            assert any("3 published ablations not ranked" in line for line in found.remarks) != ablations
+
+    def test_seeds_that_others_have_run_are_not_yours(self) -> None:
+        there, mine = [record("dllp", 0.8, seed=seed) for seed in range(3)], record("dllp", 0.8, seed=1)
+        found = compare(_by_run(mine), _by_run(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
+        assert found.yours == {mine["run"]}
+        console = Console(width=100, file=(out := StringIO()))
+        render(found.leaderboards, console, yours=found.yours)
+        assert "dllp (mlp), yours: 1 of 3 runs" in out.getvalue()
+        assert found.differences == ("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, too few seeds for an interval",)
+
     def test_runs_of_other_code_are_marked(self) -> None:
         mine, there = record("mine", 0.83), record("dllp", 0.8)
-        stale = {mine["run"]: "mine.py has changed", there["run"]: "numerics 2"}
+        stale = {mine["run"]: "mine.py has changed", there["run"]: "version of engine 2, now 1"}
         (board,) = compare(_by_run(mine), _by_run(there), stale=stale).leaderboards.of("fine")
         assert {row.contender.method: row.scores[0].stale for row in board.rows} == {
             "mine": {0: "mine.py has changed"},
-            "dllp": {0: "numerics 2"},
+            "dllp": {0: "version of engine 2, now 1"},
         }
 
 

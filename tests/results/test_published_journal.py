@@ -11,8 +11,9 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Journal, contains, read, shards
-from llpbench.results.merging import journal_files, merge, merge_into, read_shipped
+from llpbench.results.merging import SHIPPED, journal_files, merge, merge_into, read_shipped
 from llpbench.results.published import TABLE, read_table, write_published
+from llpbench.results.staleness import stale_runs, stale_searches
 
 LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
 
@@ -78,7 +79,7 @@ def test_the_table_says_what_boards_are_made_of(tmp_path: Path) -> None:
     assert table.records[worst["run"]]["status"] == worst["status"] != "ok"
     found = table.records[run["run"]]
     assert contains(found["results"], {name: {**run["results"][name], "diagnostics": {}} for name in BOARD_CRITERIA})
-    for name in ("spec", "method", "dataset", "data", "sources", "numerics", "hardware", "epochs", "finished"):
+    for name in ("spec", "method", "dataset", "data", "versions", "numerics", "hardware", "epochs", "finished"):
         assert found[name] == run[name]  # type: ignore[literal-required]
     assert found["times"] == pytest.approx(run["times"])
     assert found["curves"] == {}
@@ -96,6 +97,13 @@ def test_runs_with_different_results_are_not_in_the_table(tmp_path: Path) -> Non
     assert len(merge(journal_files(str(tmp_path))).disputed) == 1
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_published_run_is_stale(name: str) -> None:
+    contents = read_shipped(name)
+    assert stale_runs(contents.records.values()) == {}
+    assert stale_searches(contents.tunings.values()) == {}
+
+
 @pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the table alone")
 def test_the_published_table_is_that_of_the_published_shards() -> None:
     some = [path for path in shards(LEADERBOARDS) if path.name.split(".")[0] in ("bank_marketing", "letter")]
@@ -108,5 +116,5 @@ def test_the_published_table_is_that_of_the_published_shards() -> None:
     for run, told in mine.items():
         full = whole.records[run]
         assert contains(full["results"], {name: {**each, "diagnostics": {}} for name, each in told["results"].items()})
-        assert (full["spec"], full["sources"]) == (told["spec"], told["sources"])
+        assert (full["spec"], full["versions"]) == (told["spec"], told["versions"])
         assert full["bags"].get("sizes") == told["bags"].get("sizes")

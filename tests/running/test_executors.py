@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -20,14 +21,14 @@ from typing import Any, cast
 
 import pytest
 from factory import make_cell_of, make_record
-from filelock import FileLock
 from scripted import scripted, scripted_jobs, scripted_slowly
 
 from llpbench.core.cell import Environment, Epoch
+from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import software
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.source_hash import cell_sources
+from llpbench.core.temporary import private_root
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor, ray_host
 from llpbench.running.cluster import Alive, Finished, NodeFiles, Nodes, Progressed, Room, Started, TrialRequest
@@ -156,7 +157,7 @@ def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
             assert record["spec"] == job.cell.spec
             assert record["method"] == {"kind": "direct", "role": "", "reference": "Goodman 1953", "changed": {}}
             assert record["dataset"]["code"] == "AD"
-            assert record["sources"] == cell_sources("bag-mean-linear", "adult", "ordered", None)
+            assert record["versions"] == cell_versions("bag-mean-linear", "adult", "ordered", None)
 
 
 def test_an_interrupt_passes() -> None:
@@ -293,7 +294,7 @@ def test_a_job_is_finished_when_its_process_is_free_again() -> None:
 
     told: list[Any] = []
     events = _Events(cast(Any, SimpleNamespace(send=told.append)))
-    one, other = (cast(Any, SimpleNamespace(trial_id=name, pickled_error_file=None)) for name in "ab")
+    one, other = (cast(Any, SimpleNamespace(trial_id=name, error_file=None)) for name in "ab")
     for trial in (one, other):
         events.on_trial_start(0, [], trial)
         events.on_trial_result(0, [], trial, {"outcome": json.dumps({"result": []})})
@@ -303,6 +304,35 @@ def test_a_job_is_finished_when_its_process_is_free_again() -> None:
     assert told[2:] == [Finished("a", []), Finished("b", [])]
     events.on_trial_error(0, [], one)
     assert cast(Ended, told[4].outcome).how == "lost"
+
+
+class Planted:
+    """A pickle that creates a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("The actor died unexpectedly before finishing.\n\tclass_name: I", ("lost", "its process or machine died")),
+        ("ray::train() (pid=1)\n  File\nOSError: [Errno 28] full\n", ("failed", "OSError: [Errno 28] full")),
+    ],
+)
+def test_lost_trial_has_reason_from_text_and_pickle_is_not_loaded(
+    tmp_path: Path, text: str, end: tuple[str, str]
+) -> None:
+    (tmp_path / "error.txt").write_text(f"Failure # 1 (occurred at now)\n{text}")
+    (tmp_path / "error.pkl").write_bytes(pickle.dumps(Planted(tmp_path / "executed")))
+    files = {"error_file": str(tmp_path / "error.txt"), "pickled_error_file": str(tmp_path / "error.pkl")}
+    found = ray_host._lost_trial(SimpleNamespace(**files))
+    assert found.how == end[0]
+    assert found.reason.endswith(end[1])
+    assert not (tmp_path / "executed").exists()
 
 
 def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,6 +384,7 @@ class Hostile(Diary):
         super().__init__(schedule)
         self.journal = journal
         self.addresses: list[str] = []
+        self.folders: list[Path] = []
         self.frozen = 0
         self.warnings = 0
 
@@ -362,6 +393,8 @@ class Hostile(Diary):
         if (address := gcs_address()) in self.addresses:
             return
         self.addresses.append(address)
+        self.folders.append(Path(argument_of_raylet(b"--temp_dir=")))
+        assert any(folder.stat().st_mode & 0o077 == 0 for folder in self.folders[-1].parents), "Ray opens its own"
         if len(self.addresses) == 1:
             self.frozen = next(process for process, words in ours() if words[0].endswith(b"gcs_server"))
             os.kill(self.frozen, signal.SIGSTOP)
@@ -406,9 +439,12 @@ def ours() -> Iterator[tuple[int, list[bytes]]]:
 
 def gcs_address() -> str:
     """Where the Ray that this process has started listens, as `ps` shows to everybody."""
-    prefix = b"--gcs-address="
+    return argument_of_raylet(b"--gcs-address=")
+
+
+def argument_of_raylet(name: bytes) -> str:
     raylets = (words for _, words in ours() if words[0].endswith(b"raylet"))
-    return next(word for words in raylets for word in words if word.startswith(prefix)).removeprefix(prefix).decode()
+    return next(word for words in raylets for word in words if word.startswith(name)).removeprefix(name).decode()
 
 
 def is_ours(process: str) -> bool:
@@ -439,6 +475,7 @@ def test_ray_goes_on_whatever_happens_to_it_and_nobody_else_can_use_it(
     assert diary.attack is not None
     assert diary.attack.returncode != 0
     assert "executed" not in diary.attacked
+    assert not any(folder.exists() for folder in diary.folders)
     assert all(address.startswith("127.0.0.1:") for address in diary.addresses)
 
     found = reasons(diary.records)
@@ -485,7 +522,8 @@ def test_what_a_machine_lacks_is_unpacked_once(files: NodeFiles, tmp_path: Path)
         assert here.pretrained == str(files.folder / "p")
         assert here.tuning == str(files.folder / "t")
     assert fetched == [b"rows"]
-    assert files.folder == tmp_path / "llpbench-1"
+    assert files.folder == private_root() / "llpbench-1"
+    assert files.folder.parent.parent == tmp_path
     assert files.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
     assert files.unpack(driver, "movies", fetch).data_dir == str(files.folder / "data-movies")
     assert (files.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
@@ -516,16 +554,3 @@ def test_rooms_add_up() -> None:
     assert Room.sum([]) == Room(0)
     assert Room(2, 1, 10).holds(Room(2, 0.5, 10))
     assert not Room(2, 1, 10).holds(Room(1, 0, 11))
-
-
-def test_who_waits_for_another_process_that_starts_ray_says_so_and_gives_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(ray_host, "_SECONDS_TO_WARN", 0.1)
-    monkeypatch.setattr(ray_host, "_SECONDS_TO_GIVE_UP", 0.1)
-    file = tmp_path / "ray.lock"
-    with FileLock(file), pytest.raises(LLPBenchError, match="is locked by another process"):
-        ray_host._waiting(FileLock(file))
-    assert str(file) in caplog.text
-    with ray_host._waiting(FileLock(file)) as lock:
-        assert lock.is_locked

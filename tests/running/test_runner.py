@@ -312,18 +312,12 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
-def test_a_run_that_cannot_begin_leaves_nothing(
-    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nowhere(*_: object) -> None:
-        raise LLPBenchError("no Ray cluster can be joined")
-
-    monkeypatch.setattr(runner, "pick_executor", nowhere)
+def test_run_without_its_cluster_says_so_and_leaves_nothing(tiny_bench: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     for out in (tmp_path / "new" / "folder", mine):
-        with pytest.raises(LLPBenchError, match="no Ray cluster"):
-            run(tiny_bench, out)
+        with pytest.raises(LLPBenchError, match=r"no Ray cluster can be joined at '127.0.0.1:1' \(Connection.*refused"):
+            run(tiny_bench, out, executor="ray", ray_address="127.0.0.1:1")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -343,7 +337,7 @@ def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Ray's processes too
         output, errors = process.communicate(timeout=120)
-        assert [path for path in Path(temporary).glob("llpbench-*") if path.is_dir()] == []
+        assert [*Path(temporary).iterdir()] == []
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1].startswith("llpbench: interrupted.")
     assert "Traceback" not in errors

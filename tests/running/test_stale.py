@@ -1,4 +1,4 @@
-"""Nothing stale: edited code is run again by the same command, an edited comment is not."""
+"""Stale runs: the same command runs edited code again."""
 
 from __future__ import annotations
 
@@ -62,33 +62,31 @@ def test_runs_of_later_code_are_not_repeated_for_nothing(again, bench: Path, mon
     again()
     with monkeypatch.context() as patch:
         patch.setattr(staleness, "NUMERICS", 99)
-        assert f"stale: quick-a: numerics {NUMERICS}, now 99 (1 run)" in again("--dry-run")[1].out
+        assert f"stale: quick-a: version of engine {NUMERICS}, now 99 (1 run)" in again("--dry-run")[1].out
     path = bench.parent / "out" / FILE
     path.write_text(path.read_text().replace(f'"numerics":{NUMERICS}', f'"numerics":{NUMERICS + 1}'))
     before = path.read_bytes()
     told, result = again()
     assert result.code == 2
-    for named in ("quick-a", f"numerics {NUMERICS + 1}, here {NUMERICS}", "--keep-stale", "--out"):
+    for named in ("quick-a", f"version of engine {NUMERICS + 1}, here {NUMERICS}", "--keep-stale", "--out"):
         assert named in told
     assert path.read_bytes() == before
     assert again("--keep-stale")[1].code == 0
 
 
-def test_an_edited_method_is_run_again_and_an_edited_comment_is_not(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+def test_edited_plugin_is_run_again(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
     first, _ = again()
     assert first.startswith("2 runs to do in 2 cells;")
-    assert again()[0] == DONE
-    edit(bench, '"""Least squares on bag means."""', '"""Least squares, on the means of bags."""\n\n    # or so\n')
     assert again()[0] == DONE
     before = {record["run"]: record for record in records(bench)}
     edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
     _, result = again("--dry-run")
-    assert "stale: quick-a: source of method and dataset changed (1 run)" in result.out
+    assert "stale: quick-a: file of method changed; file of dataset changed (1 run)" in result.out
     assert again()[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
     assert again()[0] == DONE
     after = {record["run"]: record for record in records(bench)}
     assert before.keys() == after.keys()
-    assert all(before[run]["sources"] != after[run]["sources"] for run in before)
+    assert all(before[run]["versions"] != after[run]["versions"] for run in before)
     assert read(bench.parent / "out" / FILE).disputed == {}, "other code, no dispute"
 
 
@@ -132,8 +130,9 @@ def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path,
     assert stale_runs(records(bench)) == {}
     changed = records(bench)
     for record in changed:
-        record["sources"]["method"] = "other"
-    assert set(stale_runs(changed).values()) == {"source of method changed"}
+        record["versions"]["method"] = "1"
+    (reason,) = set(stale_runs(changed).values())
+    assert reason.startswith("version of method 1, now file:")
     for record in changed:
         record["spec"]["method"] = "not-here"
     assert stale_runs(changed) == {}

@@ -1,0 +1,65 @@
+"""Sheets of Excel workbooks as CSV, so that names, gaps, titles and numbers are read as in a text table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from llpbench.core.errors import DataError
+from llpbench.owndata.table_sources import TableSource
+
+_MOST_TITLES = 20
+_FAR_MORE = 2
+"""Factor between the rows of the sheet that is meant and those of any other with the same columns."""
+_MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"
+
+
+def as_csv(source: TableSource, wanted: Sequence[Sequence[str]] = ()) -> tuple[TableSource, str]:
+    """Return the sheet of a workbook as a CSV, and a note that names it if others have content, too.
+
+    `wanted` are columns that the sheet must have, each with its possible names. Of several such sheets the one with by
+    far the most rows is meant: people, not their districts. Raises `DataError` if no sheet is meant, or if openpyxl is
+    not installed.
+    """
+    try:
+        with source.open() as file:
+            sheets = pd.read_excel(
+                file, sheet_name=None, header=None, dtype=str, keep_default_na=False, na_values=[""], engine="openpyxl"
+            )
+    except ImportError as error:
+        raise DataError(
+            f"file {str(source.path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the "
+            "table as .csv."
+        ) from error
+    filled = {name: _without_empty(sheet) for name, sheet in sheets.items() if sheet.notna().any(axis=None)}
+    if not filled:
+        raise DataError(f"file {str(source.path)!r} is empty. Give a workbook with a header and rows.")
+    having = [name for name, sheet in filled.items() if len(filled) == 1 or _has(sheet, wanted)]
+    having.sort(key=lambda name: -len(filled[name]))
+    if not having or (len(having) > 1 and len(filled[having[0]]) < _FAR_MORE * len(filled[having[1]])):
+        names = ", ".join(map(repr, having or filled))
+        columns = " and ".join(dict.fromkeys(repr(each[0]) for each in wanted))
+        raise DataError(
+            f"file {str(source.path)!r} must have one sheet with {columns or 'content'}, got {len(having)} of "
+            f"{names}. Save the sheet that you want as a file of its own."
+        )
+    text = filled[having[0]].replace(_MIDNIGHT, r"\1", regex=True).to_csv(index=False, header=False)
+    note = f"read sheet {having[0]!r} of {', '.join(map(repr, filled))}" if len(filled) > 1 else ""
+    return replace(source, kind="csv", content=text.encode(), packed=None, usual=","), note
+
+
+def _without_empty(sheet: pd.DataFrame) -> pd.DataFrame:
+    """Return a sheet without empty columns and without the empty rows around its table."""
+    filled = sheet.notna().any(axis=1)
+    return sheet.loc[filled.idxmax() : filled[::-1].idxmax()].dropna(axis="columns", how="all")
+
+
+def _has(sheet: pd.DataFrame, wanted: Sequence[Sequence[str]]) -> bool:
+    """Return whether one of the first rows has all wanted columns."""
+    for _, row in sheet.head(_MOST_TITLES).iterrows():
+        names = {str(cell).strip() for cell in row.dropna()}
+        if all(any(name.strip() in names for name in each) for each in wanted):
+            return True
+    return False

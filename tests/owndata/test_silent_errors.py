@@ -1,0 +1,259 @@
+"""Inputs that once gave a wrong model without a word: now they are read right, refused, or named in a warning."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from districts import counted, people
+
+from llpbench import LLPClassifier, choose
+from llpbench.core.errors import LLPBenchError
+from llpbench.data.bag_tables import require_clear_order
+from llpbench.data.other_frames import as_pandas
+from llpbench.owndata.bag_columns import LikelyLabel
+from llpbench.owndata.column_statistics import ColumnStatistics
+from llpbench.owndata.columns import FeatureColumns
+from llpbench.owndata.counted import LargeNoise
+from llpbench.owndata.extremes import number_range
+from llpbench.owndata.group_estimates import KnownGroups
+from llpbench.owndata.groupings import DisagreeingGroupings
+from llpbench.owndata.large_fit import fit_large
+from llpbench.owndata.row_batches import RowBatches
+from llpbench.owndata.row_files import FileNote, read_rows
+from llpbench.owndata.row_passes import LargeRows
+
+Data = tuple[pd.DataFrame, "pd.Series[Any]", pd.DataFrame, Any]
+
+
+@pytest.fixture
+def data() -> Data:
+    """Rows, their bags, counts by bag and the label of each row."""
+    frame, bags, votes = people(400, 20)
+    frame = frame.assign(town=frame["town"].astype(object).fillna("C"))
+    return frame, pd.Series(bags, name="district"), counted(bags, votes).set_axis(["no", "yes"], axis="columns"), votes
+
+
+def ridge(X: Any, bags: Any, **given: Any) -> LLPClassifier:  # noqa: N803
+    return LLPClassifier("bag-mean-linear").fit(X, bags, **given)
+
+
+class Streamed:
+    """A frame of another library, which only its Arrow stream makes readable."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self.columns = table.column_names
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("form", [lambda table: table, Streamed], ids=["arrow", "stream"])
+def test_columns_of_other_libraries_are_found_by_name(form: Any, data: Data) -> None:
+    frame, bags, counts, _ = data
+    plain = ridge(frame, bags, counts=counts)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    model = ridge(form(table), pa.chunked_array([pa.array(bags)]), counts=counts)
+    assert list(model.feature_names_in_) == [*frame.columns]
+    reordered = form(table.select([*frame.columns[::-1]]))
+    assert np.allclose(model.predict_proba(reordered), plain.predict_proba(frame))
+
+
+def test_a_column_of_another_library_keeps_its_name() -> None:
+    column = pd.Series([1, 2], name="age")
+    assert as_pandas(column) is column
+    assert as_pandas(pa.chunked_array([[1, 2]])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("argument", ["bags", "sample_weight", "labels", "by"])
+def test_overlapping_indexes_in_another_order_are_refused(argument: str, data: Data) -> None:
+    frame, bags, counts, _ = data
+    shifted = pd.RangeIndex(5, 405)
+    given: dict[str, Any] = {
+        "bags": bags,
+        "sample_weight": pd.Series(np.ones(400)),
+        "labels": pd.Series([None] * 400, dtype=object),
+        "by": pd.Series(["a", "b"] * 200),
+    }
+    column = given[argument].set_axis(shifted)
+    model = ridge(frame, bags, counts=counts)
+    call, given = (model.estimate, {}) if argument == "by" else (ridge, {"counts": counts})
+    with pytest.raises(LLPBenchError, match=f"^{argument} and X have different indexes"):
+        call(frame, **({"bags": bags} | given | {argument: column}))
+    foreign = bags.set_axis([f"row {row}" for row in range(400)])
+    assert np.array_equal(ridge(frame, foreign, counts=counts).predict_proba(frame), model.predict_proba(frame))
+
+
+@pytest.mark.parametrize("argument", ["counts", "proportions", "sizes", "time"])
+def test_arrays_for_bags_whose_texts_have_another_order_are_refused(argument: str, data: Data) -> None:
+    frame, bags, counts, _ = data
+    names = bags.rank(method="dense").astype(int).map("P{}".format)
+    order = np.argsort(list(names.unique()))  # the rows are in the order of numbers
+    assert (np.diff(order) < 0).any()
+    by_name = counts.set_axis(sorted(names.unique(), key=lambda name: int(name[1:])))
+    given: dict[str, Any] = {"counts": by_name}
+    if argument == "proportions":
+        given = {"proportions": (by_name["yes"] / by_name.sum(axis=1)).tolist()}
+    elif argument == "counts":
+        given = {"counts": by_name.to_numpy()}
+    else:
+        given[argument] = by_name.sum(axis=1).tolist()
+    call: Any = partial(choose, progress=False) if argument == "time" else ridge
+    with pytest.raises(LLPBenchError, match=rf"^{argument} without names .*'P1', 'P10'"):
+        call(frame, names, **given)
+
+
+def test_clear_orders_of_bags_are_accepted() -> None:
+    for names, of_row in (
+        (["P1", "P10", "P2"], [0, 0, 1, 2, -1]),  # rows in the order of texts
+        ([1, 2, 10], [2, 0, 1]),
+        (["a", "b"], [1, 0]),
+        ([("P1", 1), ("P10", 1)], [1, 0]),
+    ):
+        require_clear_order("counts", names, np.array(of_row))
+    with pytest.raises(LLPBenchError):
+        require_clear_order("counts", ["P1", "P10", "P2"], np.array([0, 2, 1]))
+
+
+@pytest.mark.parametrize("values", ["classes", "numbers"])
+def test_the_label_among_the_features_is_named(values: str, data: Data) -> None:
+    frame, bags, counts, votes = data
+    label = np.where(votes, "yes", "no") if values == "classes" else votes.astype(int)
+    with pytest.warns(LikelyLabel, match="column 'vote'"):
+        ridge(frame.assign(vote=label), bags, counts=counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LikelyLabel)
+        answers = np.where(np.arange(400) % 3, "no", "yes")  # the names of classes, but other shares
+        ridge(frame.assign(coin=np.arange(400) % 2, answer=answers), bags, counts=counts)
+
+
+@pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}])
+def test_a_total_is_no_class(given: dict[str, Any], data: Data) -> None:
+    frame, bags, counts, _ = data
+    total = pd.DataFrame({"yes": counts["yes"], "tests": counts.sum(axis=1)})
+    with pytest.raises(LLPBenchError, match=r"^class 'tests' is the number of rows of every bag"):
+        ridge(frame, bags, counts=total, **given)
+    with pytest.raises(LLPBenchError, match=r"^class 'tests' is the sum of the other classes"):
+        ridge(
+            frame.iloc[::2],
+            bags.iloc[::2],
+            counts=counts.assign(tests=counts.sum(axis=1)),
+            **(given or {"sampled": True}),
+        )
+    equal = counts.assign(no=10, yes=10)
+    assert (ridge(frame, bags, counts=equal, as_shares=True).bag_counts_ > 0).all()
+
+
+def test_several_marks_of_missing_values_are_found() -> None:
+    usual = np.random.default_rng(0).normal(50, 10, 820)
+    for one, other in ((998.0, 999.0), (-666666666.0, -222222222.0), (-9999.0, 9999.0)):
+        marks = [one] * 100 + [other] * 80
+        values = np.concatenate([usual, marks])
+        found = number_range(values)
+        assert found.far == 180
+        assert (found.low, found.high) == (usual.min(), usual.max())
+        assert np.isnan(found(values)[820:]).all()
+
+
+def test_zeros_beside_amounts_are_no_marks() -> None:
+    rng = np.random.default_rng(0)
+    for amounts in (rng.uniform(1, 100, 600), rng.lognormal(3, 1.5, 600)):
+        assert number_range(np.concatenate([np.zeros(400), amounts])).far == 0
+
+
+def test_groupings_with_different_totals_are_named(data: Data) -> None:
+    frame, bags, counts, votes = data
+    town = frame["town"].astype(str)
+    by_town = pd.DataFrame({"no": (1 - votes), "yes": votes}).groupby(town.to_numpy()).sum()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DisagreeingGroupings)
+        ridge(frame, [bags, town], counts=[counts, by_town])
+    with pytest.warns(DisagreeingGroupings, match="'no' add up to"):
+        ridge(frame, [bags, town], counts=[counts, by_town + np.outer(np.arange(len(by_town)) == 0, [5, -5])])
+
+
+def test_estimates_name_groups_whose_counts_are_known(data: Data) -> None:
+    frame, bags, counts, votes = data
+    town = frame["town"].astype(str)
+    by_town = pd.DataFrame({"no": (1 - votes), "yes": votes}).groupby(town.to_numpy()).sum()
+    model = LLPClassifier("bag-gp", params={"draws": 0}).fit(
+        frame.drop(columns="town"), [bags, town], counts=[counts, by_town]
+    )
+    rows = frame.drop(columns="town")
+    with pytest.warns(KnownGroups, match=f"{len(by_town)} groups are bags of fit"):
+        model.estimate(rows, bags, town)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", KnownGroups)
+        model.estimate(rows, bags, bags.rename("group"))
+
+
+def test_noise_larger_than_every_bag_is_named(data: Data) -> None:
+    frame, bags, counts, _ = data
+    with pytest.warns(LargeNoise, match="deviation of 500"):
+        ridge(frame, bags, counts=counts, noise=500.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LargeNoise)
+        ridge(frame, bags, counts=counts, noise=2.0)
+
+
+def test_models_of_large_files_keep_what_estimates_and_warnings_need(data: Data, tmp_path: Path) -> None:
+    frame, bags, counts, _ = data
+    frame = frame.assign(age=np.where(np.arange(400) % 10 > 0, np.arange(400.0) ** 1.1, np.nan))
+    frame.assign(district=bags).to_parquet(tmp_path / "rows.parquet", index=False)
+    rows = LargeRows(RowBatches(tmp_path / "rows.parquet", {}, keys=["district"], rows=100), ["district"], [])
+    model = LLPClassifier("bag-mean-linear")
+    of_others = fit_large(model, rows, counts=counts.rename_axis("district"), as_shares=True, say=lambda _: None)
+    of_others.save(tmp_path / "model")
+    ridge(frame, bags, counts=counts, as_shares=True).save(tmp_path / "same")
+    found, same = (LLPClassifier.load(tmp_path / name) for name in ("model", "same"))
+    bounds = [each.estimate(frame, bags, bags.rename("group"))[["count_min", "count_max"]] for each in (found, same)]
+    assert bounds[0].equals(bounds[1])
+    assert (bounds[0]["count_min"] == 0).all()
+    assert found._columns.gaps["age"] == same._columns.gaps["age"] == 0.1
+
+
+def test_gaps_of_batches_are_those_of_all_rows() -> None:
+    frame = pd.DataFrame({"a": [1.0, None, 3.0, None], "b": ["x", "y", None, "x"]})
+    statistics = ColumnStatistics(["a", "b"], 0)
+    for part, rows in enumerate((frame[:3], frame[3:])):
+        statistics.merge(statistics.of_batch(rows, statistics.draw(part, 0, len(rows))))
+    columns = statistics.columns(statistics.ranges(), statistics.moments)
+    assert columns.gaps == FeatureColumns(frame).gaps == {"a": 0.5, "b": 0.25}
+
+
+def test_names_and_marks_in_a_workbook_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "rows.xlsx"
+    frame = pd.DataFrame(
+        {"district": ["01001", "NA", "01003"], "income": [41132, None, 7.5], "day": pd.to_datetime(["2024-03-31"] * 3)}
+    )
+    frame.to_excel(path, index=False)
+    found = read_rows(path, keys=["district"])
+    assert found["district"].tolist() == ["01001", "NA", "01003"]
+    assert found["income"].tolist() == pytest.approx([41132, np.nan, 7.5], nan_ok=True)
+    assert found["day"].tolist() == ["2024-03-31"] * 3
+    assert read_rows(path, {"district": "text"})["district"].tolist()[0] == "01001"
+
+
+def test_the_sheet_with_the_columns_is_read_below_its_title(tmp_path: Path) -> None:
+    path = tmp_path / "book.xlsx"
+    people_ = pd.DataFrame({"district": [f"D{row % 4}" for row in range(40)], "age": range(40)})
+    votes = pd.DataFrame({"district": [f"D{row}" for row in range(4)], "no": 5, "yes": 5})
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame({"Read me": ["exported in March"]}).to_excel(writer, sheet_name="about", index=False)
+        votes.to_excel(writer, sheet_name="votes", index=False, startrow=3)
+        people_.to_excel(writer, sheet_name="people", index=False)
+        writer.sheets["votes"]["A1"] = "Votes by district"
+    with pytest.warns(FileNote, match="sheet 'people'"):
+        assert read_rows(path, columns=[("district",)]).equals(people_)
+    with pytest.warns(FileNote, match="sheet 'votes'"):
+        found = read_rows(path, columns=[("district",), ("no", "no,yes"), ("yes", "no,yes")])
+    assert found.equals(votes)
+    with pytest.raises(LLPBenchError, match=r"one sheet with 'region', got 0 of 'about', 'votes', 'people'"):
+        read_rows(path, columns=[("region",)])
