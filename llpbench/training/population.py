@@ -88,12 +88,19 @@ class Population(Cohort):
             return Pairs(*self.map(pseudo_pairs, own, bags))
 
     def schedules(self, number: int, epoch: int) -> dict[str, float]:
-        """Return the scheduled loss weights of a member's method at the start of an epoch of the last stage."""
+        """Return the scheduled loss weights of a member's method at the start of an epoch of the last stage.
+
+        For a weight that rises during the stage, `NAME-share` is its share of the value in the last epoch.
+        """
         method, stage = self.members[number].method, self.method.stages[-1]
         if not isinstance(method, Reports):
             return {}
-        now = self.now(stage, epoch * self.steps(stage))
-        return {name: float(value) for name, value in method.schedules(now).items()}
+        last = (stage.epochs or self.protocol.epochs) - 1
+        first, now, full = (
+            {name: float(value) for name, value in method.schedules(self.now(stage, at * self.steps(stage))).items()}
+            for at in (0, epoch, last)
+        )
+        return now | {f"{name}-share": value / full[name] for name, value in now.items() if full[name] > first[name]}
 
     def _own(self, number: int, theta: Tensor) -> tuple[Weights, Tensor]:
         """Return one member with several weights [n, parameters], and its number repeated [n]."""
