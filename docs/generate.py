@@ -22,57 +22,6 @@ from llpbench.data.suites import suite_datasets
 from llpbench.results.frame import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 
-EQUATIONS: dict[str, str] = {
-    "ahil": "L = L_bag + weight · meanᵢ ωᵢ CE( argmax f(xᵢ), f(strong view) ),  ω from entropies of row and bag",
-    "alternating-mean-map": "labels y of the largest logits with Σᵢ [yᵢ = c] = nₖc;  then logistic regression;  repeat",
-    "bag-contrast": "L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ",
-    "bag-forest": "p̄ₖ = Σⱼ Hₖⱼ θⱼ + noise,  Hₖⱼ the fraction of bag k in leaf j;  f(x) = mean of θ over trees",
-    "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σⱼₗ gⱼₗ(xⱼ, xₗ) + …,  j, l: features; "
-    "each g is a Gaussian process;  p̄ₖ = mean f + noise",
-    "bag-gp-gbdt": "softmax( ⅓ log p_bag-gp + ⅓ log p_em-gbdt + ⅓ log p_count-gbdt )",
-    "bag-mean-linear": "min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x",
-    "bag-share": "f(x) = p̄ₖ for a row of training bag k, otherwise π",
-    "bag-soft-label": "L = meanᵢ KL( p̄ of i's bag ‖ f(xᵢ) ),  over shuffled rows",
-    "bag-soft-label-gbdt": "gradient-boosted trees with the p̄ of a row's bag as target",
-    "bag-soft-label-knn": "f(x) = mean of p̄ over the bags of the k nearest training rows",
-    "bag-soft-label-linear": "linear model with the p̄ of a row's bag as target",
-    "cluster-shares": "min over 0 ≤ v ≤ 1 of Σₖ (mₖ / mean m) ( p̄ₖ − Rₖ · v )² + shrinkage Σⱼ (vⱼ − π)²",
-    "count-bayes": "naive Bayes by EM,  qᵢ = softmax( log P(xᵢ, y) + shift of the bag ) with Σᵢ qᵢ = nₖ",
-    "count-gbdt": "max over F of Σₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ Bernoulli(sigmoid F(xᵢ))",
-    "count-linear": "max over W of Σₖ log P( Σᵢ yᵢ = nₖ ) − ½ strength ‖W‖²,  yᵢ ~ softmax(W xᵢ + b)",
-    "count-loss": "L = −meanₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ f(xᵢ) independent",
-    "debiased-square": "L = meanₖ mₖ ‖ p̄ₖ − meanᵢ f(xᵢ) + oₖ ‖² + ‖ oₖ ‖²,  oₖ = mean f of the other bags − π",
-    "dllp": "L = meanₖ KL( p̄ₖ ‖ meanᵢ f(xᵢ) )",
-    "easy-llp": "L = meanₖ meanᵢ Σ_c (mₖ p̄ₖc − (mₖ − 1) π_c) ℓ_c(xᵢ)",
-    "em-gbdt": "qᵢ = softmax( F(xᵢ) + shift of the bag ) with Σᵢ qᵢ = nₖ;  fit F to q by cross-entropy;  repeat",
-    "eprm": "L = meanₖ ‖ meanᵢ f(xᵢ) − p̄ₖ ‖²,  or another distance",
-    "interpolated": "L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )",
-    "inv-cal": "min of ½ ‖w‖² + C Σₖ max( 0, | w · meanᵢ xᵢ + b − logit p̄ₖ | − εₖ ),  εₖ = ε / ( p̄ₖ (1 − p̄ₖ) )",
-    "laplacian-mean-map": "min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  "
-    "then as mean-map",
-    "llp-aae": "L = L_bag + reconstruction · ‖ x − decoder(f(x), style) ‖²,  f(x) and style deceive two critics",
-    "llp-co": "L = −½ meanᵢ Σ_c [ Q¹ log softmax(s²/0.1) + Q² log softmax(s¹/0.1) ],  Q transport plan of s to nₖ",
-    "llp-gan": "L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²",
-    "llp-vat": "L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length",
-    "llpfc": "L = −meanᵢ log Σ_c Tⱼc f(xᵢ)_c,  i in bag j of its group,  Tⱼc = P(bag j | class c)",
-    "mean-map": "M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp fᵢc − N Σ_c π_c f_c(M_c) + ½ strength ‖w‖²",
-    "mixbag": "L = −Σ_c p̃_c log( mean f of a mixed bag )_c,  without classes whose mean f is in an interval around p̃_c",
-    "moment-matching": "L = mean over r ≤ order of CE( counted classes of r rows, predicted classes of r rows )",
-    "plot": "stage 1: L_bag;  stage 2: CE( y, f(x) ) + noise · RCE on mixed rows, labels y with Σᵢ [yᵢ = c] = nₖc",
-    "prop-svm": "min over w, y of ½ ‖w‖² + C Σᵢ hinge(yᵢ fᵢ) + C_p Σₖ mₖ | share of y in bag k − p̄ₖ |",
-    "rot": "stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) ),  Q the entropic transport plan of log f to nₖ",
-    "self-llp": "L = L_bag + task_weight · CE(which rotation) + teacher_weight · w(t) meanᵢ ‖ f(xᵢ) − f_teacher(xᵢ) ‖²",
-    "selfclr-llp": "L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ",
-    "sim-llp": "L = similarity · meanᵢⱼ exp(−‖φᵢ − φⱼ‖²) ‖ f(xᵢ) − f(xⱼ) ‖² + bag_weight · meanₖ ‖ rₖ ‖²",
-    "supervised": "L = −meanᵢ log f(xᵢ)_c,  c the label of row i",
-    "supervised-gbdt": "gradient-boosted trees on labels",
-    "tabllp-bdc": "L(t) = λ(t) · weight · L_Diff + γ(t) L_bag,  λ = exp(−5 (1 − t/T)²),  γ = max(1 − λ, gamma_floor)",
-    "tabllp-dec": "qᵢc ∝ 1 / (1 + ‖zᵢ − μc‖²),  tᵢc ∝ qᵢc² / f_c;  L = KL( t ‖ q ) + gamma · L_bag on q",
-    "tabllp-pse": "stage 1: L_bag;  stage 2: cross-entropy to labels of k-means with Σᵢ [ŷᵢ = c] = nₖc",
-    "tabllp-self": "L = L_bag + weight · InfoNCE( g₁(clean view), g₂(mixed view) )",
-}
-"""The loss or model of each method, in one line; `INTRODUCTION` explains the symbols."""
-
 HEADINGS = {
     "floor": "Floors",
     "direct": "Direct methods",
@@ -85,8 +34,8 @@ HEADINGS = {
 
 INTRODUCTION = """# Methods
 
-This page shows the loss of each method in one line, a description, differences from the paper, and hyperparameters. It
-is generated by `python docs/generate.py` from the files in `methods/`.
+This page shows the loss or model of each method in one line, differences from the paper, and hyperparameters. It is
+generated by `python docs/generate.py` from the files in `methods/`.
 
 | symbol | meaning |
 | --- | --- |
@@ -125,7 +74,7 @@ def _method(entry: Entry) -> str:
     declared = entry.load()
     description = importlib.import_module(entry.module).__doc__ or ""
     file = f"methods/{entry.module.rpartition('.')[2]}.py"
-    lines = [f"### {entry.name}\n", f"    {EQUATIONS[entry.name]}\n", f"{description.strip()}\n"]
+    lines = [f"### {entry.name}\n", f"{description.strip()}\n"]
     kind = entry.facts["kind"] + ", not part of `all`" * entry.facts["extra"]
     facts = [kind, *(filter(None, (entry.facts["role"], entry.facts["reference"]))), f"`{file}`"]
     lines.append(f"*{', '.join(map(str, facts[:-1]))}*, {facts[-1]}\n")

@@ -1,5 +1,7 @@
 """alternating-mean-map: logistic regression, fitted in turn with labels that match the counts of bags.
 
+    labels y of the largest logits with Σᵢ [yᵢ = c] = nₖc;  then logistic regression;  repeat
+
 Patrini, Nock, Rivera & Caetano 2014 (AMM). A mean map gives the first logits. Then two steps alternate (EM with hard
 labels):
 

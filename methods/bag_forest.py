@@ -1,5 +1,7 @@
 """bag-forest: a random forest with splits and leaf values fitted to the proportions of bags.
 
+    p̄ₖ = Σⱼ Hₖⱼ θⱼ + noise,  Hₖⱼ the fraction of bag k in leaf j;  f(x) = mean of θ over trees
+
 This is a method of this benchmark. The nearest published forests alternate fitting and relabelling (Shi et al. 2018).
 
 - The leaf values of a tree come from ridge regression. Its input is the fraction of each bag's rows in each leaf.

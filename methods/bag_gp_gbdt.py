@@ -1,5 +1,7 @@
 """bag-gp-gbdt: the average of three models, a Gaussian process and two kinds of boosted trees.
 
+    softmax( ⅓ log p_bag-gp + ⅓ log p_em-gbdt + ⅓ log p_count-gbdt )
+
 The prediction is the softmax of the mean of their log probabilities, with equal weights. All three use only bags:
 
 - `bag-gp` has the strongest prior and is the best of the three if there are few bags.

@@ -1,5 +1,7 @@
 """bag-share: predict the proportions of a row's bag and ignore its features.
 
+    f(x) = p̄ₖ for a row of training bag k, otherwise π
+
 This is a floor: a method that every other should beat. A row of an unknown bag gets the prior. AUC is then 50, and the
 log loss is that of always predicting the prior. A row of a training bag gets the proportions of this bag. On natural
 bags this trivial prediction is hard to beat.

@@ -1,4 +1,9 @@
-"""Bag soft labels with a linear model: every row gets the proportions of its bag as target."""
+"""Bag soft labels with a linear model: every row gets the proportions of its bag as target.
+
+    min over β of Σᵢ ‖ p̄ of i's bag − β · xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
+
+With `model=logistic` the loss is cross-entropy.
+"""
 
 from __future__ import annotations
 

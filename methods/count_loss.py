@@ -1,5 +1,7 @@
 """Count loss: train a network to maximise the likelihood of the counts of bags.
 
+    L = −meanₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ f(xᵢ) independent
+
 The counts of a bag are sums of its rows' classes, which are independent given the features. The loss is minus the
 logarithm of their probability. DLLP only requires that the mean prediction of a bag equals its proportion. Here a bag
 with confident predictions must match its count more closely than a bag with predictions near 1/2.
@@ -26,5 +28,5 @@ class CountLoss(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return minus the log likelihood of the counts, exact if no bag has more than 12 rows."""
         del now
-        # explicit although it is the default: the source of a method must change with its results
+        # explicit, so that another default does not change results
         return count_loss(model.log_proba(bags), bags, exact=12)

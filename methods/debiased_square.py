@@ -1,5 +1,7 @@
 """Debiased square: the square loss of bag means, corrected for its bias in random bags.
 
+    L = meanₖ mₖ ‖ p̄ₖ − meanᵢ f(xᵢ) + oₖ ‖² + ‖ oₖ ‖²,  oₖ = mean f of the other bags − π
+
 The square loss of bag means, m_k |p_k - mean f|^2, has the expectation Brier score + (m_k - 1) |E f - pi|^2. Two
 corrections for the second term are available:
 

@@ -1,6 +1,8 @@
 """DLLP: match the mean prediction of a bag to its label proportions.
 
-Ardehaly & Culotta 2017: L = KL(p || mean_i softmax(f(x_i))), averaged over the bags of a step.
+    L = meanₖ KL( p̄ₖ ‖ meanᵢ f(xᵢ) )
+
+Ardehaly & Culotta 2017. The loss is averaged over the bags of a step.
 """
 
 from __future__ import annotations

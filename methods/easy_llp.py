@@ -1,5 +1,7 @@
 """EasyLLP: train rows on weighted losses whose sum is an unbiased estimate of the supervised loss in random bags.
 
+    L = meanₖ meanᵢ Σ_c (mₖ p̄ₖc − (mₖ − 1) π_c) ℓ_c(xᵢ)
+
 Busa-Fekete, Choi, Dick, Gentile & Medina 2023: L = mean over bags of mean_i sum_c w_kc l_c(x_i), with l_c the loss for
 label c. The weights w_kc = m_k p_kc - (m_k - 1) pi_c add up to 1. If rows are independent of bags, the expectation of L
 is the supervised loss.

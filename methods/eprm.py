@@ -1,5 +1,7 @@
 """EPRM: DLLP with another distance between mean predictions and proportions.
 
+    L = meanₖ ‖ meanᵢ f(xᵢ) − p̄ₖ ‖²,  or another distance
+
 Empirical proportion risk minimisation, Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance
 between mean_i f(x_i) and the proportions. The paper uses the absolute distance with a tolerance (`insensitive`).
 `square` is DLLP-MSE of LLP-Bench, and `bce` is its DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a

@@ -1,5 +1,7 @@
 """Interpolated loss: the weighted mean of the losses of `dllp` and `bag-soft-label`.
 
+    L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )
+
 L = rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). Javanmard et al. 2024 (PriorBoost) show that the loss
 of rows is the loss of bags plus a penalty on differences between the rows of a bag.
 """

@@ -1,5 +1,7 @@
 """laplacian-mean-map: mean-map with separate class means for each bag, which are similar in similar bags.
 
+    min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map
+
 Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc its mean.
 With L the Laplacian of the similarities of bag means, the class means minimise
 

@@ -1,5 +1,7 @@
 """LLP-AAE: an adversarial autoencoder that codes a row as a class and a style.
 
+    L = L_bag + reconstruction · ‖ x − decoder(f(x), style) ‖²,  f(x) and style deceive two critics
+
 After Wang, Zhang et al. 2023:
 
 - An encoder predicts class probabilities y and a style s of eight numbers. A decoder reconstructs the row from (y, s).

@@ -1,5 +1,7 @@
 """PLOT: DLLP, then pseudo-labels that match the counts, with mixup and a noise-tolerant loss.
 
+    stage 1: L_bag;  stage 2: CE( y, f(x) ) + noise · RCE on mixed rows, labels y with Σᵢ [yᵢ = c] = nₖc
+
 Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP, the rows of each bag get the labels that match its counts with
 the smallest total -log P. Labels are updated every epoch. Training uses mixtures of two rows, x = l x' + (1 - l) x'',
 with l from Beta(1/2, 1/2) folded above 1/2. The loss is the symmetric cross-entropy L = CE(y, P) + noise * RCE,

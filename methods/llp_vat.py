@@ -1,5 +1,7 @@
 """LLP-VAT: train on proportions, and make predictions stable if a row changes a little in the worst direction.
 
+    L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length
+
 Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). Of all vectors of a fixed length, r changes the prediction
 most. It is found by power iteration. As published, the weight w(t) is ramped up over a part of the training steps,
 which some re-implementations omit. Differences from the published code:

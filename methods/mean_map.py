@@ -1,11 +1,10 @@
 """mean-map: estimate class means from bag means, then fit logistic regression to these class means.
 
+    M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp fᵢc − N Σ_c π_c f_c(M_c) + ½ strength ‖w‖²
+
 Quadrianto, Smola, Caetano & Le 2009. The likelihood of an exponential family depends on labels only through class
-means. A bag's mean is their mixture by its proportions P, so M = (P'DP + kappa C)^-1 P'D (bag means). The fit minimises
-
-    sum_i log sum_c exp f_ic - N sum_c pi_c (w_c . M_c + b_c) + strength/2 |w|^2
-
-It assumes that a class has the same mean in all bags. This does not hold in ordered bags. Differences from the paper:
+means. A bag's mean is their mixture by its proportions P, so M = (P'DP + kappa C)^-1 P'D (bag means). The fit
+assumes that a class has the same mean in all bags. This does not hold in ordered bags. Differences from the paper:
 
 - D contains the sizes of bags instead of equal weights, since the variance of a bag's mean falls with its size.
 - A pseudo-inverse and `shrinkage` kappa stabilise class means if proportions are nearly equal in all bags.

@@ -1,5 +1,7 @@
 """Moment matching: predict the classes of several rows of a bag together, as the counts determine them.
 
+    L = mean over r ≤ order of CE( counted classes of r rows, predicted classes of r rows )
+
 LLP-MM 2026. For r = 1 .. order, compare two distributions of the classes of r different rows drawn from a bag:
 
 - predicted, with independent rows: M_r(c_1 .. c_r) = (1 / (m)_r) sum over different i_1 .. i_r of the product of P_(i_j

@@ -1,12 +1,11 @@
 """prop-svm: a support vector machine, fitted in turn with labels that nearly match the counts of bags.
 
-Alternating proportion-SVM: Yu, Liu, Kumar, Jebara & Chang 2013 minimise over w, b and labels y
+    min over w, y of ½ ‖w‖² + C Σᵢ hinge(yᵢ fᵢ) + C_p Σₖ mₖ | share of y in bag k − p̄ₖ |
 
-    |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|
-
-A linear SVM is fitted to the labels. Then each bag gets its best labels (exact, by sorting). C starts at a
-ten-thousandth of its value and rises by 50 % each round. The problem has many local optima. Fits from random labels end
-in very different optima. Fits from the ranks of ridge regression on bag means stay near these ranks.
+Alternating proportion-SVM: Yu, Liu, Kumar, Jebara & Chang 2013. A linear SVM is fitted to the labels. Then each
+bag gets its best labels (exact, by sorting). C starts at a ten-thousandth of its value and rises by 50 % each round.
+The problem has many local optima. Fits from random labels end in very different optima. Fits from the ranks of ridge
+regression on bag means stay near these ranks.
 
 Differences from the authors' code:
 

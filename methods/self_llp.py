@@ -1,5 +1,7 @@
 """SELF-LLP: train on proportions, on a self-supervised task, and towards an average of earlier weights (the teacher).
 
+    L = L_bag + task_weight · CE(which rotation) + teacher_weight · w(t) meanᵢ ‖ f(xᵢ) − f_teacher(xᵢ) ‖²
+
 Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weight * w(t) mean |P - P_teacher|^2.
 
 - For images, the task is to predict a rotation. For tables, the authors use an orthogonal transformation. Here the

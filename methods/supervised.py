@@ -1,5 +1,7 @@
 """Supervised: a ceiling, trained on the label of every row.
 
+    L = −meanᵢ log f(xᵢ)_c,  c the label of row i
+
 This is not a method for label proportions. It has all labels and shows how much could be gained. Bags have one row
 each, so the proportion loss is cross-entropy and labels need no separate code.
 """

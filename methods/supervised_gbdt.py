@@ -1,5 +1,7 @@
 """Supervised gradient-boosted trees: a second ceiling, trained on the label of every row.
 
+    L = −Σᵢ log softmax( F(xᵢ) )_c,  c the label of row i,  F gradient-boosted trees
+
 With labels, boosted trees are the usual choice for tables.
 """
 

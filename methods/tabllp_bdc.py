@@ -1,5 +1,7 @@
 """TabLLP-BDC: contrastive learning that makes the vectors of similar rows in two bags more similar.
 
+    L(t) = λ(t) · weight · L_Diff + γ(t) L_bag,  λ = exp(−5 (1 − t/T)²),  γ = max(1 − λ, gamma_floor)
+
 The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags.
 
 - The pair generator assigns the rows of two bags to each other by the cosine of their row vectors.

@@ -1,5 +1,7 @@
 """TabLLP-SELF: train on proportions, and make two augmented views of a row recognise each other.
 
+    L = L_bag + weight · InfoNCE( g₁(clean view), g₂(mixed view) )
+
 This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". Its self-contrastive term uses SAINT's
 feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also used for
 classification, so a step takes two forward passes. The paper does not give weights. Temperature, CutMix and MixUp are

@@ -477,10 +477,11 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     from llpbench.report import render_tables
     from llpbench.report.study_tables import beside_paper, study_tables
     from llpbench.report.wording import caption
+    from llpbench.results.frame import tidy
     from llpbench.results.staleness import stale_runs
 
-    stale = stale_runs(records)
-    found = [(study, study_tables(study, records, stale=stale)) for study in chosen]
+    frame = tidy(records, stale_runs(records))
+    found = [(study, study_tables(study, frame)) for study in chosen]
     if beside:
         compared, summary = beside_paper([table for _, tables in found for table in tables])
         echo(f"{summary}\n")

@@ -86,10 +86,9 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     """Write the page, the Markdown files and the standings as CSV into `out`, and the figures into `plots`.
 
     Format `csv` adds all scores (`leaderboards.csv`), all pairs of rows (`comparisons.csv`) and the robustness rankings
-    (`robustness.csv`). `json` and `tex` add
-    the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png` adds the figures as PNG. Files of an earlier
-    report that this one does not write are deleted. A README.md that no report wrote is kept. Returns the figures.
-    Raises `LLPBenchError` if a file cannot be written.
+    (`robustness.csv`). `json` and `tex` add the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png` adds the
+    figures as PNG. Files of an earlier report that this one does not write are deleted. A README.md that no report
+    wrote is kept. Returns the figures. Raises `LLPBenchError` if a file cannot be written.
     """
     from llpbench.report.html import to_html
 

@@ -1,4 +1,4 @@
-"""Runs of a study: which runs of a journal belong to which line, and what is read from them.
+"""Runs and scores of a study, from the tidy table: which cells belong to which row, and what is read from their runs.
 
 A study may leave bagging, bag size and encoder open, and always leaves the protocol open. Runs that differ in these are
 different *settings* and are never mixed.
@@ -8,58 +8,49 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from math import fsum, isfinite
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, combinations
+from math import inf, nan
 from typing import Any
+
+from pandas import DataFrame, Series, isna
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.record import Record
-from llpbench.core.studies import Line, Study
+from llpbench.core.studies import OPEN, Study, StudyRow
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE, Summary, summarise
-from llpbench.results.frame import NO_PROTOCOL, value_of
-
-OPEN = ("bagging", "bag_size", "encoder")
-"""Parts of a cell that a study may leave open."""
+from llpbench.results.frame import NO_PROTOCOL, shown
 
 PAPER = {"bagging": "ordered", "bag_size": 256}
 """Setting of the paper's tables."""
 
 PAPERS_ENCODER = "saint"
 
-
-def _minutes(record: Record, *parts: str) -> float | None:
-    seconds = [record["times"][part] for part in parts if record["times"].get(part) is not None]
-    return sum(seconds) / 60 if seconds else None
-
-
-def _diagnostic(name: str, factor: float = 1.0) -> Callable[[Record, str], float | None]:
-    def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion]["diagnostics"].get(name)
-        return None if value is None else factor * value
-
-    return read
-
-
-MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
-    **{name: partial(value_of, metric=name) for name in METRICS},
-    "cas": _diagnostic("cas"),
-    "pair-accuracy": _diagnostic("pair-accuracy", 100),
-    "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),
-    "pretraining minutes": lambda record, _: _minutes(record, "pretraining"),
+MEASURES: Mapping[str, Callable[[DataFrame], Series]] = {
+    **{name: lambda runs, name=name: shown(runs, name) for name in METRICS},  # type: ignore[misc]
+    "cas": lambda runs: runs["cas"],
+    "pair-accuracy": lambda runs: 100 * runs["pair_accuracy"],
+    "minutes": lambda runs: (
+        runs[["seconds_warm_up", "seconds_train", "seconds_evaluate"]].sum(axis="columns", min_count=1) / 60
+    ),
+    "pretraining minutes": lambda runs: runs["seconds_pretraining"] / 60,
 }
-"""Functions that read a value of a run under a criterion."""
+"""Functions that read a value of each run of the tidy table."""
 
 TIMES = ("minutes", "pretraining minutes")
 """Measures that seeds share if they are trained together."""
 
+_CELL = ["cell", "changed"]
+_SCORE = ["setting", "row", "task"]
+_FACTS = [*_CELL, "method", "pretraining", *OPEN, "max_bags", "numbers"]
+_FACTS += ["protocol", "ensemble", "precision", "settings"]
+
 
 @dataclass(frozen=True)
 class Setting:
-    """Values that a study leaves open; None for those that its lines fix."""
+    """Values that a study leaves open; None for those that its rows fix."""
 
     bagging: str | None
     bag_size: int | None
@@ -85,6 +76,12 @@ class Setting:
         """Whether network and protocol are the paper's."""
         return self.has_papers_network and json.loads(self.protocol) in (None, asdict(Protocol()))
 
+    def takes(self, other: Setting) -> bool:
+        """Return whether methods without an encoder of another setting belong to this one."""
+        if other.protocol == NO_PROTOCOL:
+            return (self.bagging, self.bag_size) == (other.bagging, other.bag_size)
+        return other == replace(self, encoder=other.encoder)
+
     def __str__(self) -> str:
         sizes = {None: "", 0: "bags of their own sizes"}
         parts = (
@@ -98,138 +95,161 @@ class Setting:
         return " · ".join(part for part in parts if part)
 
 
-@dataclass
+@dataclass(frozen=True)
+class StudyScore:
+    """Score of a row on a task."""
+
+    values: Mapping[int, float]
+    """by seed"""
+    failed: int
+    is_papers_pretraining: bool
+    """whether the pretraining is that of the study"""
+    remark: str = ""
+    """pretraining, if the row does not fix it or another one is shown"""
+    devices: frozenset[str] = frozenset()
+    shares_time: bool = False
+    """whether its values are times of seeds that were trained together"""
+
+    @property
+    def summary(self) -> Summary | None:
+        """Summary over seeds; None without a value. Times that seeds share have no standard deviation."""
+        summary = summarise([self.values[seed] for seed in sorted(self.values)])
+        return summary._replace(std=None) if summary and self.shares_time else summary
+
+
+NO_SCORE = StudyScore({}, 0, is_papers_pretraining=True)
+
+
+@dataclass(frozen=True)
 class StudyRuns:
     """Runs of a study in one setting."""
 
-    runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
-    """by line (its number) and dataset, including failed runs"""
+    runs: DataFrame
+    """each run once, with failed ones and those of cells that no score shows"""
+    scores: Mapping[tuple[int, str], StudyScore]
+    """by row (its number) and task: a dataset, in rankings of robustness with a bag size"""
 
     @property
-    def all_runs(self) -> list[Record]:
-        """Each run once."""
-        return [*{run["run"]: run for runs in self.runs.values() for run in runs}.values()]
-
-    @property
-    def datasets(self) -> list[str]:
-        """Datasets with a run, sorted."""
-        return sorted({dataset for _, dataset in self.runs})
+    def datasets(self) -> dict[str, str]:
+        """Datasets by task, sorted."""
+        return dict(sorted({*zip(self.runs["task"], self.runs["dataset"], strict=True)}))
 
 
-def collect(study: Study, records: Iterable[Record]) -> dict[Setting, StudyRuns]:
-    """Return the runs of a study by setting.
+def study_runs(study: Study, frame: DataFrame) -> dict[Setting, StudyRuns]:
+    """Return the runs of a study in the tidy table, and its scores, by setting. The paper's settings come first."""
+    members = DataFrame(_members(study, frame), columns=[*_CELL, "row", "setting"])
+    if members.empty:
+        return {}
+    settings = sorted({*members["setting"]}, key=lambda setting: (not setting.is_papers, str(setting)))
+    members["setting"] = members["setting"].map({setting: number for number, setting in enumerate(settings)})
+    lines = frame.merge(members, on=_CELL)
+    sizes = lines["bag_size"].map(" {:.0f}".format) if study.layout == "robustness" else ""
+    lines = lines.assign(task=lines["dataset"] + sizes).sort_values([*_SCORE, "seed"], kind="stable")
+    scores: dict[int, dict[tuple[int, str], StudyScore]] = defaultdict(dict)
+    for number, row, task, score in _scores(study, lines):
+        scores[number][row, task] = score
+    runs = lines.groupby("setting")
+    return {settings[number]: StudyRuns(each.drop_duplicates("run"), scores[number]) for number, each in runs}
+
+
+def _members(study: Study, frame: DataFrame) -> list[tuple[str, str, int, Setting]]:
+    """Return (cell, changed hyperparameters, row, setting) of the cells that belong to a study.
 
     Methods with their own network belong to every encoder, direct methods to every protocol, too.
     """
-    lines = study.lines
-    settings: dict[Setting, StudyRuns] = defaultdict(StudyRuns)
-    without_encoder: list[tuple[int, Record]] = []
-    for record in records:
-        for number, line in enumerate(lines):
-            if not matches(line, record):
-                continue
-            if record["spec"]["encoder"] is None and "encoder" not in line.fixed:
-                without_encoder.append((number, record))
-            else:
-                settings[_setting(line, record)].runs[number, record["spec"]["dataset"]].append(record)
-    for number, record in sorted(without_encoder, key=lambda item: item[1]["spec"]["protocol"] is None):
-        plain = _setting(lines[number], record)
-        joined = [
-            setting
-            for setting in settings
-            if (setting.bagging, setting.bag_size) == (plain.bagging, plain.bag_size)
-            and (plain.protocol == NO_PROTOCOL or plain == replace(setting, encoder=plain.encoder))
-        ]
-        for setting in joined or [plain]:
-            settings[setting].runs[number, record["spec"]["dataset"]].append(record)
-    return settings
+    cells = frame[_FACTS].drop_duplicates(_CELL).to_dict("records")
+    members: list[tuple[str, str, int, Setting]] = []
+    without_encoder: list[tuple[str, str, int, Setting]] = []
+    for number, row in enumerate(study.rows):
+        closed = {*row.fixed, *(("bag_size",) if study.layout == "robustness" else ())}
+        for cell in cells:
+            if cell["method"] == row.fixed["method"] and _belongs(row, cell):
+                member = cell["cell"], cell["changed"], number, _setting(cell, closed)
+                (without_encoder if isna(cell["encoder"]) and "encoder" not in closed else members).append(member)
+    settings = dict.fromkeys(setting for *_, setting in members)
+    for *cell, number, own in sorted(without_encoder, key=lambda member: member[-1].protocol == NO_PROTOCOL):
+        joined = [setting for setting in settings if setting.takes(own)] or [own]
+        settings |= dict.fromkeys(joined)
+        members += [(*cell, number, setting) for setting in joined]
+    return members
 
 
-def matches(line: Line, record: Record) -> bool:
-    """Return whether a run has everything that a line fixes, and default hyperparameters otherwise."""
-    spec, fixed = record["spec"], line.fixed
-    if spec["method"] != fixed["method"]:
+def _setting(cell: Mapping[str, Any], closed: Container[str]) -> Setting:
+    """Return the setting of a cell, without the parts that a study does not leave open."""
+    size, encoder = (None if isna(cell[name]) else cell[name] for name in ("bag_size", "encoder"))
+    parts = {"bagging": cell["bagging"], "bag_size": int(size or 0), "encoder": encoder}
+    parts = {name: None if name in closed else value for name, value in parts.items()}
+    return Setting(**parts, **{name: cell[name] for name in ("protocol", "ensemble", "precision")})
+
+
+def _belongs(row: StudyRow, cell: Mapping[str, Any]) -> bool:
+    """Return whether a cell has everything that a row fixes, and default hyperparameters otherwise."""
+    fixed = row.fixed
+    if cell["pretraining"] not in (*row.pretrainings, fixed.get("otherwise")) and not isna(cell["encoder"]):
         return False
-    if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
+    if (None if isna(cell["max_bags"]) else cell["max_bags"]) != fixed.get("max_bags"):
         return False
-    if spec.get("max_bags") != fixed.get("max_bags") or "numbers" in spec:
+    if cell["numbers"] != "z" or any(part in fixed and cell[part] != fixed[part] for part in OPEN):
         return False
-    if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
-        return False
+    spec = json.loads(cell["settings"])
     wanted, values = (
         {**part.get("params", {})}
         | {f"pretraining.{name}": value for name, value in part.get("pretraining_params", {}).items()}
         for part in (fixed, spec)
     )
+    items = [f"{name}={json.dumps(value)}" for name, value in sorted(wanted.items())]
+    subsets = chain.from_iterable(combinations(items, number) for number in range(len(items) + 1))
     is_wanted = all(values.get(name) == value for name, value in wanted.items())
-    return is_wanted and set(record["method"]["changed"]) <= set(wanted)
+    return is_wanted and cell["changed"] in {", ".join(subset) for subset in subsets}
 
 
-def _setting(line: Line, record: Record) -> Setting:
-    spec = record["spec"]
-    parts: dict[str, Any] = {part: None if part in line.fixed else spec[part] for part in OPEN}
-    parts |= {part: spec[part] for part in ("ensemble", "precision") if part in spec}
-    return Setting(**parts, protocol=json.dumps(spec["protocol"], sort_keys=True))
+def _scores(study: Study, lines: DataFrame) -> Iterator[tuple[int, int, str, StudyScore]]:
+    """Yield (setting, row, task, score)."""
+    rows, lines = study.rows, _of_shown_cells(study, lines)
+    values: dict[tuple[int, int, str], dict[int, float]] = defaultdict(dict)
+    for number, row in enumerate(rows):
+        measured = lines[(lines["row"] == number) & (lines["criterion"] == row.fixed["criterion"])]
+        numbers = MEASURES[row.fixed["measure"]](measured).replace([inf, -inf], nan).dropna()
+        keys = measured.loc[numbers.index, [*_SCORE, "seed"]].itertuples(index=False, name=None)
+        for (*key, seed), value in zip(keys, numbers.tolist(), strict=True):
+            values[tuple(key)][seed] = value
+    runs = lines.drop_duplicates([*_SCORE, "run"])
+    runs = runs.assign(failed=runs["status"] != "ok")
+    how = {"failed": "sum", "is_other": "all", "remark": "first", "device": frozenset, "members": "max"}
+    for key, failed, is_other, remark, devices, members in runs.groupby(_SCORE).agg(how).itertuples(name=None):
+        shares_time = rows[key[1]].fixed["measure"] in TIMES and members > 1
+        yield *key, StudyScore(values[key], int(failed), not is_other, remark, devices, shares_time)
 
 
-@dataclass(frozen=True)
-class LineScore:
-    """Score of a line on a dataset."""
+def _of_shown_cells(study: Study, lines: DataFrame) -> DataFrame:
+    """Return the lines of the cells that scores show, with a remark on their pretraining.
 
-    summary: Summary | None
-    failed: int
-    chosen: str = ""
-    """pretraining that validation chose; "" if the line fixes it"""
-
-
-def read_line(line: Line, runs: Sequence[Record]) -> LineScore:
-    """Return the score of a line from its runs on a dataset."""
-    shown, chosen = _runs_of_line(line, runs)
-    summary = summarise([value for _, value in sorted(values_of_line(line, runs).items())])
-    if summary is not None and line.fixed["measure"] in TIMES and any(run["members"] > 1 for run in shown):
-        summary = Summary(summary.mean, None, summary.n)  # seeds trained together have the same time
-    return LineScore(summary, sum(run["status"] != "ok" for run in shown), chosen)
-
-
-def values_of_line(line: Line, runs: Sequence[Record]) -> dict[int, float]:
-    """Return the values of a line by seed."""
-    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
-    shown, _ = _runs_of_line(line, runs)
-    values = {run["seed"]: measure(run, criterion) for run in shown if criterion in run["results"]}
-    return {seed: value for seed, value in values.items() if value is not None and isfinite(value)}
-
-
-def _runs_of_line(line: Line, runs: Sequence[Record]) -> tuple[list[Record], str]:
-    """Return the runs that a line shows, and the choice of a pretraining in words.
-
-    If defaults have changed there are several cells; the one with most runs is shown.
+    If defaults have changed, a pretraining has several cells; the one with most runs is shown. The pretraining
+    `otherwise` is shown only if the one of the row has not run.
     """
-    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
-    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
-    if len(line.pretrainings) > 1 and cells:
-        best = _best_pretraining(line, cells)
-        return cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
-    return [run for cell in cells.values() for run in cell], ""
+    runs = lines.drop_duplicates([*_SCORE, "run"])
+    sizes = runs.groupby([*_SCORE, "pretraining", "cell"]).size().reset_index(name="size")
+    cells = sizes.sort_values(["size", "cell"]).drop_duplicates([*_SCORE, "pretraining"], keep="last")
+    lines = lines.merge(cells[[*_SCORE, "cell"]])
+    otherwise = lines["row"].map({number: row.fixed.get("otherwise") for number, row in enumerate(study.rows)})
+    lines["is_other"] = lines["pretraining"] == otherwise
+    lines = lines[~lines["is_other"] | lines.groupby(_SCORE)["is_other"].transform("all")]
+    names = lines["pretraining"].map(lambda name: "without pretraining" if name == "none" else f"pretraining {name}")
+    lines = lines.assign(remark=names.where(lines["is_other"], ""))
+    for number, row in enumerate(study.rows):
+        if len(row.pretrainings) > 1:
+            for _, of_score in lines[lines["row"] == number].groupby(_SCORE):
+                best, tried = _best_pretraining(row, of_score), of_score["pretraining"].nunique()
+                lines = lines.drop(of_score.index[of_score["pretraining"] != best])
+                chosen = of_score.index[of_score["pretraining"] == best]
+                lines.loc[chosen, "remark"] = f"{best}, best of {tried} of {len(row.pretrainings)}"
+    return lines
 
 
-def _best_pretraining(line: Line, cells: Mapping[str, list[Record]]) -> str:
+def _best_pretraining(row: StudyRow, lines: DataFrame) -> str:
     """Return the pretraining with the best mean criterion on validation rows, over the seeds that all share."""
-    criterion = CRITERIA[line.fixed["criterion"]]
-    values = {
-        name: {
-            run["seed"]: value
-            for run in runs
-            if criterion.name in run["results"] and (value := run["results"][criterion.name]["validation"]) is not None
-        }
-        for name, runs in cells.items()
-    }
-    known = {name: by_seed for name, by_seed in values.items() if by_seed}
-    shared = set.intersection(*map(set, known.values())) if known else set()
-
-    def mean(name: str) -> float:
-        counted = [value for seed, value in known[name].items() if seed in shared or not shared]
-        return (fsum(counted) / len(counted)) * (1 if criterion.maximise else -1)
-
-    return max(sorted(known), key=mean, default=min(cells))
+    criterion = CRITERIA[row.fixed["criterion"]]
+    known = lines[(lines["criterion"] == criterion.name) & lines["validation"].notna()]
+    by_seed = known.pivot(index="seed", columns="pretraining", values="validation")
+    means = (by_seed if by_seed.dropna().empty else by_seed.dropna()).mean() * (1 if criterion.maximise else -1)
+    return str(means.idxmax() if len(means) else lines["pretraining"].min())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import fsum, isfinite
 from typing import NamedTuple
 
-from llpbench.core.record import Record
-from llpbench.core.studies import Arm, Line, Study
+from pandas import DataFrame, Series
+
+from llpbench.core.studies import Study, StudyRow
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import Summary
 from llpbench.report.origin import device
 from llpbench.report.reference import Printed, Reference, reference
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
-from llpbench.report.study_runs import TIMES, LineScore, Setting, StudyRuns, collect, read_line, values_of_line
-from llpbench.results.frame import NO_STALE_RUNS
+from llpbench.report.study_runs import NO_SCORE, TIMES, Setting, StudyRuns, StudyScore, study_runs
+from llpbench.results.frame import MACHINE
 
 FLAG = "⚑"
 """Mark of differences beyond two standard deviations."""
@@ -58,29 +60,15 @@ class StudyTable:
     figures: tuple[PaperFigure, ...] = ()
 
 
-def study_tables(
-    study: Study, records: Sequence[Record], *, stale: Mapping[str, str] = NO_STALE_RUNS
-) -> list[StudyTable]:
-    """Return the tables of a study, one per setting; none if nothing of it has run.
-
-    `stale`: what has changed in the code since a run, by its id.
-    """
-    codes = {record["spec"]["dataset"]: record["dataset"]["code"] for record in records}
-    settings = collect(study, records)
-    order = sorted(settings, key=lambda setting: (not setting.is_papers, str(setting)))
-    tables = []
-    for place, setting in enumerate(order, start=1):
-        runs = settings[setting]
-        name = f"study-{study.name}" + ("" if len(order) == 1 else f"-{place}")
-        if study.layout == "robustness":
-            study_table = StudyTable(_robustness_table(study, setting, runs, name))
-        else:
-            study_table = _scores_table(study, setting, runs, name, codes)
-        old = [f"{_run_text(run)}: {stale[run['run']]}" for run in runs.all_runs if run["run"] in stale]
-        notes = {**study_table.table.notes, words.STALE_NOTE: tuple(some_of(old))} if old else study_table.table.notes
-        tables.append(replace(study_table, table=replace(study_table.table, notes=notes)))
-        if study.arms:
-            tables.append(StudyTable(_arm_table(study, setting, runs, f"{name}-arms")))
+def study_tables(study: Study, frame: DataFrame) -> list[StudyTable]:
+    """Return the tables of a study made of the tidy table, one per setting; none if nothing of it has run."""
+    settings, tables = study_runs(study, frame), []
+    for place, (setting, runs) in enumerate(settings.items(), start=1):
+        name = f"study-{study.name}" + ("" if len(settings) == 1 else f"-{place}")
+        make = _robustness_table if study.layout == "robustness" else _scores_table
+        tables.append(make(study, setting, runs, name))
+        if study.contrasts:
+            tables.append(_contrasts_table(study, setting, runs, f"{name}-contrasts"))
     return tables
 
 
@@ -101,38 +89,37 @@ def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
     return [study_table.table for study_table in compared], summary
 
 
-def _scores_table(study: Study, setting: Setting, runs: StudyRuns, name: str, codes: Mapping[str, str]) -> StudyTable:
-    """Return a row for each line and a column for each dataset."""
+def _scores_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> StudyTable:
+    """Return a row for each row of the study and a column for each dataset."""
     printed = reference(study.reference) if study.reference and setting.is_papers else None
-    columns = _columns(printed, {*runs.datasets}, codes)
+    columns = _columns(printed, runs)
     flagged: list[str] = []
     figures: list[PaperFigure] = []
     body = []
-    for place, line in enumerate(study.lines):
-        labels = dict(zip(study.factors, line.labels, strict=True))
-        row = {Heading(factor, numeric=False): text(label) for factor, label in labels.items()}
+    for place, row in enumerate(study.rows):
+        labels = dict(zip(study.factors, row.labels, strict=True))
+        fields = {Heading(factor, numeric=False): text(label) for factor, label in labels.items()}
         for code, dataset in columns:
-            cell = runs.runs.get((place, dataset), [])
-            ours = read_line(line, cell)
+            ours = runs.scores.get((place, dataset), NO_SCORE)
             theirs = printed.find(labels, code) if printed else None
             figure = None
             if theirs is not None and ours.summary is not None:
-                is_comparable = _is_comparable(line, setting, cell)
-                figure = PaperFigure(line.fixed["measure"], code, theirs, ours.summary, is_comparable)
+                figure = PaperFigure(
+                    row.fixed["measure"], code, theirs, ours.summary, _is_comparable(row, setting, ours)
+                )
                 figures.append(figure)
                 if figure.is_beyond:
-                    flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {figure}")
-            row[Heading(code or dataset)] = _score_field(line, theirs, ours, figure)
-        body.append(row)
-    failed = [f"{_run_text(run)}: {run['reason'] or run['status']}" for run in runs.all_runs if run["status"] != "ok"]
-    notes = {f"{FLAG} Beyond two standard deviations": flagged, "Failed": some_of(failed)}
-    table = rows_of(name, _title(study, setting), _caption(study, setting, runs), body, notes)
+                    flagged.append(f"{', '.join(row.labels)} on {code or dataset}: {figure}")
+            fields[Heading(code or dataset)] = _score_field(row, theirs, ours, figure)
+        body.append(fields)
+    notes = {f"{FLAG} Beyond two standard deviations": flagged, **_notes(runs.runs)}
+    table = rows_of(name, _title(study, setting), _caption(study, setting, runs.runs), body, notes)
     return StudyTable(table, tuple(figures))
 
 
-def _score_field(line: Line, theirs: Printed | None, ours: LineScore, figure: PaperFigure | None) -> Field:
+def _score_field(row: StudyRow, theirs: Printed | None, ours: StudyScore, figure: PaperFigure | None) -> Field:
     """Return the lines of a field: the paper's number, ours, and their difference."""
-    digits = _digits(line.fixed["measure"])
+    digits = _digits(row.fixed["measure"])
     lines = []
     if theirs is not None:
         spread = "" if theirs.std is None else f" ± {theirs.std:.{digits}f}"
@@ -142,78 +129,73 @@ def _score_field(line: Line, theirs: Printed | None, ours: LineScore, figure: Pa
     if figure is not None:
         lines.append(f"{figure} {FLAG}" if figure.is_beyond else str(figure))
     lines += [f"{ours.failed} failed"] if ours.failed else []
-    lines += [ours.chosen] if ours.chosen else []
+    lines += [ours.remark] if ours.remark and (ours.values or ours.failed) else []
     return Field(tuple(lines) or (words.NOTHING,))
 
 
-def _is_comparable(line: Line, setting: Setting, runs: Sequence[Record]) -> bool:
-    is_timed = line.fixed["measure"] in TIMES
-    same_hardware = all(PAPERS_HARDWARE in run["hardware"].get("name", "") for run in runs)
-    return setting.has_papers_network and (same_hardware or not is_timed)
+def _is_comparable(row: StudyRow, setting: Setting, ours: StudyScore) -> bool:
+    is_timed = row.fixed["measure"] in TIMES
+    same_hardware = all(PAPERS_HARDWARE in device for device in ours.devices)
+    return setting.has_papers_network and ours.is_papers_pretraining and (same_hardware or not is_timed)
 
 
-def _columns(printed: Reference | None, datasets: set[str], codes: Mapping[str, str]) -> list[tuple[str, str]]:
+def _columns(printed: Reference | None, runs: StudyRuns) -> list[tuple[str, str]]:
     """Return (code, dataset) of the columns: the paper's in its order, then other datasets with runs."""
+    codes = dict(zip(runs.runs["dataset"], runs.runs["dataset_code"], strict=True))
     names = {code: name for name, code in codes.items() if code}
     first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
     taken = {code for code, _ in first}
-    others = sorted(datasets - {dataset for _, dataset in first})
-    return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
+    others = sorted({*codes} - {dataset for _, dataset in first})
+    return [*first, *((codes[name], f"{name} (own)" if name in taken else name) for name in others)]
 
 
-def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> ReportTable:
-    """Return mean ranks of standard deviations over the datasets on which every line has one."""
-    from pandas import DataFrame
-
+def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> StudyTable:
+    """Return mean ranks of standard deviations, over the tasks on which every row that has run has one."""
     from llpbench.report.statistics import robustness
 
-    summaries = {
-        line.labels[0]: [read_line(line, runs.runs.get((place, dataset), [])).summary for dataset in runs.datasets]
-        for place, line in enumerate(study.lines)
-    }
-    stds = DataFrame({label: [s.std if s else None for s in row] for label, row in summaries.items() if any(row)}).T
+    summaries = {key: score.summary for key, score in runs.scores.items()}
+    stds = Series({key: summary.std for key, summary in summaries.items() if summary}, dtype=float).unstack()
     shared = stds.dropna(axis="columns")
-    ours = robustness(shared, [*shared.columns]) if len(shared) > 1 and len(shared.columns) else {}
-    printed = reference(study.reference)
-    body = []
-    for (label,) in (line.labels for line in study.lines):
+    ranks = robustness(shared, [runs.datasets[task] for task in shared]) if len(shared) > 1 and shared.size else {}
+    printed, body = reference(study.reference), []
+    for place, (label,) in enumerate(row.labels for row in study.rows):
         theirs = printed.find({"method": label}, "")
+        ours = number(float(ranks[place]) if place in ranks else None, 3)
+        remarks = {score.remark for (row, _), score in runs.scores.items() if row == place} - {""}
         body.append(
             {
                 Heading("method", numeric=False): text(label),
                 Heading("paper"): number(theirs.mean if theirs else None, 3),
-                Heading("ours"): number(float(ours[label]) if label in ours else None, 3),
+                Heading("ours"): Field((*ours.lines, *sorted(remarks))),
             }
         )
-    explained = words.caption("robustness_study", over=plural(len(shared.columns), "dataset"))
-    return rows_of(name, _title(study, setting), f"{_caption(study, setting, runs)} {explained}", body)
+    explained = words.caption("robustness_study", over=plural(len(shared.columns), "task"))
+    caption, notes = f"{_caption(study, setting, runs.runs)} {explained}", _notes(runs.runs)
+    return StudyTable(rows_of(name, _title(study, setting), caption, body, notes))
 
 
-def _arm_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> ReportTable:
-    """Return the change along each arm, last minus first level, for each method that has run."""
-    lines = {line.labels: number for number, line in enumerate(study.lines)}
+def _contrasts_table(study: Study, setting: Setting, runs: StudyRuns, name: str) -> StudyTable:
+    """Return the differences of the levels of each contrast, for each method that has run."""
+    places = {row.labels: place for place, row in enumerate(study.rows)}
     body = []
     for method in next(iter(study.factors.values())):
         fields = {
-            Heading(f"{arm.levels[0]} → {arm.levels[-1]}"): _change(study, runs, lines, method, arm)
-            for arm in study.arms
+            Heading(f"{first} → {last}"): _difference(runs, places[method, first], places[method, last])
+            for first, last in study.contrasts
         }
         if not all(field.is_empty for field in fields.values()):
             body.append({Heading("method", numeric=False): text(method), **fields})
-    caption = f"{words.caption('arms')} {_classes_text(runs)}".rstrip()
-    return rows_of(name, f"{study.title}, end to end: {setting}", caption, body)
+    caption = f"{words.caption('contrasts')} {_classes_text(runs.runs)}".rstrip()
+    return StudyTable(rows_of(name, f"{study.title}, contrasts: {setting}", caption, body))
 
 
-def _change(study: Study, runs: StudyRuns, lines: Mapping[tuple[str, ...], int], method: str, arm: Arm) -> Field:
-    """Return the mean change over datasets with both ends, seeds paired; of a single dataset over its seeds."""
+def _difference(runs: StudyRuns, first: int, last: int) -> Field:
+    """Return the mean difference of two rows over datasets, seeds paired; of a single dataset over its seeds."""
     from llpbench.report.statistics import interval
 
     changes = {}
     for dataset in runs.datasets:
-        before, after = (
-            values_of_line(study.lines[end], runs.runs.get((end, dataset), []))
-            for end in (lines[method, arm.levels[0]], lines[method, arm.levels[-1]])
-        )
+        before, after = (runs.scores.get((row, dataset), NO_SCORE).values for row in (first, last))
         if shared := sorted(before.keys() & after.keys()):
             changes[dataset] = [after[seed] - before[seed] for seed in shared]
     if not changes:
@@ -231,8 +213,16 @@ def _digits(measure: str) -> int:
     return 4 if measure == "cas" else 2
 
 
-def _run_text(run: Record) -> str:
-    return f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}"
+def _notes(runs: DataFrame) -> dict[str, list[str]]:
+    """Return notes on failed and stale runs."""
+
+    def lines(chosen: DataFrame, facts: Series) -> list[str]:
+        named = zip(chosen["method"], chosen["dataset"], chosen["seed"], facts, strict=True)
+        return some_of([f"{method} on {dataset}, seed {seed}: {fact}" for method, dataset, seed, fact in named])
+
+    broken, stale = runs[runs["status"] != "ok"], runs[runs["stale"] != ""]
+    reasons = broken["reason"].where(broken["reason"] != "", broken["status"])
+    return {"Failed": lines(broken, reasons), words.STALE_NOTE: lines(stale, stale["stale"])}
 
 
 def _is_beside_paper(study: Study, setting: Setting) -> bool:
@@ -243,17 +233,18 @@ def _title(study: Study, setting: Setting) -> str:
     return f"{study.title}{' beside the paper' if _is_beside_paper(study, setting) else ''}: {setting}"
 
 
-def _classes_text(runs: StudyRuns) -> str:
-    classes = {(run["spec"]["dataset"], run["dataset"].get("classes")) for run in runs.all_runs}
-    return words.classes_text(sorted(classes, key=str))
+def _classes_text(runs: DataFrame) -> str:
+    classes = runs.dropna(subset="classes").drop_duplicates("dataset").set_index("dataset")["classes"]
+    return words.classes_text(sorted(classes.astype(int).items()))
 
 
-def _caption(study: Study, setting: Setting, runs: StudyRuns) -> str:
+def _caption(study: Study, setting: Setting, runs: DataFrame) -> str:
+    machines = (dict(zip(MACHINE, json.loads(machine), strict=True)) for machine in runs["machine"].unique())
     caption = words.caption(
         "study",
         question=study.question,
-        hardware=", ".join(sorted({device(run["hardware"]) for run in runs.all_runs})),
-        papers=study.from_paper,
+        hardware=", ".join(sorted({device(machine) for machine in machines})),
+        papers=not study.own,
         beside=_is_beside_paper(study, setting),
         same_training=setting.trains_as_paper,
         same_network=setting.has_papers_network,

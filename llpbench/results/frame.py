@@ -116,6 +116,10 @@ VARIABLES: dict[str, Variable] = {
     "role": Variable("role of the method: `floor`, `ceiling` or empty", lambda run: run["method"]["role"]),
     "reference": Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
+    "dataset_code": Variable(
+        "short name of the dataset, for example in the paper; empty if it has none",
+        lambda run: run["dataset"].get("code") or "",
+    ),
     **_spec("bagging", "name of the bagging, with its options"),
     "bag_size": Variable(
         "rows per bag; missing if bag sizes vary", lambda run: run["spec"]["bag_size"] or None, "float64"
@@ -171,6 +175,9 @@ VARIABLES: dict[str, Variable] = {
     "seconds_warm_up": Variable(
         "seconds of first steps, including compilation", partial(_part, "times", "warm-up"), "float64"
     ),
+    "seconds_evaluate": Variable(
+        "seconds of the evaluation after every epoch", partial(_part, "times", "evaluate"), "float64"
+    ),
     "seconds_pretraining": Variable(
         "seconds of the pretraining, even if another run computed it", partial(_part, "times", "pretraining"), "float64"
     ),
@@ -180,6 +187,7 @@ VARIABLES: dict[str, Variable] = {
     "seconds_training": Variable(
         "seconds of training with warm-up and pretraining, as on boards", training_seconds, "float64"
     ),
+    "members": Variable("number of seeds trained together", lambda run: run["members"], "int64"),
     "cpu_seconds": Variable(
         "CPU seconds of the run, otherwise as `seconds`; missing on a GPU and if unknown",
         partial(_part, "times", CPU_TOTAL),
@@ -207,6 +215,10 @@ def metric_column(metric: str) -> str:
     return f"test_{metric.replace('-', '_')}"
 
 
+def _diagnostic(name: str, meaning: str) -> Measure:
+    return Measure(meaning, lambda result: result["diagnostics"].get(name))
+
+
 def _metric(name: str) -> Measure:
     better = "higher" if METRICS[name].maximise else "lower"
     return Measure(f"metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
@@ -218,6 +230,8 @@ MEASURES: dict[str, Measure] = {
     ),
     "validation": Measure("value of the criterion at that epoch", lambda result: result["validation"]),
     **{metric_column(name): _metric(name) for name in METRICS},
+    "cas": _diagnostic("cas", "class awareness score of the row vectors (neural methods)"),
+    "pair_accuracy": _diagnostic("pair-accuracy", "share of the pseudo-pairs of TabLLP-BDC that are of one class"),
 }
 """Columns of a run and criterion by name; missing if the run failed."""
 

@@ -351,13 +351,13 @@ def study_cells(settings: Settings) -> list[Cell]:
         cell.id: cell
         for study in chosen
         for dataset in select_datasets(settings.datasets)
-        for line in study.lines
-        for cell in _line_cells(line, dataset, settings)
+        for row in study.rows
+        for cell in _row_cells(row, dataset, settings)
     }
-    lines = [line for study in chosen for line in study.lines]
-    if lines and not cells:
+    if not cells:
+        rows = [row for study in chosen for row in study.rows]
         values = {
-            option: dict.fromkeys(str(line.fixed[part]) for line in lines if part in line.fixed)
+            option: dict.fromkeys(str(row.fixed[part]) for row in rows if part in row.fixed)
             for option, part in _NARROWING.items()
             if option in settings.narrowed
         }
@@ -376,17 +376,17 @@ _NARROWING = {
 """Options that select a part of a study, and the part of a cell that each is about."""
 
 
-def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterator[Cell]:
-    fixed = line.fixed
+def _row_cells(row: studies.StudyRow, dataset: str, settings: Settings) -> Iterator[Cell]:
+    fixed = row.fixed
 
     def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
-        """Return the values that the line fixes, without those that the user excluded.
+        """Return the values that the row fixes, without those that the user excluded.
 
-        If the line fixes none, return those of the settings.
+        If the row fixes none, return those of the settings.
         """
         if part not in fixed:
             return list(wanted)
-        values = line.pretrainings if part == "pretraining" else [fixed[part]]
+        values = row.pretrainings if part == "pretraining" else [fixed[part]]
         return [value for value in values if option not in settings.narrowed or value in wanted]
 
     if fixed["method"] not in METHODS.select(settings.methods) and "methods" in settings.narrowed:

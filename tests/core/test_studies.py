@@ -9,7 +9,7 @@ import pytest
 from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.studies import STUDIES, select
+from llpbench.core.studies import OPEN, STUDIES, select
 from llpbench.data.specs import dataset_spec
 from llpbench.data.splits import training_bags
 from llpbench.report.reference import reference
@@ -18,40 +18,43 @@ from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
 from llpbench.training.specification import changed, make_cell
 
+KEYS = {*OPEN, "method", "max_bags", "pretraining", "otherwise", "params", "pretraining_params", "criterion", "measure"}
+
 
 def cells(study: str, **flags: Any) -> list[Cell]:
     named = {name.replace("_", "-"): value for name, value in flags.items()}
     return expand(resolve({"study": study, "datasets": "adult", **named}))
 
 
-@pytest.mark.parametrize("study", [study for study in STUDIES.values() if study.lines], ids=lambda study: study.name)
+@pytest.mark.parametrize("study", [*STUDIES.values()], ids=lambda study: study.name)
 def test_every_study_names_cells_that_can_be_made(study: Any) -> None:
     found = cells(study.name)
     assert len({cell.id for cell in found}) == len(found)
-    assert {cell.method for cell in found} == {line.fixed["method"] for line in study.lines}
+    assert {cell.method for cell in found} == {row.fixed["method"] for row in study.rows}
     assert all(cell.protocol is None or cell.protocol.epochs == 300 for cell in found)
-    for line in study.lines:
-        assert line.fixed["criterion"] in CRITERIA
-        assert line.fixed["measure"] in MEASURES
-        assert set(line.pretrainings) <= set(PRETRAININGS)
+    for row in study.rows:
+        assert {*row.fixed} <= KEYS
+        assert row.fixed["criterion"] in CRITERIA
+        assert row.fixed["measure"] in MEASURES
+        assert {*row.pretrainings, row.fixed.get("otherwise", "none")} <= {*PRETRAININGS}
 
 
-@pytest.mark.parametrize("study", [study for study in STUDIES.values() if study.reference and study.lines], ids=str)
-def test_every_row_that_the_paper_prints_is_a_line(study: Any) -> None:
+@pytest.mark.parametrize("study", [study for study in STUDIES.values() if study.reference], ids=str)
+def test_every_row_that_the_paper_prints_is_a_row_of_the_study(study: Any) -> None:
     printed = reference(study.reference)
     assert set(printed.factors) <= set(study.factors)
     places = [list(study.factors).index(factor) for factor in printed.factors]
-    lines = {tuple(line.labels[place] for place in places) for line in study.lines}
+    ours = {tuple(row.labels[place] for place in places) for row in study.rows}
     rows = {labels for labels, _ in printed.values}
     only_theirs = {("TabLLP-BDC (fine-grained validation)",)}  # repeats the fine-grained table
-    assert rows - only_theirs == lines
+    assert rows - only_theirs == ours
 
 
 def test_the_paper_is_the_union() -> None:
     assert select("all") == list(STUDIES.values())
-    assert select("paper") == [study for study in STUDIES.values() if study.from_paper]
-    assert {study.name for study in STUDIES.values() if not study.from_paper} == {"bag-number"}
-    every = {cell.id for study in select("paper") if study.lines for cell in cells(study.name)}
+    assert select("paper") == [study for study in STUDIES.values() if not study.own]
+    assert {study.name for study in STUDIES.values() if study.own} == {"bag-number"}
+    every = {cell.id for study in select("paper") for cell in cells(study.name)}
     assert {cell.id for cell in cells("paper")} == every
 
 
@@ -63,7 +66,7 @@ def test_studies_share_cells() -> None:
     assert len({cell.id for cell in cells("pair-generator")} & fine) == 1
 
 
-def test_what_a_line_fixes_becomes_part_of_its_cell() -> None:
+def test_what_a_row_fixes_becomes_part_of_its_cell() -> None:
     (greedy,) = (cell for cell in cells("pair-generator") if cell.params["generator"] == "greedy")
     assert (greedy.pretraining, changed(greedy)) == ("self+bag", {"generator": "greedy"})
     found = {(c.pretraining_params["aggregator"], c.pretraining_params["projection"]) for c in cells("aggregation")}
@@ -71,27 +74,21 @@ def test_what_a_line_fixes_becomes_part_of_its_cell() -> None:
     assert {cell.bag_size for cell in cells("bag-size", methods="dllp")} == {64, 128, 256, 512, 1024}
 
 
-class TestArms:
-    STUDY = STUDIES["bag-number"]
+def test_a_contrast_changes_the_number_of_bags_or_their_size() -> None:
+    study = STUDIES["bag-number"]
+    levels = study.factors["bags"]
+    larger, more, same_rows = ([tuple(levels[name].values()) for name in pair] for pair in study.contrasts)
+    assert (larger, more, same_rows) == ([(13, 64), (13, 1024)], [(13, 256), (52, 256)], [(208, 64), (13, 1024)])
 
-    def test_one_thing_alone_changes_along_an_arm(self) -> None:
-        levels = [*self.STUDY.factors.values()][-1]
-        arms = [[tuple(levels[name].values()) for name in arm.levels] for arm in self.STUDY.arms]
-        larger, more, larger_of_the_same_rows = arms
-        assert larger == [(13, 64), (13, 256), (13, 1024)]
-        assert more == [(13, 256), (26, 256), (52, 256)]
-        assert larger_of_the_same_rows == [(208, 64), (52, 256), (13, 1024)]
-        assert [arm.varies for arm in self.STUDY.arms] == ["bag_size", "max_bags", "bag_size"]
 
-    def test_every_dataset_has_as_many_bags_and_the_smallest_no_more(self) -> None:
-        left = [
-            training_bags(dataset_spec(name).rows or 0, level["bag_size"]) - level["max_bags"]
-            for name in ("credit", "california", "electricity", "adult")
-            for level in [*self.STUDY.factors.values()][-1].values()
-            if level["max_bags"] != 26 and (level["max_bags"], level["bag_size"]) not in ((13, 64), (13, 256))
-        ]
-        assert left[:3] == [0, 0, 0], "all that credit has of 1024, 256 and 64 rows"
-        assert min(left) == 0
+def test_datasets_have_the_bags_of_the_study_of_their_number() -> None:
+    levels = STUDIES["bag-number"].factors["bags"].values()
+    left = {
+        name: [training_bags(dataset_spec(name).rows or 0, each["bag_size"]) - each["max_bags"] for each in levels]
+        for name in ("credit", "california", "electricity", "adult")
+    }
+    assert left["credit"][2::3] == [0, 0], "all that credit has of 1024 and 64 rows"
+    assert min(map(min, left.values())) == 0
 
 
 def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:

@@ -153,7 +153,7 @@ def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
     model = model_of(method)
     four = method.loss(model, select(bags, 0, 1, 0, 1), now(150))
     assert torch.allclose(four, method.loss(model, bags, now(150)), atol=1e-5)
-    with pytest.raises(ValueError, match=r"even number of bags a step, .*3"):
+    with pytest.raises(ValueError, match=r"even number of bags per step, got 3"):
         method.loss(model, select(bags, 0, 1, 0), now(150))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from factory import PROTOCOL, failed, record, runs
@@ -13,14 +13,19 @@ from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.statistics import interval
-from llpbench.report.study_tables import PaperFigure, beside_paper, study_tables
+from llpbench.report.study_tables import PaperFigure, StudyTable, beside_paper, study_tables
+from llpbench.results.frame import NO_STALE_RUNS, tidy
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 
 
 def table(study: str, *groups: list[Record]) -> ReportTable:
-    (made,) = study_tables(STUDIES[study], [run for group in groups for run in group])
+    (made,) = tables(study, [run for group in groups for run in group])
     return made.table
+
+
+def tables(study: str, records: Sequence[Record], stale: Mapping[str, str] = NO_STALE_RUNS) -> list[StudyTable]:
+    return study_tables(STUDIES[study], tidy(records, stale))
 
 
 def field(of: ReportTable, column: str, *labels: str) -> Any:
@@ -50,8 +55,8 @@ def test_paper_ours_difference_and_flag() -> None:
 
 def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() -> None:
     short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
-    made = study_tables(
-        STUDIES["fine-grained"],
+    made = tables(
+        "fine-grained",
         [
             record("dllp", 0.8, bag_size=64),
             record("dllp", 0.7, bag_size=256),
@@ -81,9 +86,7 @@ def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() ->
 def test_a_method_with_its_own_network_joins_every_encoder() -> None:
     gan = record("llp-gan", 0.9, bag_size=256, encoder=None)
     gan["spec"]["protocol"] = record("dllp")["spec"]["protocol"]
-    found = study_tables(
-        STUDIES["fine-grained"], [gan, *(record("dllp", 0.8, bag_size=256, encoder=e) for e in ("mlp", "saint"))]
-    )
+    found = tables("fine-grained", [gan, *(record("dllp", 0.8, bag_size=256, encoder=e) for e in ("mlp", "saint"))])
     assert [field(made.table, "AD", "LLP-GAN").lines[1] for made in found] == ["90.00 ± – (1)"] * 2
 
 
@@ -144,20 +147,35 @@ def test_failed_runs_nan_and_infinite_values_are_no_results_and_runs_of_other_co
     alone = table("fine-grained", [failed("dllp", **HERE)])
     assert field(alone, "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
     old, new = runs("dllp", 0.8, 0.8, **HERE)
-    (made,) = study_tables(STUDIES["fine-grained"], [old, new], stale={old["run"]: "the method has changed"})
+    (made,) = tables("fine-grained", [old, new], stale={old["run"]: "the method has changed"})
     assert made.table.notes["Made by other code"] == ("dllp on adult, seed 0: the method has changed",)
 
 
-def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
+def test_robustness_is_one_table_of_the_tasks_that_all_methods_have() -> None:
+    smaller = {**HERE, "bag_size": 64}
     found = table(
         "robustness",
         runs("dllp", 0.80, 0.90, **HERE),
         runs("llp-vat", 0.80, 0.81, **HERE),
+        runs("dllp", 0.80, 0.81, **smaller),
+        runs("llp-vat", 0.80, 0.80, **smaller),
         runs("dllp", 0.80, 0.80, dataset="credit", **HERE),
     )
-    ours = {row[0].lines[0]: row[2].lines[0] for row in found.rows}
-    assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == ("2.000", "1.000", "–")
-    assert "ours over 1 dataset" in found.caption
+    ours = {row[0].lines[0]: row[2].lines for row in found.rows}
+    assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == (("2.000",), ("1.000",), ("–",))
+    assert "ours over 2 tasks" in found.caption
+
+
+def test_bdc_without_pretraining_is_shown_with_a_remark_if_the_papers_has_not_run() -> None:
+    plain = runs("tabllp-bdc", 0.90, 0.91, **HERE)
+    remark = "without pretraining"
+    shown = field(table("fine-grained", plain), "AD", "TabLLP-BDC").lines
+    assert shown[1:] == ("90.50 ± 0.71 (2)", "+2.69", remark), "far from the paper, but not flagged"
+    robust = table("robustness", plain, runs("dllp", 0.8, 0.9, **HERE))
+    assert field(robust, "ours", "TabLLP-BDC").lines == ("1.000", remark)
+    both = [*plain, *runs("tabllp-bdc", 0.8, 0.8, pretraining="self+bag", **HERE)]
+    assert field(table("fine-grained", both), "AD", "TabLLP-BDC").lines[1] == "80.00 ± 0.00 (2)"
+    assert tables("aggregation", plain) == [], "it has no aggregation of rows in pretraining"
 
 
 def test_every_number_of_the_paper_is_read() -> None:
@@ -184,7 +202,7 @@ def test_times_are_compared_on_the_papers_hardware_only() -> None:
             record("dllp", 0.8, seed=s, members=1, hardware=hardware, times={"train": 600.0 + s, "total": 1.0}, **HERE)
             for s in range(2)
         ]
-        ((figure,),) = (made.figures for made in study_tables(STUDIES["training-time"], runs))
+        ((figure,),) = (made.figures for made in tables("training-time", runs))
         return figure
 
     here, there = timed("NVIDIA H200"), timed("NVIDIA GeForce RTX 2080 Ti")
@@ -194,18 +212,17 @@ def test_times_are_compared_on_the_papers_hardware_only() -> None:
 
 def test_the_summary_counts_a_shared_figure_once() -> None:
     made = [*runs("dllp", 0.895, 0.905, **HERE), failed("dllp", seed=2, **HERE)]
-    fine, others = (study_tables(STUDIES[name], made) for name in ("fine-grained", "bag-size"))
+    fine, others = (tables(name, made) for name in ("fine-grained", "bag-size"))
     assert field(fine[0].table, "AD", "DLLP").lines[2:] == ("+2.39 ⚑", "1 failed")
-    tables, summary = beside_paper([*fine, *fine, *others])
-    assert tables == [fine[0].table] * 2
+    compared, summary = beside_paper([*fine, *fine, *others])
+    assert compared == [fine[0].table] * 2
     assert re.findall(r"\d+", summary)[:4] == ["1", "2", "1", "1"], "figures, tables, of the paper's network, beyond"
 
 
-STUDY = STUDIES["bag-number"]
 AUC = {(13, 64): 0.6, (13, 256): 0.7, (13, 1024): 0.72, (26, 256): 0.75, (52, 256): 0.8, (208, 64): 0.9}
 
 
-def arms_journal(
+def bags_journal(
     method: str = "bag-gp",
     encoder: str | None = None,
     *,
@@ -227,44 +244,44 @@ def arms_journal(
     ]
 
 
-def arms_tables(records: list[Record]) -> tuple[ReportTable, ReportTable]:
-    scores, arms = study_tables(STUDY, records)
-    return scores.table, arms.table
+def bags_tables(records: list[Record]) -> tuple[ReportTable, ReportTable]:
+    scores, contrasts = tables("bag-number", records)
+    return scores.table, contrasts.table
 
 
-def arm_field(table: ReportTable, column: int, *labels: str) -> Field:
+def bags_field(table: ReportTable, column: int, *labels: str) -> Field:
     return next(row[column] for row in table.rows if tuple(each.lines[0] for each in row[: len(labels)]) == labels)
 
 
 def test_a_level_holds_runs_of_its_number_of_bags_alone() -> None:
     others = [record("bag-gp", 0.5, bag_size=256, encoder=None, seed=seed) for seed in (7, 8)]  # of all bags
-    scores, _ = arms_tables([*arms_journal(), *others])
-    assert arm_field(scores, 2, "bag-gp", "13 of 256").lines == ("69.90 ± 0.14 (2)",)
+    scores, _ = bags_tables([*bags_journal(), *others])
+    assert bags_field(scores, 2, "bag-gp", "13 of 256").lines == ("69.90 ± 0.14 (2)",)
     assert scores.caption.count("Not one of the paper's studies") == 1
-    whole = study_tables(STUDIES["bag-size"], arms_journal("dllp", "mlp"))
+    whole = tables("bag-size", bags_journal("dllp", "mlp"))
     assert whole == [], "runs of fewer bags are of no other study"
 
 
-def test_the_ends_of_an_arm_are_compared_dataset_by_dataset() -> None:
-    _, arms = arms_tables(arms_journal())
+def test_contrasts_compare_levels_dataset_by_dataset() -> None:
+    _, contrasts = bags_tables(bags_journal())
     headings = ["13 of 64 → 13 of 1024", "13 of 256 → 52 of 256", "208 of 64 → 13 of 1024"]
-    assert [heading.text for heading in arms.headings] == ["method", *headings]
-    size, number, rows = (arm_field(arms, column, "bag-gp") for column in (1, 2, 3))
+    assert [heading.text for heading in contrasts.headings] == ["method", *headings]
+    size, number, rows = (bags_field(contrasts, column, "bag-gp") for column in (1, 2, 3))
     low, high = interval([12.0, 11.0, 10.0])
     assert size.lines == (f"+11.0 [{low:.1f}, {high:.1f}]", "3 datasets")
     assert number.lines == ("+10.0 [10.0, 10.0]", "3 datasets")
     assert rows.lines[0].startswith("-19.0 ")
-    _, lacking = arms_tables([run for run in arms_journal() if run["spec"]["bag_size"] != 1024])
+    _, lacking = bags_tables([run for run in bags_journal() if run["spec"]["bag_size"] != 1024])
     assert [each.lines[0] for each in lacking.rows[0]] == ["bag-gp", "–", "+10.0 [10.0, 10.0]", "–"]
 
 
 def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -> None:
-    records = arms_journal(datasets=("adult",), seeds=3)
+    records = bags_journal(datasets=("adult",), seeds=3)
     records[0] = record("bag-gp", 0.65, bag_size=64, max_bags=13, encoder=None)
-    size = arm_field(arms_tables(records)[1], 1, "bag-gp")
+    size = bags_field(bags_tables(records)[1], 1, "bag-gp")
     low, high = interval([7.0, 12.0, 12.0])
     assert size.lines == (f"+10.3 [{low:.1f}, {high:.1f}]", "adult, 3 seeds")
-    assert arm_field(arms_tables(arms_journal(datasets=("adult",), seeds=1))[1], 1, "bag-gp").lines == (
+    assert bags_field(bags_tables(bags_journal(datasets=("adult",), seeds=1))[1], 1, "bag-gp").lines == (
         "+12.0",
         "adult, 1 seed",
     )
@@ -272,20 +289,20 @@ def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -
 
 def test_methods_without_epochs_stand_beside_those_with_any() -> None:
     short = {**PROTOCOL, "epochs": 30}
-    records = [*arms_journal(), *arms_journal("llp-vat", "mlp"), *arms_journal("dllp", "mlp", protocol=short)]
-    found = [made.table for made in study_tables(STUDY, records) if made.table.name.endswith("-arms")]
+    records = [*bags_journal(), *bags_journal("llp-vat", "mlp"), *bags_journal("dllp", "mlp", protocol=short)]
+    found = [made.table for made in tables("bag-number", records) if made.table.name.endswith("-contrasts")]
     assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
 
 
 def test_ensembles_have_tables_of_their_own_whatever_the_order_of_records() -> None:
-    single, several = arms_journal("dllp", "mlp"), arms_journal("dllp", "mlp", ensemble=5, less=0.1)
+    single, several = bags_journal("dllp", "mlp"), bags_journal("dllp", "mlp", ensemble=5, less=0.1)
     orders = [[*single, *several], [*several, *single]]
     found = [
-        {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in study_tables(STUDY, each)}
+        {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in tables("bag-number", each)}
         for each in orders
     ]
     assert found[0] == found[1]
     assert len(found[0]) == 4
     assert sum("ensembles of 5" in title for title in found[0]) == 2
-    alone = {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in study_tables(STUDY, single)}
+    alone = {made.table.title: [row[1].lines[0] for row in made.table.rows] for made in tables("bag-number", single)}
     assert alone.items() <= found[0].items()
