@@ -1,7 +1,8 @@
 """Early stopping with several criteria at once.
 
-All criteria are computed in the same run. Each has its own best epoch, weights and patience, and selects the same epoch
-as in a run with this criterion alone. A run ends when all criteria have settled: none has improved within the patience.
+All criteria are computed in the same run. Each has its own best epoch, weights and patience. A run ends when all
+criteria have settled: none has improved within the patience. So each selects the same epoch as in a run with this
+criterion alone, except criteria that do not prolong a run (`Criterion.prolongs`): they choose among its epochs.
 Epochs of a ramp (`Stage.ramp`) can be selected, but patience counts from its end.
 """
 
@@ -52,6 +53,7 @@ class Selection:
         """
         self.patience, self._earliest = patience, max(ramp - 1, 0)
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
+        self._prolongs = np.array([each.prolongs for each in self.criteria.values()])
         shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
         self.value = np.full(shape, np.nan)
@@ -61,8 +63,8 @@ class Selection:
 
     @property
     def done(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Whether all criteria of a member have settled [members]."""
-        return np.asarray(self.settled.all(axis=0))
+        """Whether all criteria of a member that prolong training have settled [members]."""
+        return np.asarray(self.settled[self._prolongs].all(axis=0))
 
     def give_up(self, member: int) -> None:
         """Settle all criteria of a member."""
