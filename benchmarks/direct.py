@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 
-from llpbench.core import memory
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 from llpbench.core.registry import METHODS
+from llpbench.training import memory
 
 _CHUNK = 1024
 """bags that are made together"""

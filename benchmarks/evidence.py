@@ -21,10 +21,10 @@ from benchmarks.weights import shown_mean
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import holdout_criteria, test_metrics
 from llpbench.core.seeding import generator
 from llpbench.training.cell_runs import make_task
+from llpbench.training.memory import keep_freed
 from llpbench.training.specification import make_cell
 
 SETTINGS = [

@@ -21,15 +21,15 @@ from scipy.special import log_softmax, softmax
 
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.cell import Protocol
-from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
-from llpbench.data.specs import dataset_specs
+from llpbench.data.facts import built_in_facts
 from llpbench.data.suites import select_datasets
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.report.statistics import interval
 from llpbench.training.cell_runs import make_task
+from llpbench.training.memory import keep_freed
 from llpbench.training.specification import make_cell
 
 UNION = ("bag-gp", "em-gbdt", "count-gbdt")
@@ -106,7 +106,7 @@ def show(cells: list[dict[str, Any]]) -> None:
 def main(datasets: str, seeds: str, max_bags: int | None, out: Path) -> None:
     """Measure what is missing, and print the tables."""
     keep_freed()
-    two = {spec.name for spec in dataset_specs() if spec.classes == 2}
+    two = {name for name, facts in built_in_facts().items() if len(facts.classes) == 2}
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     known = {(cell["dataset"], cell["bagging"], cell["seed"], cell["most"]) for cell in done}
     for seed in map(int, seeds.split(",")):

@@ -76,7 +76,7 @@ def measured(command: list[str], threads: int) -> tuple[float, float, float]:
     """Return seconds, processor seconds and peak GB of a command of llpbench."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     code = (
-        "import atexit; from llpbench.core import memory; from llpbench.cli.main import main; "
+        "import atexit; from llpbench.training import memory; from llpbench.cli.main import main; "
         "atexit.register(lambda: print(memory.peak_mb())); main()"
     )
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()

@@ -25,7 +25,7 @@ from rich.table import Table
 from sklearn.metrics import roc_auc_score
 
 from llpbench import LLPClassifier
-from llpbench.core import memory
+from llpbench.training import memory
 
 COLUMNS = 20
 

@@ -30,7 +30,6 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from llpbench.blocks.losses import proportion_loss
-from llpbench.core import memory
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.method import MethodParams
@@ -39,6 +38,7 @@ from llpbench.core.provenance import software_facts
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
+from llpbench.training import memory
 from llpbench.training.cell_runs import make_task
 from llpbench.training.device import (
     Machine,

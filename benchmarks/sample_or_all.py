@@ -24,11 +24,11 @@ from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.blocks.count_trees import boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
-from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.training.cell_runs import make_task
+from llpbench.training.memory import keep_freed
 from llpbench.training.specification import make_cell
 
 IN_MEMORY = "auto, all rows"

@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from llpbench.core import memory
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration
 from llpbench.running.cluster import Nodes, Room, TrialJob
-from llpbench.running.ray_executor import RayExecutor
+from llpbench.running.executors.ray import RayExecutor
 from llpbench.running.resources import Resources
 from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.training import memory
 
 OnEpoch = Callable[[Epoch], None] | None
 

@@ -16,9 +16,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from llpbench.core import memory
 from llpbench.core.cell import Protocol
 from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.training import memory
 from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine, pick_device
 from llpbench.training.specification import make_cell

@@ -20,13 +20,13 @@ from rich.table import Table as Grid
 from scipy.special import log_softmax, softmax
 
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import holdout_criteria, test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.report.statistics import interval
 from llpbench.training.cell_runs import make_task
+from llpbench.training.memory import keep_freed
 from llpbench.training.specification import make_cell
 
 STEPS, FOLDS = 6, 4

@@ -153,9 +153,6 @@ def bags_of(of: SyntheticTable) -> DataFrame:
     source=Generated(partial(rows_of, A)),
     bags=Generated(partial(bags_of, A)),
     by=("bag",),
-    rows=A.rows,
-    numeric=NUMERIC,
-    categorical=CATEGORICAL,
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private A",
 )
@@ -169,9 +166,6 @@ def synthetic_a(frame: DataFrame) -> DataFrame:
     source=Generated(partial(rows_of, B)),
     bags=Generated(partial(bags_of, B)),
     by=("bag",),
-    rows=B.rows,
-    numeric=NUMERIC,
-    categorical=CATEGORICAL,
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private B",
 )

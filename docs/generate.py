@@ -1,6 +1,7 @@
-"""Write the reference pages that are generated from the code: `methods.md`, `datasets.md` and `columns.md`.
+"""Write what is computed: the pages `methods.md`, `datasets.md` and `columns.md`, and `datasets/facts.json`.
 
-A test fails if a page differs from the code.
+A test fails if a page differs from the code, or the facts from a table. `LLPBENCH_DATA` names a folder of tables that
+the repository does not have.
 
 python docs/generate.py
 """
@@ -8,6 +9,7 @@ python docs/generate.py
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -16,7 +18,9 @@ from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.entries import Entry
 from llpbench.core.ranges import declarations, ranges
 from llpbench.core.registry import METHODS, SUITES
-from llpbench.data.loading import EMBEDDED
+from llpbench.data.facts import FACTS, Facts, built_in_facts
+from llpbench.data.loading import EMBEDDED, load_table, locate
+from llpbench.data.sources import Generated
 from llpbench.data.specs import DatasetSpec, dataset_specs
 from llpbench.data.suites import suite_datasets
 from llpbench.results.frame import COLUMNS
@@ -134,15 +138,16 @@ def datasets() -> str:
 
 
 def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
-    share = "" if spec.positive is None else f"{spec.balance[spec.positive] / sum(spec.balance.values()):.1%}"
+    facts = built_in_facts()[spec.name]
+    share = "" if spec.positive is None else f"{facts.classes[spec.positive] / facts.rows:.1%}"
     keys = (f"*{key}*" if key in spec.key_only else key for key in spec.natural_keys)
     embedded = (EMBEDDED / f"{spec.name}.parquet").exists()
     source = "embedded" if embedded else spec.source.describe() if spec.source else "data directory"
-    facts = (
-        *(f"`{spec.name}`", spec.code, f"{spec.rows:,}", f"{spec.numeric} + {spec.categorical}", spec.classes, share),
-        *(", ".join(keys), ", ".join(suites), spec.licence, source),
+    cells = (
+        *(f"`{spec.name}`", spec.code, f"{facts.rows:,}", f"{len(facts.numeric)} + {len(facts.categorical)}"),
+        *(str(len(facts.classes)), share, ", ".join(keys), ", ".join(suites), spec.licence, source),
     )
-    return f"| {' | '.join(map(str, facts))} |"
+    return f"| {' | '.join(cells)} |"
 
 
 def columns() -> str:
@@ -198,7 +203,23 @@ def _cell(text: str) -> str:
 PAGES = {"methods.md": methods, "datasets.md": datasets, "columns.md": columns}
 
 
+def write_facts() -> None:
+    """Write `datasets/facts.json`: facts of tables on this machine, and the former facts of the others.
+
+    Generated tables take seconds, so that their former facts are kept, too.
+    """
+    facts = dict(built_in_facts())
+    for spec in dataset_specs():
+        generated = isinstance(spec.source, Generated) and spec.name in facts
+        if spec.prepare.__module__.startswith("llpbench.datasets.") and locate(spec) and not generated:
+            facts[spec.name] = Facts.of(load_table(spec.name, download=False))
+    lines = (f"{json.dumps(name)}: {facts[name].json()}" for name in sorted(facts))
+    FACTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    built_in_facts.cache_clear()
+
+
 def main() -> None:
+    write_facts()
     for name, page in PAGES.items():
         (Path(__file__).parent / name).write_text(page(), encoding="utf-8")
 

@@ -34,13 +34,13 @@ from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.registry import register_dataset, register_method
 
 
-@register_dataset("tiny", source=Parquet("tiny.parquet"), target="label", positive="yes", rows=400)
+@register_dataset("tiny", source=Parquet("tiny.parquet"), target="label", positive="yes")
 def tiny(frame):
     """Two Gaussians."""
     return frame
 
 
-@register_dataset("absent", source=Parquet("absent.parquet"), target="label", rows=400)
+@register_dataset("absent", source=Parquet("absent.parquet"), target="label")
 def absent(frame):
     """A file that is not there."""
     return frame

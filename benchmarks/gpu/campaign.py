@@ -21,8 +21,8 @@ from benchmarks.methods import neural
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.record import Record
 from llpbench.core.registry import METHODS
+from llpbench.data.facts import built_in_facts
 from llpbench.data.loading import find_local
-from llpbench.data.specs import dataset_spec
 from llpbench.results.journal import FILE, Journal
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
@@ -137,8 +137,8 @@ def expected_seconds(cell: Cell, rows: Rows) -> float | None:
 
 def _values(dataset: str) -> int:
     """Rows times features."""
-    spec = dataset_spec(dataset)
-    return (spec.rows or 1) * max(len(spec.columns), 1)
+    facts = built_in_facts()[dataset]
+    return facts.rows * len(facts.columns)
 
 
 def _ended(rows: Rows, how: str) -> list[Row]:

@@ -51,7 +51,7 @@ def main() -> None:
     import torch
 
     from benchmarks.gpu import correctness, measures, ray_check
-    from llpbench.core import memory
+    from llpbench.training import memory
     from llpbench.training.compilation import keep_compiled_code
     from llpbench.training.device import pick_device
 

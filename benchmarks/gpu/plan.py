@@ -16,7 +16,7 @@ from benchmarks.gpu.rows import Row, Rows
 from benchmarks.gpu.sizes import Sizes
 from llpbench.blocks.pretraining import PretrainingParams
 from llpbench.core.cell import Cell
-from llpbench.data.specs import dataset_spec
+from llpbench.data.facts import built_in_facts
 from llpbench.running.planning import expand
 from llpbench.running.settings import resolve
 
@@ -97,9 +97,9 @@ def _speed(rows: Rows) -> Speed | None:
 
 def _estimate(cell: Cell, speed: Speed, epochs: float, last: dict[str, Row]) -> float:
     """Seconds of ten seeds of a cell."""
-    spec, adult = dataset_spec(cell.dataset), dataset_spec("adult")
-    steps = 0.8 * (spec.rows or 0) / _PAIR_ROWS
-    wide = (len(spec.columns) + 1) / (len(adult.columns) + 1)
+    facts = built_in_facts()
+    steps = 0.8 * facts[cell.dataset].rows / _PAIR_ROWS
+    wide = (len(facts[cell.dataset].columns) + 1) / (len(facts["adult"].columns) + 1)
     step = speed.step * wide
     seconds = epochs * steps * step * _cost(cell.method, last) + speed.first
     if cell.pretraining != "none":

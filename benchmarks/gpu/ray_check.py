@@ -28,7 +28,7 @@ from llpbench.core.record import Record
 from llpbench.core.text import one_line
 from llpbench.results.journal import FILE, TOLERANCE, read
 from llpbench.running import runner
-from llpbench.running.display import PlainDisplay
+from llpbench.running.display import Display
 from llpbench.running.resources import available, gpu_share
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings, resolve
@@ -40,11 +40,11 @@ EPOCHS = {"cpu": 12, "cuda": 100}
 _WORKER = b"llpbench.running.worker"
 
 
-class _Watch(PlainDisplay):
+class _Watch(Display):
     """Notes when jobs run, and kills one worker in the middle of the first epoch that it hears of."""
 
     def __init__(self, console: Console, *, kill: bool) -> None:
-        super().__init__(console)
+        super().__init__(console, "plain")
         self._kill = kill
         self._at_work: set[str] = set()
         self.most = 0

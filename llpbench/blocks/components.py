@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.binning import FeatureBins, RowBins
+from llpbench.blocks.distinct import distinct
 from llpbench.core.bags import FloatArray, IntArray, Rows
-from llpbench.core.distinct import distinct
 
 _CHUNK = 65_536
 """rows processed at once"""

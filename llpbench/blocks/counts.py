@@ -11,8 +11,8 @@ from copy import copy
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
-from llpbench.core.distinct import Distinct
 
 _EXACT = 12
 """largest bag whose posterior of two classes is exact"""

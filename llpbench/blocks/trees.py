@@ -18,10 +18,10 @@ import torch
 
 from llpbench.blocks.boosting import BoostingRows
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.distinct import distinct_rows
 from llpbench.blocks.side_by_side import in_background
 from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, trees_of
 from llpbench.core.bags import FloatArray, IntArray, Rows
-from llpbench.core.distinct import distinct_rows
 
 if TYPE_CHECKING:
     import xgboost
@@ -127,7 +127,7 @@ class TreeRows:
     Up to 600,000 rows are one part. More rows are divided into parts of whole bags, with about 200,000 rows in at least
     1,000 bags. Each tree is grown on the next part in turn, so the work for a tree does not grow with the rows.
 
-    If few rows are distinct (`core.distinct`), equal rows of a bag become one row, called a cell. XGBoost then gets
+    If few rows are distinct (`blocks.distinct`), equal rows of a bag become one row, called a cell. XGBoost then gets
     only the distinct rows, each with the sum of its cells' derivatives. The trees are the same.
     """
 

@@ -45,19 +45,20 @@ def show(table: Table) -> None:
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
     """Return the table of datasets and where they are read from."""
-    rows = [
-        [entry.name, entry.code, _number(entry.rows), _number(entry.features), entry.found, entry.source, entry.licence]
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        spec, facts = entry.spec, entry.spec.facts
+        size = [_number(facts.rows), _number(len(facts.columns))] if facts else ["", ""]
+        rows.append([spec.name, spec.code, *size, entry.found, entry.source, spec.licence])
     return _table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
 
 
 def findings_table(findings: Iterable[Findings]) -> Table:
     """Return the table of checks of datasets."""
-    rows = [
-        [found.name, "ok" if found.ok else "problem", found.found, found.fingerprint[:16], found.problem]
-        for found in findings
-    ]
+    rows = []
+    for found in findings:
+        location = found.location.kind if found.location else ""
+        rows.append([found.spec.name, found.check, location, found.fingerprint[:16], found.problem])
     return _table(["dataset", "check", "found", "fingerprint", "problem"], rows)
 
 

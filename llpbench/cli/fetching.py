@@ -35,8 +35,7 @@ def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
 @plugin_option
 def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
     """Download DATASETS that are not on this machine. [default: all that can be downloaded]"""
-    from llpbench.data.catalogue import fetch
-    from llpbench.data.loading import locate
+    from llpbench.data.loading import locate, provide
     from llpbench.data.specs import dataset_spec
 
     failed = 0
@@ -46,7 +45,7 @@ def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> 
         echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
     for name in (name for name in names if name not in without):
         try:
-            place = fetch(name, data_dir)
+            place = provide(dataset_spec(name), data_dir)
             echo(f"{name}: {place.kind}, {place.path}")
         except LLPBenchError as error:  # continue with other datasets if a source is down
             echo(f"llpbench: {error}", err=True)
@@ -62,10 +61,14 @@ def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
     """Check the local copies of DATASETS against their declarations."""
     from llpbench.cli.console_tables import findings_table, show
     from llpbench.data.catalogue import verify
+    from llpbench.data.sources import Generated
 
     findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
     show(findings_table(findings))
-    return 0 if all(found.ok for found in findings) else FAILED
+    for found in findings:
+        if found.fingerprint and not (found.spec.sha256 or isinstance(found.spec.source, Generated)):
+            echo(f'{found.spec.name}: to refuse other copies, declare sha256="{found.fingerprint}"')
+    return 0 if not any(found.problem for found in findings) else FAILED
 
 
 def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:

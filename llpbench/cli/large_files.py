@@ -11,8 +11,8 @@ import click
 
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.memory import keep_freed
 from llpbench.core.text import plural
+from llpbench.training.memory import keep_freed
 
 if TYPE_CHECKING:
     from pandas import DataFrame

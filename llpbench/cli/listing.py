@@ -74,10 +74,13 @@ def _plain(entry: Entry) -> Item:
 
 
 def _dataset(entry: Entry) -> Item:
-    code, rows, keys, licence, reference = (
-        entry.facts.get(name, "") for name in ("code", "rows", "natural_keys", "licence", "reference")
+    from llpbench.data.facts import built_in_facts
+
+    code, keys, licence, reference = (
+        entry.facts.get(name, "") for name in ("code", "natural_keys", "licence", "reference")
     )
-    size = plural(rows, "row") if isinstance(rows, int) else ""
+    table = entry.facts.get("facts") or built_in_facts().get(entry.name)
+    size = plural(table.rows, "row") if table else ""
     bags = f"Natural bags: {', '.join(keys)}." if isinstance(keys, tuple) and keys else ""
     return Item(entry.name, [str(code), size, str(licence)], [entry.summary, bags, str(reference)])
 

@@ -73,6 +73,9 @@ def _code() -> int:
         advice = kept if resumable else "Run the same command again to start over."
         echo(f"llpbench: interrupted. {advice}", err=True)
         return INTERRUPTED
+    except MemoryError:  # also from arrow
+        _fail("the memory is full. Give fewer rows, or use --out-of-core with fit, predict and estimate.")
+        return FAILED
     except OutputError as error:
         _fail(str(error))
         return FAILED

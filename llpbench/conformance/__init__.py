@@ -91,6 +91,6 @@ def summary(name: str, verdicts: Iterable[Verdict]) -> str:
 def _registered_by(file: str) -> list[Entry]:
     path = Path(file).resolve()
     entries = [entry for registry in _REGISTRIES for entry in registry.entries()]
-    modules = {entry.module: importlib.util.find_spec(entry.module) for entry in entries if not entry.alone}
+    modules = {entry.module: importlib.util.find_spec(entry.module) for entry in entries if not entry.local}
     origins = {name: Path(found.origin).resolve() for name, found in modules.items() if found and found.origin}
     return [entry for entry in entries if origins.get(entry.module) == path]

@@ -25,7 +25,6 @@ from llpbench.conformance.searching import search_label_free
 from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Learned, Subject, require, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.declaration import complaints, course_faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import by_import
 from llpbench.core.method import Method, Now
@@ -46,6 +45,7 @@ from llpbench.data.toy import (
     toy_table,
 )
 from llpbench.owndata.classifier import LLPClassifier
+from llpbench.training.declaration import complaints, course_faults
 
 LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""

@@ -18,7 +18,6 @@ from llpbench.data.splits import assign_bags, largest_bag_size
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_FACTS = ("rows", "numeric", "categorical", "columns", "balance")
 SIZE = 256
 """largest number of rows per bag"""
 
@@ -55,10 +54,11 @@ def declaration(subject: DatasetSubject) -> str:
     spec = subject.spec
     require(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     shared = spec.remote is not None
-    absent = [fact for fact in _FACTS if getattr(spec, fact) in (None, (), {})]
-    require(not (shared and absent), f"a dataset for download must state its facts: no {', '.join(absent)}")
     require(not shared or spec.licence != "not stated", "a dataset for download must state its licence")
-    return f"licence: {spec.licence}" + (f"; not declared, so not checked: {', '.join(absent)}" if absent else "")
+    stated = bool(spec.sha256 or spec.facts)
+    command = f"llpbench data verify {subject.name}"
+    require(not shared or stated, f"a dataset for download must state the sha256 of its table ({command})")
+    return f"licence: {spec.licence}"
 
 
 def loads(subject: DatasetSubject) -> str:

@@ -16,7 +16,6 @@ from llpbench.conformance.cost import ProportionsAlone
 from llpbench.conformance.subject import USUAL, require, train
 from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.cell import Protocol
-from llpbench.core.declaration import is_a
 from llpbench.core.entries import Entry
 from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria
@@ -25,6 +24,7 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, pure_bags, toy_assignment, toy_table, toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.training import copies
+from llpbench.training.declaration import is_a
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population

@@ -13,7 +13,6 @@ from torch import Tensor
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.declaration import course_faults, is_a
 from llpbench.core.entries import Entry
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Predictor
@@ -23,6 +22,7 @@ from llpbench.core.tables import Assignment, Table
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.training.declaration import course_faults, is_a
 from llpbench.training.device import Machine
 from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,27 +27,19 @@ class Entry:
     summary: str
     """first line of the docstring"""
     facts: Mapping[str, Any]
-    """keyword arguments of the decorator; only literals if the file is not yet imported"""
+    """keyword arguments of the decorator, and defaults"""
     where: str
     """file:line"""
     module: str
     target: Any = None
-    alone: bool = False
-    """whether other processes do not have the entry
-
-    True if it was defined in a notebook, or in a program or module that no plugin has loaded.
-    """
+    local: bool = False
+    """whether other processes lack the entry: it is defined in a notebook, program or module that is no plugin"""
 
     @property
     def family(self) -> str:
-        """Family of a method, one of `FAMILIES`; "" for other entries.
-
-        If the decorator names no family, it follows from the method's role, or from its kind.
-        """
-        if self.kind != "method":
-            return ""
+        """Family of a method, one of `FAMILIES`: as declared, or its role or kind; "" for other entries."""
         facts = self.facts
-        return str(facts["family"] or facts["role"] or facts["kind"])
+        return str(facts["family"] or facts["role"] or facts["kind"]) if self.kind == "method" else ""
 
     @property
     def file(self) -> str | None:
@@ -62,82 +55,47 @@ class Entry:
         return self.target
 
 
-def modules_of(package: str) -> Iterator[str]:
-    """Yield dotted names of the public modules of a package, in alphabetical order, without importing them."""
+def modules_of(package: str) -> Iterator[tuple[str, Path]]:
+    """Yield name and file of the public modules of a package, in alphabetical order, without importing them."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise LLPBenchError(f"package {package} is not installed completely. Reinstall llpbench.")
     for folder in spec.submodule_search_locations:
         for file in sorted(Path(folder).glob("*.py")):
             if not file.stem.startswith("_"):
-                yield f"{package}.{file.stem}"
+                yield f"{package}.{file.stem}", file
 
 
-def read_entries(module: str, kind: str) -> Iterator[Entry]:
-    """Yield the entries that a module registers at its top level, read from its source.
+def read_entries(module: str, file: Path, kind: str) -> list[Entry]:
+    """Return the entries that a module registers, read from its source.
 
-    Yields nothing if an entry is registered in any form other than `@register_KIND("name", ...)`, if its name is not a
-    text literal, or if the kind of a method depends on a base class in another file.
+    Returns none if the file mentions the decorator anywhere but in an import and in `@register_KIND("name", ...)` with
+    literals before a class or function. Such a file must be imported. So must a method whose base class is another.
     """
-    spec = importlib.util.find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    tree, decorator, entries = ast.parse(Path(spec.origin).read_text(encoding="utf-8")), f"register_{kind}", []
-    for node in tree.body:
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
-            continue
-        for call in node.decorator_list:
-            plain = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator
-            if not plain or not isinstance(call, ast.Call):
-                continue
-            if not (call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)):
-                return
-            facts = dict(_literals(call.keywords))
-            if kind == "method":
-                if not (bases := set(_bases(tree, node))) & {"Method", "DirectMethod"}:
-                    return  # its base class is in another file
-                facts["kind"] = kind_of(bases)
-            entries.append(
-                Entry(
-                    kind=kind,
-                    name=call.args[0].value,
-                    summary=first_line(ast.get_docstring(node)),
-                    facts=facts,
-                    where=f"{spec.origin}:{node.lineno}",
-                    module=module,
-                )
-            )
-    spellings = (decorator, "register")  # "register" is the method of a registry
-    uses = [node for node in ast.walk(tree) if getattr(node, "id", getattr(node, "attr", "")) in spellings]
-    renamed = any(alias.name == decorator and alias.asname for node in ast.walk(tree) for alias in _aliases(node))
-    if len(uses) == len(entries) and not renamed:
-        yield from entries
+    text, entries = file.read_text(encoding="utf-8"), []
+    for node in ast.parse(text).body:
+        for call in getattr(node, "decorator_list", ()):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == f"register_{kind}":
+                try:
+                    (name,) = map(ast.literal_eval, call.args)
+                    facts = {str(fact.arg): ast.literal_eval(fact.value) for fact in call.keywords}
+                    if kind == "method":
+                        facts["kind"] = kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
+                except ValueError:
+                    return []
+                summary = first_line(ast.get_docstring(node))  # type: ignore[arg-type]
+                entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
+    mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
+    return entries if len(mentions) == len(entries) + 1 else []
 
 
-def _aliases(node: ast.AST) -> list[ast.alias]:
-    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
-
-
-def _bases(tree: ast.Module, node: ast.AST) -> Iterator[str]:
-    """Yield the names of a class's base classes, and of their base classes in the same file."""
-    local = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
-    for base in node.bases if isinstance(node, ast.ClassDef) else ():
-        name = str(getattr(base, "id", getattr(base, "attr", "")))
-        yield name
-        yield from _bases(tree, local[name]) if name in local else ()
-
-
-def kind_of(bases: Iterable[Any]) -> str:
-    """Return `direct` or `neural`, depending on the base classes of a method."""
-    return "direct" if "DirectMethod" in (getattr(base, "__name__", base) for base in bases) else "neural"
-
-
-def _literals(keywords: list[ast.keyword]) -> Iterator[tuple[str, Any]]:
-    for keyword in keywords:
-        try:
-            yield str(keyword.arg), ast.literal_eval(keyword.value)
-        except ValueError:
-            continue
+def kind_of(bases: Iterable[str]) -> str:
+    """Return `direct` or `neural`, depending on the base classes of a method. Raises `ValueError` for other classes."""
+    kinds = {"DirectMethod": "direct", "Method": "neural"}
+    found = [kinds[base] for base in bases if base in kinds]
+    if not found:
+        raise ValueError("no method")
+    return found[0]
 
 
 def first_line(doc: str | None) -> str:

@@ -5,10 +5,8 @@ Use a decorator on a class or function to add to the benchmark::
     @register_method("mine", reference="Doe 2026")
     class Mine(Method): ...
 
-Files in `llpbench.methods` and `llpbench.encoders` import torch, which takes seconds. They are therefore indexed from
-their source (decorator arguments, docstring and base class, by `ast`) and imported only when used, so that
-`llpbench list methods` answers at once. A file that cannot be indexed from its source is imported.
-`llpbench.datasets` needs no torch and is simply imported.
+Files in `llpbench.methods` and `llpbench.encoders` import torch, which takes seconds. Their entries are therefore read
+from the source (`core/entries.py`), and a file is imported when it is used. `llpbench.datasets` is simply imported.
 
 A plugin outside this repository is a module named by an entry point in the group `llpbench.plugins`, or a file given
 with `--plugin file.py`.
@@ -22,7 +20,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,13 +74,12 @@ class Registry:
                 f"{FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a "
                 "bagging have special meanings, and blanks at the ends are removed. Choose another name."
             )
-        for fact in facts if self.defaults else ():
-            if fact not in self.defaults:
-                known = ", ".join(self.defaults)
-                raise LLPBenchError(
-                    f"{self.kind} {name!r} has the unknown argument {fact!r}. {hint(fact, self.defaults)}"
-                    f"Available: {known}."
-                )
+        unknown = next((fact for fact in facts if self.defaults and fact not in self.defaults), None)
+        if unknown is not None:
+            raise LLPBenchError(
+                f"{self.kind} {name!r} has the unknown argument {unknown!r}. {hint(unknown, self.defaults)}"
+                f"Available: {', '.join(self.defaults)}."
+            )
         version = facts.get("version", 1)
         if type(version) is not int or version < 1:
             raise LLPBenchError(f"version of {self.kind} {name!r} must be a whole number from 1, got {version!r}.")
@@ -92,16 +89,10 @@ class Registry:
             )
 
         def decorate(target: T) -> T:
-            entry = Entry(
-                kind=self.kind,
-                name=name,
-                summary=first_line(target.__doc__),
-                facts={**self.defaults, **facts, **self.derived(target)},
-                where=place_of(target),
-                module=target.__module__,
-                target=target,
-                alone=not (_loading or target.__module__.startswith("llpbench.")),
-            )
+            facts_of = {**self.defaults, **facts, **self.derived(target)}
+            place, module = place_of(target), target.__module__
+            entry = Entry(self.kind, name, first_line(target.__doc__), facts_of, place, module, target)
+            entry.local = not (_loading or module.startswith("llpbench."))
             self._add(entry)
             return target
 
@@ -200,12 +191,12 @@ class Registry:
     def _index(self) -> dict[str, Entry]:
         if not self._indexed:
             self._indexed = True
-            for module in modules_of(self.package):
-                found = list(read_entries(module, self.kind)) if self.lazy else []
-                for entry in found:
+            for module, file in modules_of(self.package):
+                entries = read_entries(module, file, self.kind) if self.lazy else []
+                for entry in entries:
                     entry.facts = {**self.defaults, **entry.facts}
                     self._add(entry)
-                if not found:  # the file may register entries in another form, which would be missed
+                if not entries:
                     importlib.import_module(module)
             # the order is that of files, not of imports; plugins follow
             self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
@@ -246,12 +237,12 @@ def _kind_of_method(target: Any) -> Mapping[str, Any]:
 
     It compares names of base classes, since importing the classes would import torch.
     """
-    bases = target.__mro__ if isinstance(target, type) else ()
-    if not {"Method", "DirectMethod"} & {base.__name__ for base in bases[1:]}:
+    try:
+        return {"kind": kind_of(base.__name__ for base in target.__mro__[1:])}
+    except (AttributeError, ValueError):
         name = getattr(target, "__name__", repr(target))
         file = Path(getattr(sys.modules.get(target.__module__), "__file__", None) or target.__module__).name
-        raise LLPBenchError(f"{name} in {file} must be a class that extends Method or DirectMethod.")
-    return {"kind": kind_of(bases)}
+        raise LLPBenchError(f"{name} in {file} must be a class that extends Method or DirectMethod.") from None
 
 
 METHODS = Registry(
@@ -297,9 +288,9 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     """
     path = Path(path).resolve()
     name = f"llpbench_plugin_{path.stem}"
-    own = _loaded_plugins.get(str(path), {})
-    if edited and any(file.is_file() and file.read_bytes() != content for file, content in own.values()):
-        _forget(own)
+    loaded = _loaded_plugins.get(str(path), {})
+    if edited and any(file.is_file() and file.read_bytes() != content for file, content in loaded.values()):
+        _forget(loaded)
         del _loaded_plugins[str(path)]
     if str(path) in _loaded_plugins:
         return
@@ -310,37 +301,54 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for modules beside the file
-    _loading.append(name)
-    before = set(sys.modules) - {name}
+    before = set(sys.modules)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        with contained(f"plugin {path.name}", name):
+        with _importing(path.name, name, repr(str(path)), "Fix the file."):
             spec.loader.exec_module(module)
+    except BaseException:
+        _forget(_beside(path, before))  # a fixed file registers them again
+        raise
+    _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _beside(path, before).items()}
+
+
+def load_entry_points() -> None:
+    """Import the modules that installed packages name in the entry-point group `llpbench.plugins`."""
+    for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        if point.value not in _loaded_plugins:
+            _loaded_plugins[point.value] = {}
+            what = f"{point.value!r} (entry point {point.name!r})"
+            with _importing(point.value, point.module, what, "Fix or uninstall it."):
+                importlib.import_module(point.module)
+
+
+@contextlib.contextmanager
+def _importing(plugin: str, module: str, what: str, remedy: str) -> Iterator[None]:
+    """Import a plugin inside. Errors become one line, and changed global settings are reset."""
+    _loading.append(module)
+    try:
+        with contained(f"plugin {plugin}", module):
+            yield
+    except (LLPBenchError, KeyboardInterrupt):
+        raise
     except BaseException as error:
-        _forget(_brought(path, before))  # a fixed file registers them again
-        if isinstance(error, LLPBenchError | KeyboardInterrupt):
-            raise
-        raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Fix the file.") from error
+        raise LLPBenchError(f"plugin {what} failed on import: {one_line(error)}. {remedy}") from error
     finally:
-        _loading.remove(name)
-    _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _brought(path, before).items()}
+        _loading.remove(module)
 
 
-def _brought(path: Path, before: set[str]) -> dict[str, Path]:
-    """Return the files of the plugin and of the modules that it imported from its own folder."""
+def _beside(plugin: Path, before: set[str]) -> dict[str, Path]:
+    """Return the files of the plugin and of modules in its folder that were not imported before."""
     places = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
     files = {name: Path(place).resolve() for name, place in places.items() if place}
+    installed = {"site-packages", "dist-packages"}
     return {
         name: file
         for name, file in files.items()
-        if file.is_file() and file.is_relative_to(path.parent) and not _INSTALLED.intersection(file.parts)
+        if file.is_file() and file.is_relative_to(plugin.parent) and installed.isdisjoint(file.parts)
     }
-
-
-_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _forget(modules: Iterable[str]) -> None:
@@ -352,24 +360,3 @@ def _forget(modules: Iterable[str]) -> None:
                 Path(bytecode).unlink(missing_ok=True)
         for registry in REGISTRIES.values():
             registry.forget(name)
-
-
-def load_entry_points() -> None:
-    """Import the modules that installed packages name in the entry-point group `llpbench.plugins`."""
-    for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        if point.value in _loaded_plugins:
-            continue
-        _loaded_plugins[point.value] = {}
-        _loading.append(point.value)
-        try:
-            with contained(f"plugin {point.value}", point.module):
-                importlib.import_module(point.module)
-        except (LLPBenchError, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            raise LLPBenchError(
-                f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {one_line(error)}. "
-                "Fix or uninstall it."
-            ) from error
-        finally:
-            _loading.remove(point.value)

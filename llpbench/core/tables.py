@@ -66,10 +66,16 @@ class Table:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of names, categories and all values. Tables with the same fingerprint have the same data."""
-        names = repr((self.numeric_names, self.categorical_names, self.categories, self.classes))
+        """SHA-256 of the table, the `sha256` of a dataset's declaration. Equal tables have equal fingerprints.
+
+        The digest of, in this order: `numeric`, `categorical`, `labels`, the values of `keys`; the names of numeric and
+        categorical features, the categories and the classes, as a tuple in ASCII; the names of `keys`, if there are
+        any. Counts of bags take the place of `labels` and `keys` in tables that have them. The order of rows counts.
+        File format and types of columns in the file do not.
+        """
+        names = ascii((self.numeric_names, self.categorical_names, self.categories, self.classes))
         if self.published is None:
-            keys = [repr(tuple(self.keys))] if self.keys else []
+            keys = [ascii(tuple(self.keys))] if self.keys else []
             return digest([self.numeric, self.categorical, self.row_labels, *self.keys.values()], names, *keys)
         known = self.published
         return digest([self.numeric, self.categorical, known.of_row, known.counts], names, repr(known.noise))
@@ -118,11 +124,18 @@ class Assignment:
 
 
 def digest(arrays: Iterable[NDArray[Any]], *texts: str) -> str:
-    """Return the SHA-256 of arrays (shape, type and values) and texts."""
+    """Return the SHA-256 of arrays and texts.
+
+    Of each array, type and shape are hashed as text, such as `<f8(48842, 6)`, then its values in C order as
+    little-endian bytes. Missing numbers are the quiet NaN 0x7ff8000000000000.
+    """
     sha = hashlib.sha256()
     for array in arrays:
+        if array.dtype.kind == "f" and (missing := np.isnan(array)).any():
+            array = np.where(missing, np.nan, array)
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         sha.update(f"{array.dtype.str}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).tobytes())
+        sha.update(array.data)
     for text in texts:
         sha.update(text.encode())
     return sha.hexdigest()

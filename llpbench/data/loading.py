@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
 from llpbench.core.tables import Table
+from llpbench.data.facts import BUILT_IN
 from llpbench.data.frames import read_parquet
-from llpbench.data.sources import Generated, Parquet
-from llpbench.data.specs import DatasetSpec, dataset_spec, file_name
+from llpbench.data.sources import Generated, Parquet, Source, UnreachableError
+from llpbench.data.specs import LAST_COLUMN, DatasetSpec, dataset_spec, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-EMBEDDED = Path(str(files("llpbench.datasets"))) / "embedded"
+EMBEDDED = BUILT_IN / "embedded"
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,22 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
     machine.
     """
     spec = dataset_spec(name)
-    place = locate(spec, data_dir)
-    if place is None:
-        if not download or spec.remote is None:
-            raise DataError(absence(spec))
-        place = Location("cache", download_dataset(spec))
+    place = provide(spec, data_dir, download)
     stat = place.path.stat()
     key = (spec.name, spec.prepare, str(place.path), stat.st_mtime_ns, stat.st_size)
     if key not in _tables:
         _tables[key] = read_table(spec, place)
     return _tables[key]
+
+
+def provide(spec: DatasetSpec, data_dir: str | Path | None = None, download: bool = True) -> Location:
+    """Return the location of a dataset, downloaded if necessary. Raises `DataError` if it is unavailable."""
+    place = locate(spec, data_dir)
+    if place is not None:
+        return place
+    if not download or spec.remote is None:
+        raise DataError(absence(spec))
+    return Location("cache", download_dataset(spec))
 
 
 def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
@@ -124,8 +130,8 @@ def read_table(spec: DatasetSpec, place: Location) -> Table:
         raise DataError(f"{error} Or delete {str(place.path)!r} to download it again.") from error
 
 
-def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
-    """Download, check and cache a dataset, and return the cached file; with `again`, even if it is cached.
+def download_dataset(spec: DatasetSpec) -> Path:
+    """Download, check and cache a dataset unless it is cached, and return the cached file.
 
     Processes take turns, and the file is written completely or not at all.
     """
@@ -136,17 +142,31 @@ def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
-            if again or not path.exists():
-                origin = spec.remote.describe()
-                frame = spec.frame(spec.remote.download(), origin)
-                spec.tabulate(frame, origin)
+            if not path.exists():
+                frame = spec.frame(_download(spec.remote, spec), spec.remote.describe())
+                spec.tabulate(frame, spec.remote.describe())
                 _write(frame, path)
     except OSError as error:
-        raise DataError(
-            f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
-            "Set LLPBENCH_CACHE to a folder that can."
-        ) from error
+        raise unwritable(path, error) from error
     return path
+
+
+def unwritable(path: Path, error: OSError) -> DataError:
+    """Return the error for a file in the cache that cannot be written."""
+    return DataError(
+        f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
+        "Set LLPBENCH_CACHE to a folder that can."
+    )
+
+
+def _download(source: Source, spec: DatasetSpec) -> DataFrame:
+    try:
+        return source.download()
+    except UnreachableError as error:
+        file = file_name(spec.name) + (" (the target as its last column)" if spec.target == LAST_COLUMN else "")
+        raise DataError(
+            f"{error} Try again, or put {file} into a folder and name it: --data-dir DIR, or LLPBENCH_DATA=DIR."
+        ) from error
 
 
 def absence(spec: DatasetSpec) -> str:

@@ -9,27 +9,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.registry import OPENML, OPENML_SUITE
 from llpbench.core.text import one_line, printable
+from llpbench.data.facts import Facts
 from llpbench.data.frames import is_numeric, table_from_frame
-from llpbench.data.loading import cache_directory, cache_path, data_directory
-from llpbench.data.sources import OpenML, openml_client
+from llpbench.data.loading import cache_directory, cache_path, data_directory, unwritable
+from llpbench.data.sources import OpenML, openml_client, require_connection
 from llpbench.data.specs import LAST_COLUMN, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_FACTS = ("summary", "licence", "rows", "numeric", "categorical", "balance")
-"""facts of a `DatasetSpec` in the attributes of a cached frame"""
+_STATED = ("summary", "licence")
+"""what OpenML states about a dataset, in the attributes of a cached frame, beside `facts` of its table"""
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,11 @@ class OpenMLById(OpenML):
         target = self._target(dataset.default_target_attribute, frame)
         frame = frame[[*(column for column in frame.columns if column != target), target]]
         table = table_from_frame(frame, name=f"{OPENML}{self.id}", target=target)
-        counts = np.bincount(table.row_labels, minlength=len(table.classes)).tolist()
-        facts = (
-            printable(f"{one_line(dataset.name)}, version {dataset.version}, target {target}"),
-            printable(one_line(dataset.licence or "not stated")),
-            *(len(table), len(table.numeric_names), len(table.categorical_names)),
-            dict(zip(table.classes, counts, strict=True)),
-        )
-        frame.attrs = dict(zip(_FACTS, facts, strict=True))
+        frame.attrs = {
+            "summary": printable(f"{one_line(dataset.name)}, version {dataset.version}, target {target}"),
+            "licence": printable(one_line(dataset.licence or "not stated")),
+            "facts": asdict(Facts.of(table)),
+        }
         return frame
 
     def _target(self, target: str | None, frame: DataFrame) -> str:
@@ -102,16 +98,14 @@ def openml_suite(number: str) -> Iterator[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, json.dumps(members))
         except OSError as error:
-            raise DataError(
-                f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
-                "Set LLPBENCH_CACHE to a folder that can."
-            ) from error
+            raise unwritable(path, error) from error
     return (f"{OPENML}{member}" for member in members)
 
 
 def _ask_members(ident: int) -> list[int]:
     with openml_client() as openml:
         try:
+            require_connection(openml.config.server)
             members = openml.study.get_suite(ident).data
         except Exception as error:  # errors of any kind, as with datasets
             raise DataError(
@@ -137,13 +131,14 @@ def _files(name: str, data_dir: str | Path | None = None) -> list[Path]:
 
 @lru_cache(maxsize=256)
 def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
-    """Return the facts in a file's attributes; empty if another program wrote the file, or if it is damaged."""
+    """Return the declaration in a file's attributes; empty if another program wrote the file, or if it is damaged."""
     del modified, size
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         attributes = json.loads((pq.read_schema(path).metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-    except (pa.ArrowException, OSError, ValueError):
+        stated = {name: str(attributes[name]) for name in _STATED}
+        return {**stated, "facts": Facts.read(attributes["facts"])}
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError):
         return {}
-    return {fact: attributes[fact] for fact in _FACTS if fact in attributes}

@@ -9,15 +9,20 @@ import contextlib
 import csv
 import logging
 import os
+import socket
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home
 from llpbench.core.temporary import temporary_folder
+from llpbench.core.text import one_line
+from llpbench.core.unpacking import require_unpackable
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -25,9 +30,18 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ATTEMPTS = 3
-"""attempts to reach OpenML, one and two seconds apart"""
+"""attempts to get a file from OpenML, one and two seconds apart"""
+PATIENCE = 5.0
+"""seconds to wait for a connection to OpenML"""
 
 GROUPLENS = "https://files.grouplens.org/datasets/movielens"
+
+
+class UnreachableError(DataError):
+    """A source that does not answer, or not with its data; `loading` adds the remedy."""
+
+    def __init__(self, what: str, error: Exception) -> None:
+        super().__init__(f"{what} cannot be downloaded ({one_line(error, 200)}).")
 
 
 class Source(Protocol):
@@ -44,7 +58,7 @@ class Source(Protocol):
         """Return the raw frame in a local copy of `archive`."""
 
     def download(self) -> DataFrame:
-        """Return the raw frame. Raises `DataError` if it is unavailable."""
+        """Return the raw frame. Raises `UnreachableError` if it is unavailable, `DataError` if it is unsuitable."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,7 @@ class OpenML:
         """Return the client's description of the dataset, and the frame. Raises `DataError` if they are unavailable."""
         with openml_client() as openml:
             try:
+                require_connection(openml.config.server)
                 # Without these two flags the client deletes its own cache if the network fails.
                 dataset = openml.datasets.get_dataset(
                     self.id, download_data=True, download_qualities=False, download_features_meta_data=False
@@ -110,7 +125,7 @@ class OpenML:
             except DataError:
                 raise
             except Exception as error:  # the client passes on errors of requests, xmltodict, liac-arff and os
-                raise DataError(_unreachable(self.describe(), error)) from error
+                raise UnreachableError(self.describe(), error) from error
 
 
 @dataclass(frozen=True)
@@ -130,12 +145,13 @@ class GroupLens:
 
         try:
             with zipfile.ZipFile(path) as archive:
+                require_unpackable(archive, path)
                 ratings = _read_dat(archive, "ratings.dat", ["userId", "movieId", "rating", "timestamp"])
                 users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
                 movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])
         except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
             raise DataError(
-                f"{str(path)!r} is not a complete {self.archive} ({_one_line(error)}). Replace it."
+                f"{str(path)!r} is not a complete {self.archive} ({one_line(error, 200)}). Replace it."
             ) from error
         return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
 
@@ -151,7 +167,7 @@ class GroupLens:
                 with urllib.request.urlopen(url, timeout=60) as response:
                     path.write_bytes(response.read())
             except (OSError, http.client.HTTPException) as error:
-                raise DataError(_unreachable(self.describe(), error)) from error
+                raise UnreachableError(self.describe(), error) from error
             return self.read(path)
 
 
@@ -166,7 +182,7 @@ def openml_client() -> Iterator[Any]:
             import openml
         except Exception as error:  # the import also writes to the home directory, which may fail in any way
             raise DataError(
-                f"the package openml, which downloads, cannot be imported ({_one_line(error)}). "
+                f"the package openml, which downloads, cannot be imported ({one_line(error, 200)}). "
                 "Install it (pip install openml), or point --data-dir or LLPBENCH_DATA to local copies."
             ) from error
         before = openml.config.get_config_as_dict()
@@ -183,6 +199,38 @@ def openml_client() -> Iterator[Any]:
             os.environ.pop("OPENML_SKIP_PARQUET")
             if skip is not None:
                 os.environ["OPENML_SKIP_PARQUET"] = skip
+
+
+def require_connection(url: str) -> None:
+    """Raise `OSError` unless the server of a URL accepts a connection soon. The client alone would try for minutes.
+
+    Does nothing if a proxy is configured, since only the proxy can tell.
+    """
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    server = urlsplit(url)
+    host = server.hostname or ""
+    if server.scheme in getproxies() and not proxy_bypass(host):
+        return
+    port = server.port or (80 if server.scheme == "http" else 443)
+    answers: SimpleQueue[OSError | None] = SimpleQueue()
+
+    def connect() -> None:
+        try:
+            socket.create_connection((host, port), PATIENCE).close()
+        except OSError as error:
+            answers.put(error)
+        else:
+            answers.put(None)
+
+    threading.Thread(target=connect, daemon=True).start()  # a thread, since looking up a name has no time limit
+    try:
+        error = answers.get(timeout=PATIENCE)
+    except Empty:
+        error = TimeoutError(f"no answer within {PATIENCE:.0f} seconds")
+    if error is not None:
+        raise ConnectionError(f"no connection to {host}: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager
@@ -215,15 +263,3 @@ def _read_dat(archive: ZipFile, name: str, columns: list[str]) -> DataFrame:
     return pd.read_csv(
         io.StringIO(text), sep="\x1f", names=columns, dtype={"zip": str}, quoting=csv.QUOTE_NONE, keep_default_na=False
     )
-
-
-def _unreachable(what: str, error: Exception) -> str:
-    return (
-        f"{what} cannot be downloaded ({_one_line(error)}). "
-        "Try again, or point --data-dir or LLPBENCH_DATA to a folder with a local copy."
-    )
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Declarations of datasets (origin, size, licence), which are known before loading, and checks of data against them.
+"""Declarations of datasets: origin, licence, target, keys, and the SHA-256 of the table.
 
 A dataset is a function under `@register_dataset(name, ...)`. It takes the frame from its source, or from a user's
 parquet file, and returns features and target. It must return its own output unchanged. The decorator's keywords are the
@@ -8,19 +8,18 @@ directory.
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from llpbench.core.entries import Entry
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import DATASETS
 from llpbench.core.tables import Table
+from llpbench.core.text import hint
+from llpbench.data.facts import Facts, built_in_facts
 from llpbench.data.frames import read_parquet, table_from_bags, table_from_frame
 from llpbench.data.sources import Generated, Parquet, Source
 
@@ -33,7 +32,7 @@ LAST_COLUMN = "(the last column)"
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """The declaration of one dataset. Omitted counts are not checked."""
+    """The declaration of one dataset."""
 
     name: str
     summary: str
@@ -42,6 +41,8 @@ class DatasetSpec:
     """the registered function"""
     folder: Path
     """folder of the file that registers the dataset, where a relative `Parquet` path starts"""
+    facts: Facts | None = None
+    """facts about the table that are known without reading it: of built-in datasets, and of downloads from OpenML"""
     target: str = ""
     """column with the labels; "" if labels are unknown and `bags` has the counts of bags"""
     source: Source | Parquet | Generated | None = None
@@ -56,17 +57,15 @@ class DatasetSpec:
     """abbreviation of the name; for datasets of the paper, its abbreviation"""
     positive: str | None = None
     """class with label 1, if there are two classes; default: the later one in string order"""
-    rows: int | None = None
-    numeric: int | None = None
-    """number of numeric features"""
-    categorical: int | None = None
-    """number of categorical features"""
-    columns: tuple[str, ...] = ()
-    """names of the features in the dataset's order, which determines ordered bags; a file may have any order"""
+    sha256: str = ""
+    """`Table.fingerprint` of the table; "" if it is not checked"""
+    source_may_differ: bool = False
+    """whether the source was not available to compute `sha256`, which is that of another copy
+
+    Then a table with another SHA-256 is accepted if it has the same rows, features and classes.
+    """
     key_only: tuple[str, ...] = ()
     """columns that identify bags and are never features, such as a date"""
-    balance: Mapping[str, int] = field(default_factory=dict)
-    """number of rows of each class"""
     natural_keys: tuple[str, ...] = ()
     """columns for natural bags, in the syntax of `column:by=`: `date`, `carrier+dest`"""
     licence: str = "not stated"
@@ -74,17 +73,15 @@ class DatasetSpec:
     """whether the package may ship the data"""
     reference: str = ""
 
-    @property
-    def classes(self) -> int | None:
-        """Number of classes, if declared."""
-        return len(self.balance) or None
-
     def table(self, raw: DataFrame, origin: str) -> Table:
         """Return the table of a raw frame, checked against the declaration. `origin` names the frame in errors."""
         return self.tabulate(self.frame(raw, origin), origin)
 
     def frame(self, raw: DataFrame, origin: str) -> DataFrame:
-        """Return features and target of a raw frame, columns in dataset order."""
+        """Return features and target of a raw frame. Columns are in the order of `facts`, if these are known.
+
+        The order of features determines ordered bags, and a file may have another one.
+        """
         try:
             frame = self.prepare(raw)
         except LLPBenchError:
@@ -97,19 +94,13 @@ class DatasetSpec:
             raise DataError(
                 f"the function of dataset {self.name!r} returned {kind}, not a data frame. Let it return one."
             )
-        if not self.columns:
+        if self.facts is None or self.target == LAST_COLUMN:
             return frame
-        columns = [str(column) for column in frame.columns]
-        wanted = (*self.columns, *self.key_only, *([self.target] if self.target else self.by))
-        missing = [column for column in wanted if column not in columns]
-        foreign = [column for column in columns if column not in wanted]
-        if missing or foreign:
-            parts = [f"no {', '.join(missing)}"] * bool(missing) + [f"also {', '.join(foreign)}"] * bool(foreign)
-            self._refuse(origin, "columns", str(len(wanted)), f"{len(columns)} ({'; '.join(parts)})")
-        return frame if tuple(columns) == wanted or len(set(columns)) < len(columns) else frame[list(wanted)]
+        order = [*self.facts.columns, *self.key_only, *([self.target] if self.target else self.by)]
+        return frame[order] if sorted(map(str, frame.columns)) == sorted(order) else frame
 
     def tabulate(self, frame: DataFrame, origin: str) -> Table:
-        """Return the table of a prepared frame, after checks of rows, features of each kind and rows of each class."""
+        """Return the table of a prepared frame, checked against the declaration."""
         if self.bags is not None:
             table = table_from_bags(frame, self._bag_table(), name=self.name, by=self.by, noise=self.noise)
         else:
@@ -117,16 +108,6 @@ class DatasetSpec:
             table = table_from_frame(
                 frame, name=self.name, target=target, positive=self.positive, key_only=self.key_only
             )
-        facts = (
-            ("rows", self.rows, len(table)),
-            ("numeric features", self.numeric, len(table.numeric_names)),
-            ("categorical features", self.categorical, len(table.categorical_names)),
-        )
-        for fact, expected, found in facts:
-            if expected is not None and expected != found:
-                self._refuse(origin, fact, f"{expected:,}", f"{found:,}")
-        if self.balance and table.labels is not None and dict(self.balance) != (balance := balance_of(table)):
-            self._refuse(origin, "rows of each class", _counts(self.balance), _counts(balance))
         for key in self.natural_keys:
             absent = set(key.split("+")) - {*table.keys, *table.numeric_names, *table.categorical_names}
             if absent:
@@ -134,7 +115,18 @@ class DatasetSpec:
                     f"dataset {self.name!r} declares the natural key {key!r}, but has no column {min(absent)!r}. "
                     "Fix its declaration."
                 )
+        if not self.sha256 or table.fingerprint != self.sha256:
+            self._require_facts(table, origin)
         return table
+
+    def _require_facts(self, table: Table, origin: str) -> None:
+        """Raise `DataError` if a table with another `sha256` may not take the place of the declared one."""
+        difference = "" if self.facts is None else self.facts.differences(Facts.of(table))
+        if self.sha256 and not self.source_may_differ and not difference:
+            values = "other values or another order of rows, " if self.facts else ""
+            difference = f"{values}sha256 {table.fingerprint} instead of {self.sha256}"
+        if difference:
+            raise DataError(f"dataset {self.name!r} from {origin} is another table: {difference}. {self._remedy}")
 
     @property
     def remote(self) -> Source | None:
@@ -151,9 +143,9 @@ class DatasetSpec:
     def _remedy(self) -> str:
         return f"Point --data-dir or LLPBENCH_DATA to a folder with the right {file_name(self.name)}."
 
-    def _refuse(self, origin: str, fact: str, expected: str, found: str) -> None:
-        what = f"dataset {self.name!r} from {origin} has the wrong {fact}"
-        raise DataError(f"{what}: expected {expected}, found {found}. {self._remedy}")
+
+_COMPUTED = ("rows", "numeric", "categorical", "columns", "balance")
+"""facts that declarations had before `sha256`"""
 
 
 def file_name(name: str) -> str:
@@ -173,44 +165,32 @@ def dataset_specs() -> list[DatasetSpec]:
 
 def _spec(entry: Entry) -> DatasetSpec:
     prepare = entry.load()
-    given: dict[str, Any] = dict(entry.facts)
-    undeclared = {"name", "summary", "prepare", "folder"}
-    known = [item.name for item in fields(DatasetSpec) if item.name not in undeclared]
+    given: dict[str, Any] = {"facts": built_in_facts().get(entry.name), **entry.facts}
+    if fault := next(_faults(given), ""):
+        raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) {fault}")
+    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
+
+
+def _faults(given: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the arguments of a declaration, to follow the name of the dataset."""
+    known = [item.name for item in fields(DatasetSpec) if item.name not in ("name", "summary", "prepare", "folder")]
     for fact in given:
-        if fact not in known:
-            near = difflib.get_close_matches(fact, known, n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
-            raise LLPBenchError(
-                f"dataset {entry.name!r} ({entry.where}) declares the unknown argument {fact!r}. {hint}"
-            )
+        if fact in _COMPUTED:
+            yield f"declares {fact!r}, which is computed from its table. Leave it out; sha256= checks the table."
+        elif fact not in known:
+            yield f"declares the unknown argument {fact!r}. {hint(fact, known)}Available: {', '.join(known)}."
     if not given.get("target") and not (given.get("bags") and given.get("by")):
-        raise LLPBenchError(
-            f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or add 'bags' with "
-            "known counts, and the columns 'by' that identify them."
+        yield (
+            "does not declare its 'target'. Add it, or add 'bags' with known counts, and the columns 'by' that "
+            "identify them."
         )
     if given.get("target") and given.get("bags"):
-        raise LLPBenchError(
-            f"dataset {entry.name!r} ({entry.where}) declares a 'target' and 'bags': leave out one of them."
-        )
+        yield "declares a 'target' and 'bags': leave out one of them."
     if given.get("key_only") and given.get("bags"):
-        raise LLPBenchError(
-            f"dataset {entry.name!r} ({entry.where}) declares 'bags' and 'key_only'. Name its keys in 'by' alone."
-        )
-    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
+        yield "declares 'bags' and 'key_only'. Name its keys in 'by' alone."
 
 
 def _folder(function: Callable[..., Any]) -> Path:
     """Return the folder of a function's file; for functions in a prompt or notebook, the working directory."""
     folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
     return folder if folder.is_dir() else Path.cwd()
-
-
-def balance_of(table: Table) -> dict[str, int]:
-    """Return the number of rows of each class. Raises `LLPBenchError` if labels are unknown."""
-    counts = np.bincount(table.row_labels, minlength=len(table.classes))
-    return {name: int(count) for name, count in zip(table.classes, counts, strict=True)}
-
-
-def _counts(balance: Mapping[str, int]) -> str:
-    shown = [f"{name} {count:,}" for name, count in sorted(balance.items())]
-    return ", ".join(shown[:10]) + (", ..." if len(shown) > 10 else "")

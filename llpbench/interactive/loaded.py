@@ -92,16 +92,17 @@ class Results:
     def leaderboard(
         self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None, metric: str = "auc"
     ) -> DataFrame:
-        """Return one board as numbers: a row for each method, with its encoder, pretraining and configuration.
+        """Return one board as numbers: a row for each entry (method, encoder, pretraining and configuration).
 
-        Ranked rows come first, then rows that lack runs (their `rank` and means are missing), then rows trained on
+        Ranked entries come first, then those that lack runs (their `rank` and means are missing), then those trained on
         labels (`role` "ceiling" or "supervised"). AUC and other rates are times 100, unlike in `frame`; `gain` is the
         difference to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
 
         `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
         is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
-        bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what rows
-        are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such board.
+        bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what
+        entries are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such
+        board.
         """
         from pandas import DataFrame, array
 
@@ -111,11 +112,7 @@ class Results:
         boards = self.leaderboards if metric == "auc" else self._ranked_by(metric)
         board = self._board(criterion, bagging, epochs, boards)
         order = _ceilings_last(board)
-        found, rows, name = (
-            standings(board).iloc[order],
-            [board.rows[place] for place in order],
-            metric.replace("-", "_"),
-        )
+        found, entries, name = standings(board).loc[order], board.entries.loc[order], metric.replace("-", "_")
         numbers = {
             **{f"{name}_{part}": found["mean", part] for part in ("mean", "std", "n")},
             **{f"rank_{part}": found["interval", part] for part in ("low", "high")},
@@ -125,9 +122,9 @@ class Results:
         }
         frame = DataFrame(
             {
-                "rank": array([row.rank for row in rows], dtype="Int64"),
-                **{part: [getattr(row.contender, part) for row in rows] for part in _ROW},
-                "role": [row.mark for row in rows],
+                "rank": array([*entries["rank"]], dtype="Int64"),
+                **{part: [*entries[part]] for part in _NAMES},
+                "role": [*entries["mark"]],
                 **{key: values.astype(float).to_numpy() for key, values in numbers.items()},
             }
         )
@@ -138,7 +135,7 @@ class Results:
 
     @cached_property
     def scores(self) -> DataFrame:
-        """Every score of every board in long form: one row a board, method, dataset, bag size and metric.
+        """Every score of every board in long form: one row a board, entry, dataset, bag size and metric.
 
         `mean` and `std` are over `n` seeds; rates are times 100 (`unit` "percent"). `failed`, `missing` and `stale`
         count runs.
@@ -261,12 +258,12 @@ class Results:
 _MOST_BOARDS = 10
 """boards that an error lists"""
 
-_ROW = ("method", "encoder", "pretraining", "configuration")
-"""columns that identify a row of a board"""
+_NAMES = ("method", "encoder", "pretraining", "configuration")
+"""Columns that identify an entry."""
 
 
 def _small(board: Board) -> ReportTable:
-    """The first rows of a board."""
+    """The first entries of a board."""
     from llpbench.report.digest import brief
     from llpbench.report.wording import caption
 
@@ -279,13 +276,9 @@ def _asked(**options: object) -> str:
 
 
 def _ceilings_last(board: Board) -> list[int]:
-    """The places of a board's rows: rows trained on labels come after the others, incomplete ones at the end."""
-
-    def last(place: int) -> tuple[bool, bool]:
-        ceiling = board.rows[place].contender.role == "ceiling"
-        return ceiling, ceiling and place not in board.complete
-
-    return sorted(range(len(board.rows)), key=last)
+    """Return the entries: those trained on labels come after the others, incomplete ones at the end."""
+    ceilings = {*board.entries.index} - {*board.learners}
+    return sorted(board.entries.index, key=lambda n: (n in ceilings, n in ceilings and n not in board.complete))
 
 
 def _as_html(table: ReportTable) -> str:

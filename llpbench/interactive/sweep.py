@@ -17,7 +17,7 @@ from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
     from llpbench.report import Published
-    from llpbench.running.run_progress import Display
+    from llpbench.running.display import Display
     from llpbench.running.runner import RunSummary
 
 
@@ -140,7 +140,7 @@ def _known_here_alone(settings: Settings) -> str:
     wanted += [(BAGGINGS, [text.partition(":")[0].strip() for text in settings.baggings.split(",")])]
     for registry, names in wanted:
         for entry in (each for each in registry.entries() if each.name in names):
-            if entry.alone:
+            if entry.local:
                 return f"{registry.kind} {entry.name!r}"
     return ""
 

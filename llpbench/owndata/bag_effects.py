@@ -30,8 +30,8 @@ from scipy.special import logsumexp, softmax
 
 from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
-from llpbench.core.distinct import distinct_rows
 from llpbench.core.seeding import generator
 from llpbench.owndata.rows_by_bag import piece_of, pieces
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.cell import Protocol
-from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line

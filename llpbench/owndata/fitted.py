@@ -15,8 +15,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
+from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.distinct import distinct_rows
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor

@@ -28,7 +28,6 @@ from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.many_rows import BagGroup
-from llpbench.core import memory
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
@@ -84,6 +83,7 @@ from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
+from llpbench.training import memory
 from llpbench.training.cell_runs import limit_threads
 
 METHOD = "bag-gp"

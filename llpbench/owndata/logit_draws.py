@@ -20,9 +20,9 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
+from llpbench.blocks.distinct import Distinct, distinct_rows
 from llpbench.blocks.main_effects import Observed
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
-from llpbench.core.distinct import Distinct, distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator

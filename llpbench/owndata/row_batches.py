@@ -72,7 +72,7 @@ class RowBatches:
     ) -> None:
         """Take the arguments of `read_rows`, and the largest number of `rows` in a batch (None: `BATCH_ROWS`).
 
-        Raises `DataError` for standard input, spreadsheets and .zip files, which cannot be read in batches.
+        Raises `DataError` for standard input and spreadsheets, which cannot be read in batches.
         """
         if str(path) == "-":
             raise DataError("standard input can be read only once, got - with --out-of-core. Give a file.")
@@ -84,8 +84,8 @@ class RowBatches:
         for source in self._sources:
             if source.kind == "excel" or source.content is not None:
                 raise DataError(
-                    f"file {str(source.path)!r} must be .csv, .csv.gz or .parquet to be read in batches. Save it in "
-                    "one of these formats."
+                    f"file {str(source.path)!r} must be .csv or .parquet to be read in batches. Save it in one of "
+                    "these formats."
                 )
         self._columns: list[str] = []
         self.kinds: dict[str, tuple[str, Path]] = {}

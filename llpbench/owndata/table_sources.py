@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import io
-import lzma
 import sys
 import zipfile
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from llpbench.core.errors import DataError
+from llpbench.core.unpacking import open_member, open_packed, require_unpackable
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _BOOKS = (".xlsx", ".xlsm")
 _PACKED = (".gz", ".bz2", ".xz", ".zip")
 ENDINGS = (*_TEXTS, *_BOOKS, ".parquet", ".pq")
 HEAD = 1 << 20
-_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": "is an old Excel workbook. Save it as .xlsx or .csv",
     b"%PDF": "is a PDF. Give a table: .csv, .xlsx or .parquet",
@@ -35,19 +34,23 @@ class TableSource:
     kind: str
     """csv, excel or parquet"""
     packed: str | None = None
-    """gzip, bz2 or xz"""
+    """gzip, bz2, xz or zip"""
     content: bytes | None = None
     """content, if it is not in a file of its own"""
     usual: str = ","
     """default separator"""
     keys: tuple[tuple[str, str], ...] = ()
     """columns from names of folders, such as district=D01"""
+    member: str = ""
+    """name in the .zip file"""
 
     def open(self) -> IO[bytes]:
-        """Return the unpacked bytes."""
-        raw: Any = self.path if self.content is None else io.BytesIO(self.content)
-        found: IO[bytes] = _OPENERS[self.packed](raw) if self.packed is not None else raw
-        return open(self.path, "rb") if self.packed is None and self.content is None else found
+        """Return the unpacked bytes. Reading raises `DataError` if there are far too many (`core/unpacking.py`)."""
+        if self.packed == "zip":
+            return open_member(self.path, self.member, self.content)
+        if self.packed is not None:
+            return open_packed(self.path, self.packed, self.content)
+        return open(self.path, "rb") if self.content is None else io.BytesIO(self.content)
 
     def head(self) -> bytes:
         """Return the first megabyte."""
@@ -108,11 +111,10 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
     endings = [suffix.lower() for suffix in path.suffixes]
     ending = next((each for each in reversed(endings) if each not in _PACKED), "")
     usual = "\t" if ending in (".tsv", ".tab") else ","
-    packed = {b"\x1f\x8b": "gzip", b"BZ": "bz2", b"\xfd7": "xz"}.get(first[:2])
-    packed = packed if packed != "bz2" or first[:3] == b"BZh" else None
-    if first[:4] == b"PAR1":
+    packed = _packing(first)
+    if first[:4] == _PARQUET:
         return TableSource(path, "parquet", content=content, keys=keys)
-    if first[:4] == b"PK\x03\x04":
+    if first[:4] == _ZIP:
         return _zipped(path, content, keys)
     if told := next((told for mark, told in _FOREIGN.items() if first.startswith(mark)), ""):
         raise DataError(f"file {str(path)!r} {told}.")
@@ -127,6 +129,11 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
     return TableSource(path, "csv", packed, content, usual, keys)
 
 
+def _packing(first: bytes) -> str | None:
+    found = {b"\x1f\x8b": "gzip", b"BZ": "bz2", b"\xfd7": "xz"}.get(first[:2])
+    return found if found != "bz2" or first[:3] == b"BZh" else None
+
+
 def _first(path: Path) -> bytes:
     with open(path, "rb") as file:
         return file.read(8)
@@ -138,13 +145,17 @@ def _zipped(path: Path, content: bytes | None, keys: tuple[tuple[str, str], ...]
         with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
             names = archive.namelist()
             if "[Content_Types].xml" in names:
+                require_unpackable(archive, path)
                 return TableSource(path, "excel", content=content, keys=keys)
-            tables = [name for name in names if Path(name).suffix.lower() in ENDINGS and "__MACOSX" not in name]
-            if len(tables) != 1:
-                some = ", ".join(tables[:5]) or "none"
-                raise DataError(
-                    f"file {str(path)!r} must contain one table, got {some}. Unpack it, and give one table."
-                )
-            return _source(path.with_name(Path(tables[0]).name), archive.read(tables[0]), keys)
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        tables = [name for name in names if Path(name).suffix.lower() in ENDINGS and "__MACOSX" not in name]
+        if len(tables) != 1:
+            some = ", ".join(tables[:5]) or "none"
+            raise DataError(f"file {str(path)!r} must contain one table, got {some}. Unpack it, and give one table.")
+        inner = path.with_name(Path(tables[0]).name)
+        with open_member(path, tables[0], content) as file:
+            first = file.read(8)
+            if first[:4] in (_PARQUET, _ZIP) or _packing(first) is not None:
+                return _source(inner, first + file.read(), keys)
+        return replace(_source(inner, first, keys), path=path, packed="zip", member=tables[0], content=content)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
         raise DataError(f"file {str(path)!r} cannot be unpacked: {error}.") from error

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from llpbench.core.errors import DataError
+from llpbench.core.text import one_line
 from llpbench.owndata.table_sources import TableSource
 
 _MOST_TITLES = 20
@@ -32,6 +33,12 @@ def as_csv(source: TableSource, wanted: Sequence[Sequence[str]] = ()) -> tuple[T
         raise DataError(
             f"file {str(source.path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the "
             "table as .csv."
+        ) from error
+    except DataError:
+        raise
+    except Exception as error:  # openpyxl passes on errors of zipfile, zlib and XML
+        raise DataError(
+            f"file {str(source.path)!r} cannot be read as a workbook ({one_line(error)}). Save it again."
         ) from error
     filled = {name: _without_empty(sheet) for name, sheet in sheets.items() if sheet.notna().any(axis=None)}
     if not filled:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from pandas import isna
+from pandas import DataFrame, concat, isna
 
 from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import places_of
-from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Summary
+from llpbench.report.boards import HEADLINE, REFERENCE, Board, Leaderboards, Summary
 from llpbench.report.leaderboard import COLUMNS, mean
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, score, text
 from llpbench.report.tabulate import part_of
@@ -54,11 +53,11 @@ CHANCE = 50.0
 
 @dataclass(frozen=True)
 class _Case:
-    """Plain rows of a board, ranked on the columns of one bag size."""
+    """Plain entries of a board, ranked on the tasks of one bag size."""
 
     board: Board
     means: Mapping[int, Summary]
-    """mean over datasets by row, without rows that lack runs"""
+    """mean over datasets by entry, without entries that lack runs"""
 
     @property
     def best(self) -> Summary:
@@ -72,25 +71,24 @@ class _Case:
 
     @property
     def recommended(self) -> list[int]:
-        """Rows with the best mean, or a mean within `ALIKE` of it; empty if the best mean may be chance."""
+        """Entries with the best mean, or a mean within `ALIKE` of it; empty if the best mean may be chance."""
         limit = max(LEAST, self.best.mean - ALIKE)
-        return [] if self.may_be_chance else [row for row in self.board.ranked if self.means[row].mean >= limit]
+        return [] if self.may_be_chance else [entry for entry in self.board.ranked if self.means[entry].mean >= limit]
 
     @property
-    def columns(self) -> list[Column]:
-        """Columns that count."""
-        return [self.board.columns[place] for place in self.board.counting_columns]
+    def tasks(self) -> DataFrame:
+        """Tasks that count."""
+        return self.board.tasks.loc[self.board.counting_tasks]
 
-    def name(self, row: int) -> str:
-        """Return the name of a method, or its whole label if another row has the same method. A floor is marked."""
-        who = self.board.rows[row].contender
-        if [other.contender.method for other in self.board.rows].count(who.method) == 1:
-            return words.method_text(self.board.rows[row])
-        return words.clean(who.label)
+    def name(self, entry: int) -> str:
+        """Return the name of a method, or its whole label if another entry has the same method. A floor is marked."""
+        methods = self.board.entries["method"].tolist()
+        is_only = methods.count(methods[entry]) == 1
+        return words.method_texts(self.board)[entry] if is_only else words.clean(self.board.labels[entry])
 
-    def name_with(self, row: int, value: float) -> str:
+    def name_with(self, entry: int, value: float) -> str:
         """Return the name of a method with a value."""
-        return f"{self.name(row)} {value:.1f}"
+        return f"{self.name(entry)} {value:.1f}"
 
 
 def advice(leaderboards: Leaderboards) -> ReportTable | None:
@@ -101,8 +99,9 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
     cases = [case for board in leaderboards.of("fine") for case in _cases(board)]
     if not cases:
         return None
-    classes = words.classes_text((column.dataset, column.classes) for case in cases for column in case.columns)
-    datasets = sorted({column.dataset for case in cases for column in case.columns})
+    tasks = concat([case.tasks for case in cases])
+    classes = words.classes_text(zip(tasks["dataset"], tasks["classes"], strict=True))
+    datasets = sorted({*tasks["dataset"]})
     columns = {
         "bags": [text(kind(case.board)) for case in cases],
         "datasets": [text(_datasets(case)) for case in cases],
@@ -126,33 +125,33 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
 
 def _cases(board: Board) -> Iterator[_Case]:
     """Yield the bag sizes of a board on which at least two methods are ranked."""
-    in_reference = {(row.contender.method, row.contender.encoder) for row in board.rows if row.precision == REFERENCE}
-    for size in sorted({column.bag_size for column in board.columns}, key=lambda size: size or 0):
-        places = places_of(board, size)
+    names = [*zip(board.entries["method"], board.entries["encoder"], strict=True)]
+    precisions, is_plain = board.entries["precision"], board.entries["is_plain"]
+    in_reference = {name for name, precision in zip(names, precisions, strict=True) if precision == REFERENCE}
+    for size in sorted({*board.tasks["bag_size"]}, key=lambda size: size or 0):
+        tasks = [task for task, other in enumerate(board.tasks["bag_size"]) if other == size]
         plain = [
-            n
-            for n, row in enumerate(board.rows)
-            if row.is_plain
-            and any(row.scores[place].cell for place in places)
+            entry
+            for entry in sorted(board.runs["entry"][board.runs["task"].isin(tasks)].unique())
             # results in bfloat16 count only if there are none in float32
-            and (row.precision == REFERENCE or (row.contender.method, row.contender.encoder) not in in_reference)
+            if is_plain[entry] and (precisions[entry] == REFERENCE or names[entry] not in in_reference)
         ]
-        part = part_of(board, plain, places)
+        part = part_of(board, plain, tasks)
         if len(part.ranked) >= 2:
             yield _Case(part, _means(part, HEADLINE))
 
 
 def _means(board: Board, metric: str) -> dict[int, Summary]:
     return {
-        int(row): Summary(value, std if isfinite(std) else None, int(n))
-        for row, value, std, n in mean(board, metric).itertuples(name=None)
+        int(entry): Summary(value, std if isfinite(std) else None, int(n))
+        for entry, value, std, n in mean(board, metric).itertuples(name=None)
     }
 
 
 def kind(board: Board) -> str:
     """Return a description of the board's bagging."""
     name, *options = board.bagging.removeprefix(f"{board.max_bags:,} " if board.max_bags else "").split(":")
-    keys = {column.by for column in board.columns}
+    keys = {*board.tasks["by"]}
     description = f"{name}: {KINDS[name]}" if name in KINDS else name
     if name == NATURAL and len(keys) == 1:
         description = f"grouped by {' and '.join(keys.pop().split('+'))}"
@@ -163,17 +162,18 @@ def kind(board: Board) -> str:
 
 
 def _datasets(case: _Case) -> str:
-    datasets = list(dict.fromkeys(column.dataset for column in case.columns))
+    datasets = case.tasks["dataset"].unique()
     return ", ".join(datasets) if len(datasets) <= MOST_DATASETS else f"{len(datasets)} datasets"
 
 
 def _size_range(case: _Case) -> str:
     """Return the smallest and largest number of rows in a bag."""
-    sizes = [size for column in case.columns for size in column.sizes or [column.bag_size] if size is not None]
-    if not sizes:
+    tasks = case.tasks
+    sizes = tasks[["least_rows", "most_rows"]].astype(float).T.fillna(tasks["bag_size"].astype(float))
+    low, high = sizes.min(axis=None), sizes.max(axis=None)
+    if isna(low):
         return words.NOTHING
-    low, high = min(sizes), max(sizes)
-    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
+    return f"{low:,.0f}" if low == high else f"{low:,.0f}–{high:,.0f}"
 
 
 def _training_bags(case: _Case) -> str:
@@ -185,23 +185,23 @@ def _training_bags(case: _Case) -> str:
 def _rank_intervals(case: _Case) -> tuple[str, ...]:
     """Return the interval of the rank of each recommended method."""
     fields = COLUMNS["interval"].fields(case.board)
-    return tuple(fields[row].lines[0] for row in case.recommended) or (words.NOTHING,)
+    return tuple(fields[entry].lines[0] for entry in case.recommended) or (words.NOTHING,)
 
 
 def _methods(case: _Case) -> list[str]:
-    return [case.name(row) for row in case.recommended]
+    return [case.name(entry) for entry in case.recommended]
 
 
 def _next_best(case: _Case) -> list[str]:
     """Return the best method that is not recommended, and the best network if that is another one."""
-    contenders = [row.contender for row in case.board.rows]
-    others = [row for row in case.board.ranked if row not in case.recommended]
-    networks = [row for row in case.board.ranked if contenders[row].kind == "neural" and not contenders[row].role]
-    lines = [case.name_with(row, case.means[row].mean) for row in others[:1]]
-    if others and contenders[others[0]].kind != "neural":
+    kinds, roles = case.board.entries["kind"], case.board.entries["role"]
+    others = [entry for entry in case.board.ranked if entry not in case.recommended]
+    networks = [entry for entry in case.board.ranked if kinds[entry] == "neural" and not roles[entry]]
+    lines = [case.name_with(entry, case.means[entry].mean) for entry in others[:1]]
+    if others and kinds[others[0]] != "neural":
         which = "best network" if len(networks) > 1 else "only network"
-        later = [row for row in networks if row in others]
-        lines += [f"{which} {case.name_with(row, case.means[row].mean)}" for row in later[:1]]
+        later = [entry for entry in networks if entry in others]
+        lines += [f"{which} {case.name_with(entry, case.means[entry].mean)}" for entry in later[:1]]
     return lines
 
 
@@ -209,13 +209,13 @@ def _cautions(case: _Case) -> Iterator[str]:
     """Yield warnings: datasets that another method leads, shares of bags as good as features, means near chance."""
     board = case.board
     means = board.counted(HEADLINE)[board.ranked].groupby(level=0).mean()
-    for place, scores in means.dropna(how="all").iterrows():
+    for task, scores in means.dropna(how="all").iterrows():
         best, leader = scores[case.recommended].max(), scores.idxmax()
         if scores[leader] > best + AHEAD:
             lead = case.name_with(leader, scores[leader])
-            yield f"{board.columns[place].dataset}: {best:.1f}, but {lead}"
-    for row, share in _means(board, f"{HEADLINE}-known-bags").items():
-        is_share = row in board.ranked and board.rows[row].contender.method == SHARE
+            yield f"{board.tasks.at[task, 'dataset']}: {best:.1f}, but {lead}"
+    for entry, share in _means(board, f"{HEADLINE}-known-bags").items():
+        is_share = entry in board.ranked and board.entries.at[entry, "method"] == SHARE
         if is_share and share.mean >= case.best.mean - ALIKE:
             yield f"the proportions of a row's own bag alone have {share.mean:.1f}"
     if case.may_be_chance:

@@ -67,8 +67,8 @@ def make_report(
     """Return the report of some records.
 
     The order of records matters only for records of the same run: the last one counts. `stale`: what has changed in the
-    code since a run or search, by its id. `tunings`: searches, whose choices are additional rows. `metric`: what boards
-    show and rank by.
+    code since a run or search, by its id. `tunings`: searches, whose choices are additional entries. `metric`: what
+    boards show and rank by.
     """
     leaderboards = tabulate(records, stale=stale, tunings=tunings, metric=metric)
     return Report(leaderboards, tuple(warnings), title)

@@ -1,28 +1,30 @@
-"""Tables of a board: its rows with their ranks, means and scores."""
+"""Tables of a board: its entries with their ranks, means and scores."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from llpbench.core.text import plural, slug
 from llpbench.report import wording as words
-from llpbench.report.boards import Board, Score
+from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.notes import FAILED, failure_text, notes
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, score, text
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """Criteria in names of files."""
 
 DETAILS = ("encoder", "pretraining", "configuration")
-"""Columns that repeat parts of a row's label."""
+"""Columns that repeat parts of an entry's label."""
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
     """Return a unique file name for each board.
 
-    `fine-ordered` is the board of a bagging with most columns, `fine-ordered-b2-e100-p10` another protocol, and
-    `fine-ordered-direct` the columns that only methods without epochs have run on.
+    `fine-ordered` is the board of a bagging with most tasks, `fine-ordered-b2-e100-p10` another protocol, and
+    `fine-ordered-direct` the tasks that only methods without epochs have run on.
     """
     counts: Counter[str] = Counter()
     names = []
@@ -41,7 +43,7 @@ def _name_of(board: Board, boards: Iterable[Board]) -> str:
         if other is not board and (other.criterion, other.bagging) == (board.criterion, board.bagging)
     ]
     trained = [other for other in others if other.protocol is not None]
-    is_largest = all(len(other.columns) < len(board.columns) for other in trained)
+    is_largest = all(len(other.tasks) < len(board.tasks) for other in trained)
     if not others or (board.protocol is not None and is_largest):
         return name
     protocol = "-".join(f"{key[:1]}{value}" for key, value in (board.protocol or {}).items())
@@ -49,79 +51,64 @@ def _name_of(board: Board, boards: Iterable[Board]) -> str:
 
 
 def overall_table(board: Board, name: str) -> ReportTable:
-    """Return the columns of the leaderboard for every row."""
+    """Return the columns of the leaderboard for every entry."""
     return columns_of(
         name,
-        f"{words.title(board)}: over all columns",
+        f"{words.title(board)}: over all tasks",
         words.caption_of(
             board,
             words.datasets_text(board),
-            words.caption("overall", columns=plural(len(board.counting_columns), "column"), runs=len(board.counting)),
+            words.caption("overall", tasks=plural(len(board.counting_tasks), "task"), runs=len(board.counting)),
         ),
         [
-            (Heading("rank", key="rank"), [text(words.rank_text(row)) for row in board.rows]),
+            (Heading("rank", key="rank"), [*map(text, words.rank_texts(board))]),
             *name_columns(board),
             *((column.heading(board), column.fields(board)) for column in COLUMNS.values()),
         ],
-        {
-            "Failed": board.failures,
-            words.WITHOUT_VALUE: board.without_value,
-            words.STALE_NOTE: board.stale,
-            "Worth a look": board.surprises,
-            words.DIFFERENCES_NOTE: board.differences,
-        },
+        notes(board),
     )
 
 
 def whole_table(board: Board, name: str) -> ReportTable:
-    """Return the columns of the leaderboard and the score in every column of the board."""
-    headings = (Heading(column.heading) for column in board.columns)
-    return overall_table(board, name).beside(
-        [(heading, score_fields(board, place)) for place, heading in enumerate(headings)]
-    )
+    """Return the columns of the leaderboard and the score on every task."""
+    headings = enumerate(map(Heading, board.tasks["heading"]))
+    return overall_table(board, name).beside([(heading, score_fields(board, task)) for task, heading in headings])
 
 
-def first_rows(board: Board, most: int) -> list[int]:
-    """Return positions of the first ranked rows, of the best floor and of a ceiling."""
-    ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling" and row.is_plain]
-    ceilings.sort(key=lambda place: board.rows[place].mark != "ceiling")
-    floors = [place for place in board.ranked[most:] if board.rows[place].contender.role == "floor"]
-    return [*board.ranked[:most], *floors[:1], *ceilings[:1]]
+def first_entries(board: Board, most: int) -> list[int]:
+    """Return the first ranked entries, the best floor, the control and a ceiling."""
+    roles, marks = board.entries["role"], board.entries["mark"]
+    ceilings = [*board.entries.index[(roles == "ceiling") & board.entries["is_plain"]]]
+    ceilings.sort(key=lambda entry: marks[entry] != "ceiling")
+    floors = [entry for entry in board.ranked[most:] if roles[entry] == "floor"]
+    controls = [*board.entries.index[roles == "control"]]
+    return [*board.ranked[:most], *floors[:1], *controls[:1], *ceilings[:1]]
 
 
-def excerpt(board: Board, keys: Iterable[str], rows: Sequence[int], title: str, caption: str = "") -> ReportTable:
-    """Return rank, label and some columns of the leaderboard for some rows."""
-    table = overall_table(board, "").with_rows(rows)
+def excerpt(board: Board, keys: Iterable[str], entries: Sequence[int], title: str, caption: str = "") -> ReportTable:
+    """Return rank, label and some columns of the leaderboard for some entries."""
+    table = overall_table(board, "").with_rows(entries)
     columns = table.columns()
-    marks = (" (floor)" if board.rows[row].mark == "floor" else "" for row in rows)
-    labels = [text(board.rows[row].contender.label + mark) for row, mark in zip(rows, marks, strict=True)]
+    marks = board.entries["mark"]
+    labels = [text(board.labels[entry] + (" (floor)" if marks[entry] == "floor" else "")) for entry in entries]
     chosen = [columns[table.place(key)] for key in keys]
     return columns_of("", title, caption, [columns[0], (Heading("method", numeric=False), labels), *chosen])
 
 
-def places_of(board: Board, bag_size: int | None) -> list[int]:
-    """Return the positions of the columns of a bag size."""
-    return [place for place, column in enumerate(board.columns) if column.bag_size == bag_size]
-
-
-def score_fields(board: Board, column: int) -> list[Field]:
-    """Return the scores of a column. Leaders are bold."""
+def score_fields(board: Board, task: int) -> list[Field]:
+    """Return the scores on a task. Leaders are bold."""
     return [
-        Field(tuple(words.score_lines(row.scores[column])), (place, column) in board.leaders)
-        for place, row in enumerate(board.rows)
+        Field(tuple(words.score_lines(board, entry, task)), (entry, task) in board.leaders)
+        for entry in board.entries.index
     ]
 
 
 def name_columns(board: Board) -> list[TableColumn]:
-    """Return the column of methods, and those of `DETAILS` in which rows differ from the default."""
-    contenders = [row.contender for row in board.rows]
+    """Return the column of methods, and those of `DETAILS` in which entries differ from the default."""
+    details = ((name, board.entries[name].fillna("")) for name in DETAILS)
     return [
-        (Heading("method", numeric=False), [text(words.method_text(row)) for row in board.rows]),
-        *(
-            (Heading(name, numeric=False), [text(str(getattr(who, name) or "")) for who in contenders])
-            for name in DETAILS
-            if any(getattr(who, name) not in (None, "", "none") for who in contenders)
-        ),
+        (Heading("method", numeric=False), [*map(text, words.method_texts(board))]),
+        *((Heading(name, numeric=False), [*map(text, of)]) for name, of in details if not of.isin(("", "none")).all()),
     ]
 
 
@@ -129,46 +116,41 @@ def unlabelled_table(board: Board, name: str) -> ReportTable:
     """Return the table of a board without labels: the criterion on test bags, best mean first."""
     metric, digits = board.criterion.name, 2 if board.criterion.name == "mpiou" else 4
     sign = -1 if board.criterion.maximise else 1
-    summaries = [
-        [board.summary(row, column, metric) for column in range(len(board.columns))] for row in range(len(board.rows))
-    ]
+    summaries = [[board.summary(entry, task, metric) for task in board.tasks.index] for entry in board.entries.index]
 
-    def order(row: int) -> tuple[int, float, str]:
-        means = [summary.mean for summary in summaries[row] if summary is not None]
+    def order(entry: int) -> tuple[int, float, str]:
+        means = [summary.mean for summary in summaries[entry] if summary is not None]
         mean = sum(means) / len(means) if means else 0.0
-        return summaries[row].count(None), sign * mean, board.rows[row].contender.label
+        return summaries[entry].count(None), sign * mean, board.labels[entry]
 
-    rows = sorted(range(len(board.rows)), key=order)
+    entries = sorted(board.entries.index, key=order)
     columns = [
         (
-            Heading(column.title),
-            [
-                score(summaries[row][place], *_lacking(board.rows[row].scores[place]), digits=digits)
-                for row in range(len(board.rows))
-            ],
+            Heading(title),
+            [score(of[task], *_lacking(board.score(entry, task)), digits=digits) for entry, of in enumerate(summaries)],
         )
-        for place, column in enumerate(board.columns)
+        for task, title in enumerate(board.titles)
     ]
-    failed = dict.fromkeys(
-        f"{board.rows[row].contender.label}: {reason}"
-        for row in rows
-        for cell in board.rows[row].scores
-        for reason in cell.failures.values()
-    )
+    failed = board.runs[board.runs["status"] != "ok"]
+    reasons = [
+        f"{board.labels[entry]}: {failure_text(*reason)}"
+        for entry in entries
+        for reason in failed.loc[failed["entry"] == entry, ["status", "reason"]].itertuples(index=False)
+    ]
     parts = (
         words.sentence(words.setting(board)),
         words.caption(f"bag_only_{metric}"),
-        words.columns_text(board.columns),
+        words.tasks_text(board),
     )
     return columns_of(
         name,
         f"Without labels: {words.lowered(words.title(board))}",
         " ".join(filter(None, parts)),
         [*name_columns(board), *columns],
-        {"Failed": [*failed]},
-    ).with_rows(rows)
+        {FAILED: [*dict.fromkeys(reasons)]},
+    ).with_rows(entries)
 
 
-def _lacking(cell: Score) -> list[str]:
-    counts = {"failed": len(cell.failures), "missing": len(cell.missing)}
+def _lacking(score: Any) -> list[str]:
+    counts = {"failed": score.failed, "missing": score.missing}
     return [f"{number} {what}" for what, number in counts.items() if number]

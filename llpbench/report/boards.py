@@ -1,8 +1,14 @@
-"""Leaderboards as values, independent of how they are shown.
+"""Boards: the frames from which tables, plots, page, CSV and notebooks are made.
 
-A *board* compares methods under one criterion, bagging and protocol. Its columns are pairs of dataset and bag size, its
-rows are methods with their encoder, pretraining and configuration. A *score* is the result of a row in a column: all
-seeds of one benchmark cell. Percentages are times 100, as they are shown.
+A board compares *entries* (a method with its encoder, pretraining and configuration) on *tasks* (a dataset with its
+bags) under one criterion, bagging and protocol. A *score* is the result of an entry on a task, over all seeds. Frames
+have one line for each run, entry, task and score. Entries and tasks are named by their position, from 0.
+
+`board.runs` has `entry`, `task`, `value` (the board's metric as shown), `is_computed` (whether the run computed the
+metric), `search` (id of the search that chose the configuration, or None) and the columns of `results.frame`.
+`board.entries` and `board.tasks` have the columns `ENTRY` and `TASK`, `board.scores` those of `SCORE`. For single
+values use `board.labels[entry]`, `board.titles[task]`, `board.summary(entry, task)` and `board.score(entry, task)`.
+Percentages are times 100.
 """
 
 from __future__ import annotations
@@ -18,16 +24,18 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from pandas import DataFrame, Index, MultiIndex, RangeIndex, Series
 
-from llpbench.core.criteria import METRICS, Criterion, Metric
+from llpbench.core.criteria import Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
-from llpbench.report.origin import Origin, device
+from llpbench.report.origin import Origin, device_text
 from llpbench.results.frame import shown
 
 T = TypeVar("T")
 
-Role = Literal["ceiling", "", "floor"]
-Mark = Literal["ceiling", "supervised", "floor", ""]
+Role = Literal["ceiling", "control", "", "floor"]
+
+UNRANKED = ("ceiling", "control")
+"""Roles of methods that are trained on labels of rows."""
 
 HEADLINE = "auc"
 """Default test metric of leaderboards."""
@@ -39,7 +47,7 @@ REFERENCE = "float32"
 """Default precision of products."""
 
 FEW_BAGS = "†"
-"""Mark of columns with fewer than `FEWEST_BAGS` validation bags."""
+"""Mark of tasks with fewer than `FEWEST_BAGS` validation bags."""
 
 FEWEST_DATASETS = 6
 """Smallest number of datasets for tests: with fewer, a sign test is never significant at 0.05."""
@@ -47,14 +55,62 @@ FEWEST_DATASETS = 6
 FEWEST_SEEDS = 3
 """Smallest number of seeds for tests."""
 
-RUN = ["column", "seed"]
-"""Index of a run within a row."""
+RUN = ["task", "seed"]
+"""Index of a run within an entry."""
+
+ENTRY = {
+    "method": "name of the method",
+    "encoder": "name of the encoder; None for methods without one",
+    "pretraining": "name of the pretraining; `none` without one",
+    "configuration": "hyperparameters that differ from other entries of the method, or how they were tuned",
+    "kind": "`neural` or `direct`",
+    "role": "role of the method: `floor`, `ceiling` or empty",
+    "reference": "paper of the method",
+    "is_tuned": "whether a search chose the configuration, by the board's criterion and for each task",
+    "label": "unique name on the board, such as `dllp (mlp, bag, weight=0.1)`",
+    "is_default": "whether its hyperparameters are the method's defaults, without a search",
+    "ensemble": "number of averaged networks per seed",
+    "precision": "precision of products",
+    "is_plain": "whether it is a single default network without pretraining, like floors and ceilings",
+    "rank": "None for methods trained on labels, and for entries that lack a run that counts",
+    "mark": "the role, but `supervised` for methods trained on labels that are not the 100 % of gaps",
+}
+"""Columns of `Board.entries`."""
+
+TASK = {
+    "dataset": "name of the dataset",
+    "bag_size": "rows of a bag; None if the bagging decides the sizes of its bags",
+    "by": "natural key that defines the bags, such as `native-country+education`; usually empty",
+    "classes": "number of classes; None if unknown",
+    "seeds": "seeds that a complete score has: those of at least half of the methods",
+    "least_rows": "rows of the smallest training bag; None if unknown",
+    "median_rows": "median rows of a training bag; None if unknown",
+    "most_rows": "rows of the largest training bag; None if unknown",
+    "least_validation": "smallest number of validation bags over seeds; None if unknown",
+    "counts": "whether means, ranks and tests use it: coarse criteria need `FEWEST_BAGS` validation bags",
+    "is_unequal": "whether its bags differ in size",
+    "bags": "bags in words: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`",
+    "title": "name in text, such as `adult 256`",
+    "heading": "name in headings, marked if the task does not count",
+}
+"""Columns of `Board.tasks`."""
+
+SCORE = {
+    "cell": "id of the benchmark cell; None without runs",
+    "search": "id of the search that chose the cell; None if there is none",
+    "values": "number of runs with a finite value of the metric",
+    "failed": "number of failed runs",
+    "missing": "number of expected seeds without a run",
+    "undefined": "number of successful runs that computed the metric without a finite value",
+    "uncomputed": "number of successful runs that did not compute the metric, such as runs that are older than it",
+    "stale": "number of runs whose code (or search) has changed since",
+    "runs": "number of runs, including failed ones",
+    "expected": "number of runs of a complete score",
+}
+"""Columns of `Board.scores`."""
 
 _DIGITS = 9
 """Decimals to which means are compared, because sums depend on the order of additions."""
-
-ColumnKey = tuple[str, int | None, str]
-"""Dataset, bag size (None if the bagging decides the sizes) and natural key (usually "")."""
 
 
 class Summary(NamedTuple):
@@ -66,196 +122,50 @@ class Summary(NamedTuple):
     n: int
 
 
-class Column(NamedTuple):
-    """Column of a board: a dataset and a bag size."""
-
-    dataset: str
-    bag_size: int | None
-    """None if the bagging decides the sizes of its bags"""
-    seeds: tuple[int, ...]
-    """all seeds with a run in this column, ascending"""
-    sizes: tuple[int, float, int] | None = None
-    """smallest, median and largest number of rows in a training bag; None if unknown"""
-    validation: tuple[int, int] | None = None
-    """smallest and largest number of validation bags over seeds; None if unknown"""
-    classes: int | None = None
-    """number of classes; None if unknown"""
-    counts: bool = True
-    """whether means, ranks and tests use it: coarse criteria need `FEWEST_BAGS` validation bags"""
-    extra: frozenset[int] = frozenset()
-    """seeds that less than half of the methods have; a score is complete without them"""
-    by: str = ""
-    """natural key that defines the bags, such as `native-country+education`"""
-
-    @property
-    def key(self) -> ColumnKey:
-        """Identifier of the column within its board."""
-        return self.dataset, self.bag_size, self.by
-
-    @property
-    def order(self) -> tuple[str, int, str]:
-        """Key by which columns are sorted; bags of their own sizes come first."""
-        return self.dataset, self.bag_size or 0, self.by
-
-    @property
-    def unequal(self) -> bool:
-        """Whether its bags differ in size."""
-        return self.sizes is not None and self.sizes[0] != self.sizes[2]
-
-    @property
-    def bags(self) -> str:
-        """Bags in words: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`."""
-        if self.by:
-            return f"by {self.by.replace('+', ' and ')}"
-        if self.sizes is not None and self.unequal:
-            least, middle, most = self.sizes
-            return f"{least:,}–{middle:,.6g}–{most:,}"
-        return str(self.bag_size or (self.sizes[0] if self.sizes else "unknown sizes"))
-
-    @property
-    def title(self) -> str:
-        """Name in text, such as `adult 256`."""
-        return f"{self.dataset} {self.bags}"
-
-    @property
-    def heading(self) -> str:
-        """Name in headings, marked if the column does not count."""
-        return self.title if self.counts else f"{self.title} {FEW_BAGS}"
-
-
-class Contender(NamedTuple):
-    """Method with its encoder, pretraining and configuration: what a row of a board compares."""
-
-    method: str
-    encoder: str | None
-    """None for direct methods"""
-    pretraining: str
-    configuration: str
-    """hyperparameters that differ from other rows of the method, or how they were tuned; usually "" """
-    kind: str
-    role: Role
-    reference: str
-    tuned: bool = False
-    """whether a search chose the configuration, by the board's criterion and for each column"""
-
-    @property
-    def label(self) -> str:
-        """Unique name on its board, such as `dllp (mlp, bag, weight=0.1)`."""
-        pretraining = self.pretraining if self.pretraining != "none" else ""
-        configuration = self.configuration.replace('numbers="scores"', "normal scores")
-        details = ", ".join(filter(None, (self.encoder, pretraining, configuration)))
-        return f"{self.method} ({details})" if details else self.method
-
-
-class Score(NamedTuple):
-    """All seeds of a row in a column. An expected seed has succeeded, failed or is missing."""
-
-    cell: str | None = None
-    """id of the benchmark cell; None without runs"""
-    values: Mapping[int, float] = {}
-    """finite values of the board's metric by seed"""
-    failures: Mapping[int, str] = {}
-    """reason by seed"""
-    missing: tuple[int, ...] = ()
-    """expected seeds without a run"""
-    stale: Mapping[int, str] = {}
-    """what has changed since the run (or its search), by seed"""
-    runs: Mapping[int, Record] = {}
-    """records by seed, including failed runs"""
-    tuning: str | None = None
-    """id of the search that chose the cell; None if there is none"""
-    uncomputed: tuple[int, ...] = ()
-    """seeds of successful runs that did not compute the metric, such as runs that are older than it"""
-
-    @property
-    def succeeded(self) -> tuple[int, ...]:
-        """Seeds of successful runs."""
-        return tuple(seed for seed in self.runs if seed not in self.failures)
-
-    @property
-    def expected(self) -> int:
-        """Number of runs of a complete score."""
-        return len(self.runs) + len(self.missing)
-
-    @property
-    def headline(self) -> Summary | None:
-        """Summary of the board's metric; None without a value."""
-        return summarise([*self.values.values()])
-
-    @property
-    def undefined(self) -> tuple[int, ...]:
-        """Seeds of successful runs that computed the metric without a finite value."""
-        return tuple(seed for seed in self.succeeded if seed not in self.values and seed not in self.uncomputed)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One contender in every column of a board."""
-
-    contender: Contender
-    scores: tuple[Score, ...]
-    """one per column"""
-    rank: int | None = None
-    """None for methods trained on labels, and for rows that lack a run that counts"""
-    mark: Mark = ""
-    """`ceiling` is the 100 % of gaps; other methods trained on labels are `supervised`"""
-    is_default: bool = True
-    """whether its hyperparameters are the method's defaults, without a search"""
-    ensemble: int = 1
-    """number of averaged networks per seed"""
-    precision: str = REFERENCE
-    """precision of products"""
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a single default network without pretraining, like floors and ceilings."""
-        return self.contender.pretraining == "none" and self.is_default and self.ensemble == 1
-
-
 @dataclass(frozen=True, eq=False)
 class Board:
-    """Comparable rows."""
+    """Comparable entries, in order: methods trained on labels, ranked entries, unranked entries."""
 
     criterion: Criterion
+    metric: Metric
     bagging: str
     """with the number of training bags if it is limited (`cell.bagging_text`)"""
+    max_bags: int | None
+    """limit of training bags; None without a limit"""
     protocol: Mapping[str, Any] | None
     """limits of training (`cell.Protocol`); None if all methods are without epochs"""
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    """in order: methods trained on labels, ranked rows, unranked rows"""
     runs: DataFrame
-    """its part of the tidy table, with the positions of `row` and `column`"""
+    """a line for each run, sorted by entry, task and seed"""
+    entries: DataFrame
+    tasks: DataFrame
     counting: MultiIndex
-    """runs (column, seed) that ranks and means use"""
-    metric: Metric = METRICS[HEADLINE]
-    failures: tuple[str, ...] = ()
-    """one line per row, column and reason"""
-    without_value: tuple[str, ...] = ()
-    """one line per row and column, and one on runs that are older than the metric"""
-    surprises: tuple[str, ...] = ()
-    """one line per suspicious result"""
-    stale: tuple[str, ...] = ()
-    """one line per row and changed part of the code"""
-    max_bags: int | None = None
-    """limit of training bags; None without a limit"""
-    differences: tuple[str, ...] = ()
-    """one line per column on how much its bags differ"""
+    """runs (task, seed) that ranks and means use"""
+    records: Mapping[str, Record]
+    """by run id, for curves, histograms and diagnostics; has other runs, too"""
 
     def __repr__(self) -> str:
-        rows, columns = plural(len(self.rows), "method"), plural(len(self.columns), "column")
-        return f"<board by {self.criterion.name}, {self.bagging}: {rows}, {columns}>"
+        entries, tasks = plural(len(self.entries), "method"), plural(len(self.tasks), "task")
+        return f"<board by {self.criterion.name}, {self.bagging}: {entries}, {tasks}>"
 
     @property
     def sign(self) -> int:
         """Sign by which a larger metric is better: 1 or -1."""
         return 1 if self.metric.maximise else -1
 
-    @property
+    @cached_property
+    def labels(self) -> list[str]:
+        """Labels of the entries."""
+        return [*self.entries["label"]]
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """Titles of the tasks."""
+        return [*self.tasks["title"]]
+
+    @cached_property
     def hardware(self) -> tuple[str, ...]:
         """Devices of its runs, such as `NVIDIA H200 (cuda)`, sorted."""
-        runs = (run for row in self.rows for score in row.scores for run in score.runs.values())
-        return tuple(sorted({device(run["hardware"]) for run in runs}))
+        return tuple(sorted({device_text(machine) for machine in self.runs["machine"].unique()}))
 
     @property
     def uses_both(self) -> bool:
@@ -264,45 +174,87 @@ class Board:
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """Encoders of its rows, sorted."""
-        return tuple(sorted({row.contender.encoder for row in self.rows if row.contender.encoder}))
-
-    @property
-    def ranked(self) -> list[int]:
-        """Positions of the ranked rows, best first."""
-        return [place for place, row in enumerate(self.rows) if row.rank is not None]
-
-    @property
-    def learners(self) -> list[int]:
-        """Positions of the rows that are not trained on labels of rows."""
-        return [place for place, row in enumerate(self.rows) if row.contender.role != "ceiling"]
+        """Encoders of its entries, sorted."""
+        return tuple(sorted({*self.entries["encoder"]} - {None}))
 
     @cached_property
-    def counting_columns(self) -> list[int]:
-        """Positions of the columns with a run that counts."""
-        return sorted(set(self.counting.get_level_values(0)))
+    def ranked(self) -> list[int]:
+        """Ranked entries, best first."""
+        return [*self.entries.index[self.entries["rank"].notna()]]
+
+    @cached_property
+    def learners(self) -> list[int]:
+        """Entries that are not trained on labels of rows."""
+        return [*self.entries.index[~self.entries["role"].isin(UNRANKED)]]
+
+    @cached_property
+    def counting_tasks(self) -> list[int]:
+        """Tasks with a run that counts."""
+        return sorted({*self.counting.get_level_values(0)})
 
     @property
     def datasets(self) -> list[str]:
-        """Datasets of the columns that count, sorted."""
-        return sorted({self.columns[place].dataset for place in self.counting_columns})
+        """Datasets of the tasks that count, sorted."""
+        return sorted({*self.tasks["dataset"][self.counting_tasks]})
+
+    def of_task(self, tasks: Iterable[int]) -> list[str]:
+        """Return the dataset of each of some tasks."""
+        datasets = self.tasks["dataset"].tolist()
+        return [datasets[task] for task in tasks]
 
     def values(self, metric: str | None = None) -> DataFrame:
-        """Return a test metric as it is shown: runs (column, seed) x rows."""
+        """Return a test metric as it is shown: runs (task, seed) x entries."""
         name = metric or self.metric.name
         return self.cached(
             f"values {name}",
-            lambda: wide(self.runs[[*RUN, "row"]].assign(value=shown(self.runs, name)), len(self.rows)),
+            lambda: wide(self.runs[[*RUN, "entry"]].assign(value=shown(self.runs, name)), len(self.entries)),
         )
 
     def counted(self, metric: str | None = None) -> DataFrame:
-        """Return a test metric of the runs that count: (column, seed) x rows."""
+        """Return a test metric of the runs that count: (task, seed) x entries."""
         name = metric or self.metric.name
         return self.cached(f"counted {name}", lambda: self.values(name).reindex(self.counting))
 
-    def summary(self, row: int, column: int, metric: str) -> Summary | None:
+    def summary(self, entry: int, task: int, metric: str | None = None) -> Summary | None:
         """Return the summary of a test metric over all seeds; None without a value."""
-        return self.cached(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
+        name = metric or self.metric.name
+        return self.cached(f"summaries {name}", lambda: _summaries(self.runs, shown(self.runs, name))).get(
+            (entry, task)
+        )
+
+    @cached_property
+    def scores(self) -> DataFrame:
+        """A line for each entry and task, also without runs; its columns are those of `SCORE`."""
+        number = len(self.entries) * len(self.tasks)
+        place = (self.runs["entry"] * len(self.tasks) + self.runs["task"]).to_numpy()
+        done, has_value = self.runs["status"] == "ok", self.runs["value"].notna()
+
+        def count(which: Series) -> Any:
+            return np.bincount(place[which.to_numpy(bool)], minlength=number)
+
+        pairs = MultiIndex.from_product([self.entries.index, self.tasks.index], names=["entry", "task"])
+        frame = DataFrame(index=pairs)
+        for name in ("cell", "search"):
+            first = np.full(number, None, dtype=object)
+            first[place] = self.runs[name]  # all runs of a score have the same
+            frame[name] = Series(first, pairs, dtype=object)
+        seeds = self.tasks["seeds"].tolist()
+        is_expected = [seed in seeds[task] for task, seed in zip(self.runs["task"], self.runs["seed"], strict=True)]
+        expected = np.tile([len(own) for own in seeds], len(self.entries)).astype(int)
+        frame["values"] = count(has_value)
+        frame["failed"] = count(~done)
+        frame["missing"] = expected - count(Series(is_expected))
+        frame["undefined"] = count(done & ~has_value & self.runs["is_computed"])
+        frame["uncomputed"] = count(done & ~self.runs["is_computed"])
+        frame["stale"] = count(self.runs["stale"] != "")
+        frame["runs"] = count(done | ~done)
+        frame["expected"] = frame["runs"] + frame["missing"]
+        return frame
+
+    def score(self, entry: int, task: int) -> Any:
+        """Return a line of `scores`, with its columns as attributes."""
+        lines = self.cached("scores", lambda: [*self.scores.itertuples(index=False, name="Score")])
+        return lines[entry * len(self.tasks) + task]
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """Return a value that is computed once: pages, plots and terminal need the same."""
@@ -313,35 +265,34 @@ class Board:
 
     @cached_property
     def complete(self) -> DataFrame:
-        """Board's metric of the rows that have every run that counts: (column, seed) x rows."""
+        """Board's metric of the entries that have every run that counts: (task, seed) x entries."""
         counted = self.counted()
         return counted.dropna(axis="columns") if len(counted) else counted.iloc[:, :0]
 
     @cached_property
-    def column_means(self) -> DataFrame:
-        """Means over the runs that count: columns x rows. NaN for a row that lacks one of them."""
+    def task_means(self) -> DataFrame:
+        """Means over the runs that count: tasks x entries. NaN for an entry that lacks one of them."""
         return grouped_means(self.counted(), skip_unknown=False)
 
-    def by_dataset(self, by_column: DataFrame) -> DataFrame:
-        """Return means over the columns of each dataset."""
-        names = [self.columns[column].dataset for column in by_column.index]
-        return grouped_means(by_column, names) if names else by_column
+    def by_dataset(self, by_task: DataFrame) -> DataFrame:
+        """Return means over the tasks of each dataset."""
+        return grouped_means(by_task, self.of_task(by_task.index)) if len(by_task) else by_task
 
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:
-        """Positions (row, column) of the best score of each column, and of all within one standard deviation of it.
+        """Pairs (entry, task) of the best score of each task, and of all within one standard deviation of it.
 
         Ceilings and scores that lack a run are skipped. A best score over a single seed has no standard deviation, so
-        its column has no leader.
+        its task has no leader.
         """
         counted = (self.sign * self.counted())[self.learners].groupby(level=0)
         means = counted.mean().where(counted.count().eq(counted.size(), axis="index")).dropna(how="all")
         if means.empty:
             return frozenset()
         stds, best = counted.std(), means.idxmax(axis="columns")
-        limits = Series({c: means.at[c, row] - stds.at[c, row] for c, row in best.items()}).round(_DIGITS)
-        leads = means.round(_DIGITS).ge(limits, axis="index").stack()
-        return frozenset((row, column) for column, row in leads.index[leads])
+        limits = Series({task: means.at[task, entry] - stds.at[task, entry] for task, entry in best.items()})
+        leads = means.round(_DIGITS).ge(limits.round(_DIGITS), axis="index").stack()
+        return frozenset((entry, task) for task, entry in leads.index[leads])
 
 
 @dataclass(frozen=True)
@@ -373,7 +324,7 @@ class Leaderboards:
 
         def order(group: Mapping[str, Board]) -> tuple[bool, int]:
             board = next(iter(group.values()))
-            return board.max_bags is not None, -sum(len(score.runs) for row in board.rows for score in row.scores)
+            return board.max_bags is not None, -len(board.runs)
 
         return sorted(groups.values(), key=order)
 
@@ -388,20 +339,27 @@ class Leaderboards:
         ]
 
 
-def wide(runs: DataFrame, rows: int) -> DataFrame:
-    """Return the values of runs: (column, seed) x rows."""
-    keys = [*zip(runs["column"].tolist(), runs["seed"].tolist(), strict=True)]
+def entry_label(method: str, encoder: str | None, pretraining: str, configuration: str) -> str:
+    """Return the name of an entry: `dllp (mlp, bag, weight=0.1)`."""
+    configuration = configuration.replace('numbers="scores"', "normal scores")
+    details = ", ".join(filter(None, (encoder, pretraining if pretraining != "none" else "", configuration)))
+    return f"{method} ({details})" if details else method
+
+
+def wide(runs: DataFrame, entries: int) -> DataFrame:
+    """Return the values of runs: (task, seed) x entries."""
+    keys = [*zip(runs["task"].tolist(), runs["seed"].tolist(), strict=True)]
     places = {key: place for place, key in enumerate(sorted({*keys}))}
-    values = np.full((len(places), rows), np.nan)
-    values[[places[key] for key in keys], runs["row"].tolist()] = runs["value"]
+    values = np.full((len(places), entries), np.nan)
+    values[[places[key] for key in keys], runs["entry"].tolist()] = runs["value"]
     index = MultiIndex.from_arrays(np.array([*places], dtype=int).reshape(-1, 2).T, names=RUN)
-    return DataFrame(values, index, RangeIndex(rows, name="row"))
+    return DataFrame(values, index, RangeIndex(entries, name="entry"))
 
 
 def grouped_means(
     values: DataFrame, groups: Iterable[Hashable] | None = None, *, skip_unknown: bool = True
 ) -> DataFrame:
-    """Return means of groups of rows, sorted by group; by default by the first level of the index, the column.
+    """Return means of groups of rows, sorted by group; by default by the first level of the index, the task.
 
     Unknown values are skipped, or make the mean unknown. `DataFrame.groupby` does the same, ten times as slowly.
     """
@@ -416,22 +374,22 @@ def grouped_means(
         return DataFrame(sums / counts, Index([*places]), values.columns)
 
 
-def _summaries(values: DataFrame) -> dict[tuple[int, int], Summary | None]:
-    """Return summaries by (row, column) of values (column, seed) x rows."""
-    return {
-        (row, column): summarise(seeds[~np.isnan(seeds)].tolist())
-        for column, block in values.groupby(level=0)
-        for row, seeds in enumerate(block.to_numpy().T)
-    }
-
-
 def means_over_datasets(values: DataFrame, datasets: Sequence[str]) -> Series:
-    """Return the mean over datasets of the mean over their columns of the mean over seeds, by row.
+    """Return the mean over datasets of the mean over their tasks of the mean over seeds, by entry.
 
-    `values`: (column, seed) x rows. `datasets`: dataset of each column.
+    `values`: (task, seed) x entries. `datasets`: dataset of each task.
     """
-    by_column = grouped_means(values)
-    return grouped_means(by_column, (datasets[column] for column in by_column.index)).mean().round(_DIGITS)
+    by_task = grouped_means(values)
+    return grouped_means(by_task, (datasets[task] for task in by_task.index)).mean().round(_DIGITS)
+
+
+def _summaries(runs: DataFrame, values: Series) -> dict[tuple[int, int], Summary | None]:
+    """Return summaries by (entry, task), without scores that have no value."""
+    seeds: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for entry, task, value in zip(runs["entry"].tolist(), runs["task"].tolist(), values.tolist(), strict=True):
+        if not math.isnan(value):
+            seeds[entry, task].append(value)
+    return {score: summarise(numbers) for score, numbers in seeds.items()}
 
 
 def summarise(values: Sequence[float]) -> Summary | None:

@@ -23,7 +23,7 @@ from llpbench.results.journal import agree, contains, settle
 from llpbench.results.merging import SHIPPED, disputes, read_shipped
 
 MOST_YOURS = 4
-"""Rows, methods or datasets of yours that are listed."""
+"""Entries, methods or datasets of yours that are listed."""
 
 
 RIVALS = ("dllp", "tabllp-bdc")
@@ -40,7 +40,7 @@ class Comparison:
     """Your results and published ones together."""
 
     leaderboards: Leaderboards
-    """boards with a row of yours"""
+    """boards with an entry of yours"""
     yours: frozenset[str]
     """ids of your runs that count"""
     differences: tuple[str, ...]
@@ -81,7 +81,8 @@ def compare(
         run for run, record in counting.items() if run in yours and record["status"] == yours[run]["status"]
     )
     boards, unlabelled = (
-        tuple(board for board in boards if _rows_of(board, yours.keys())) for boards in (joint.boards, joint.unlabelled)
+        tuple(board for board in boards if _entries_of(board, yours.keys()))
+        for boards in (joint.boards, joint.unlabelled)
     )
     told = tuple(_named_differences(boards[0], counting.values(), own, rivals)) if boards else ()
     return Comparison(
@@ -119,7 +120,7 @@ def _named_differences(
     bags = ["bagging", "max_bags"]
     frame = frame.merge(on_board[bags].drop_duplicates(), on=bags)  # other protocols, too
     if not rivals:
-        first = board.rows[board.ranked[0]].contender.method if board.ranked else ""
+        first = board.entries["method"][board.ranked[0]] if board.ranked else ""
         rivals = [name for name in dict.fromkeys((*RIVALS, first)) if name in {*on_board["method"]}]
     found, impossible = differences(frame, own, rivals, board.metric.name, maximise=board.metric.maximise)
     yield from map(str, found[: MOST_YOURS * max(len(rivals), 1)])
@@ -146,50 +147,50 @@ def rank_lines(comparison: Comparison) -> list[str]:
     """Return the ranks of your methods on the first board, or the options that complete their runs."""
     lines: list[str] = []
     for board in comparison.leaderboards.boards[:1]:
-        places = _rows_of(board, comparison.yours)
-        places.sort(key=lambda n: (board.rows[n].rank is None, board.rows[n].rank or 0))
-        lines += [_rank_line(board, place) for place in places[:MOST_YOURS]]
-        if len(places) > MOST_YOURS:
-            lines.append(f"and {plural(len(places) - MOST_YOURS, 'more line')} of yours")
+        ranks = board.entries["rank"]
+        entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
+        lines += [_rank_line(board, entry) for entry in entries[:MOST_YOURS]]
+        if len(entries) > MOST_YOURS:
+            lines.append(f"and {len(entries) - MOST_YOURS} more of yours")
     return lines
 
 
-def _rows_of(board: Board, yours: Collection[str]) -> list[int]:
-    return sorted({*board.runs["row"][board.runs["run"].isin([*yours])]})
+def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
+    return sorted({*board.runs["entry"][board.runs["run"].isin([*yours])]})
 
 
-def _rank_line(board: Board, place: int) -> str:
-    row, columns = board.rows[place], standings(board)
-    missing = [(column, seed) for column, seed in board.counting if seed not in row.scores[column].values]
+def _rank_line(board: Board, entry: int) -> str:
+    label, rank, mark = board.entries.loc[entry, ["label", "rank", "mark"]]
+    columns, values = standings(board), board.counted()[entry]
+    missing = [*values.index[values.isna()]]
     if missing:
         number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
         return (
-            f"{row.contender.label}: no rank, because {number} that other methods have "
+            f"{label}: no rank, because {number} that other methods have "
             f"{verb(len(missing), 'is', 'are')} missing or failed. "
             f"Run it with {_options(board, missing)}"
         )
-    mean = f"mean {board.metric.title} {columns.at[place, ('mean', 'mean')]:.2f}"
-    floor = columns.loc[place, "floor"]
+    mean = f"mean {board.metric.title} {columns.at[entry, ('mean', 'mean')]:.2f}"
+    floor = columns.loc[entry, "floor"]
     if floor["points"] == floor["points"]:
         mean += f", {interval_of(floor, 'points', 1, '+')} against the floor"
-    if row.rank is None:
-        return f"{row.contender.label}: {row.mark}, {mean}"
-    line = f"{row.contender.label}: rank {row.rank} of {len(board.ranked)}, {mean}"
-    first = board.ranked[0]
-    if place == first:
+    if rank is None:
+        return f"{label}: {mark}, {mean}"
+    line, first = f"{label}: rank {rank} of {len(board.ranked)}, {mean}", board.ranked[0]
+    if entry == first:
         return line
-    return f"{line}; first is {board.rows[first].contender.label} with {columns.at[first, ('mean', 'mean')]:.2f}"
+    return f"{line}; first is {board.labels[first]} with {columns.at[first, ('mean', 'mean')]:.2f}"
 
 
 def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:
-    """Return the options of a run that has the missing (column, seed)."""
-    columns = [board.columns[column] for column, _ in missing]
+    """Return the options of a run that has the missing (task, seed)."""
+    tasks = board.tasks.loc[[task for task, _ in missing]]
     options: dict[str, Iterable[object]] = {
-        "datasets": dict.fromkeys(column.dataset for column in columns),
-        "bag-sizes": dict.fromkeys(column.bag_size for column in columns if column.bag_size),
+        "datasets": tasks["dataset"].unique(),
+        "bag-sizes": tasks["bag_size"].dropna().unique(),
         "seeds": sorted({seed for _, seed in missing}),
     }
-    return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values)
+    return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if len([*values]))
 
 
 def task_of(record: Record) -> tuple[str, str, int]:
@@ -252,7 +253,7 @@ def _differences(yours: Iterable[Record], published: Iterable[Record]) -> Counte
 
 
 def _different_protocols(yours: Iterable[Record], published: Iterable[Record]) -> list[str]:
-    """Return remarks on your protocols without published results, whose boards have your rows only."""
+    """Return remarks on your protocols without published results, whose boards have your entries only."""
     published = list(published)
     if not published:
         return ["Nothing is published for these datasets, baggings and bag sizes."]

@@ -11,9 +11,10 @@ from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import excerpt, first_rows
+from llpbench.report.board_tables import excerpt, first_entries
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.notes import FAILED, notes
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.robustness_ranking import ANCHOR
 
@@ -23,7 +24,7 @@ STANDINGS = "boards.csv"
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 MOST_ROWS = 8
-"""Ranked rows of a board in the README."""
+"""Ranked entries of a board in the README."""
 
 MOST_ROBUST = 20
 """Entries of the robustness ranking in the README."""
@@ -93,13 +94,13 @@ def _meaning(explained: str) -> str:
 
 
 def brief(board: Board) -> ReportTable:
-    """Return the first rows of a board, with a floor and a ceiling."""
+    """Return the first entries of a board, with a floor and a ceiling."""
     starred = words.caption("starred") if board.uses_both else ""
     parts = (words.setting(board), words.datasets_text(board, named=MOST_NAMED), starred)
     caption = " ".join(words.sentence(part) for part in parts if part)
-    table = excerpt(board, BRIEF, first_rows(board, MOST_ROWS), words.title(board), caption)
-    lines = {"Failed": board.failures, words.WITHOUT_VALUE: board.without_value, words.STALE_NOTE: board.stale}
-    return replace(table, notes={title: tuple(some_of(notes, 3)) for title, notes in lines.items() if notes})
+    table = excerpt(board, BRIEF, first_entries(board, MOST_ROWS), words.title(board), caption)
+    lines = {heading: notes(board)[heading] for heading in (FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
+    return replace(table, notes={heading: tuple(some_of(texts, 3)) for heading, texts in lines.items() if texts})
 
 
 def _ranking(table: ReportTable) -> ReportTable:

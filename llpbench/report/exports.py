@@ -1,7 +1,8 @@
-"""Boards for other programs: standings, scores and paired comparisons as rows, and tables in LaTeX."""
+"""Boards for other programs: standings, scores and paired comparisons as lines, and tables in LaTeX."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from pandas import DataFrame
 from llpbench.core.criteria import METRICS
 from llpbench.core.spreadsheets import csv_lines
 from llpbench.report import statistics
-from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import blocks, plain, standings
 from llpbench.report.report_table import ReportTable
 from llpbench.report.robustness_ranking import robustness
@@ -18,7 +19,7 @@ from llpbench.report.wording import clean
 from llpbench.results.frame import shown
 
 MOST_COMPARED = 40
-"""Largest number of ranked rows whose pairs are written."""
+"""Largest number of ranked entries whose pairs are written."""
 
 _LATEX = str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "⚑": r"$\ast$"}
@@ -61,89 +62,84 @@ def _latex(text: str) -> str:
 
 
 def standings_rows(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    """Yield one row per board and method: every column of the leaderboard."""
+    """Yield a line for each board and entry: every column of the leaderboard."""
     for board in leaderboards.boards:
         columns = standings(board)
         names = [_NAMES.get(name, name) for name in ("_".join(filter(None, key)) for key in columns)]
-        for row, values in zip(board.rows, columns.itertuples(index=False, name=None), strict=True):
-            yield {**_row_facts(board, row), **dict(zip(names, map(plain, values), strict=True))}
+        for facts, values in zip(_facts(board), columns.itertuples(index=False, name=None), strict=True):
+            yield {**facts, **dict(zip(names, map(plain, values), strict=True))}
 
 
 def long_form(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    """Yield one row per board, method, column and metric."""
+    """Yield a line for each board, entry, task and metric."""
     for board in leaderboards.boards:
         others = (name for name in METRICS if name != board.metric.name and shown(board.runs, name).notna().any())
         metrics = [board.metric.name, *others]
-        done = board.runs[board.runs["status"] == "ok"].groupby(["row", "column"])
+        done = board.runs[board.runs["status"] == "ok"].groupby(["entry", "task"])
         medians = done[["epoch", "seconds"]].median().to_dict("index")
-        for place, row in enumerate(board.rows):
-            for number, (column, score) in enumerate(zip(board.columns, row.scores, strict=True)):
-                median = medians.get((place, number), {})
+        tasks = board.tasks[["dataset", "bag_size", "by", "least_rows", "median_rows", "most_rows"]].to_dict("records")
+        for entry, of_entry in enumerate(_facts(board)):
+            for task, of_task in enumerate(tasks):
+                median, score = medians.get((entry, task), {}), board.score(entry, task)
                 seconds = plain(median.get("seconds"))
-                facts = {
-                    **_row_facts(board, row),
-                    "dataset": column.dataset,
-                    "bag_size": column.bag_size,
-                    "by": column.by,
-                    **dict(zip(("least_rows", "median_rows", "most_rows"), column.sizes or (None,) * 3, strict=True)),
-                    "cell": score.cell,
-                }
                 for metric in metrics:
-                    mean, std, n = board.summary(place, number, metric) or (None, None, 0)
+                    mean, std, n = board.summary(entry, task, metric) or (None, None, 0)
                     yield {
-                        **facts,
+                        **of_entry,
+                        **of_task,
+                        "cell": score.cell,
                         "metric": metric,
                         "unit": "percent" if METRICS[metric].percent else "",
                         "mean": plain(mean),
                         "std": plain(std),
                         "n": n,
                         "n_expected": score.expected,
-                        "failed": len(score.failures),
-                        "missing": len(score.missing),
-                        "undefined": len(score.succeeded) - n,
-                        "stale": len(score.stale),
+                        "failed": score.failed,
+                        "missing": score.missing,
+                        "undefined": score.runs - score.failed - n,
+                        "stale": score.stale,
                         "best_epoch_median": plain(median.get("epoch")),
                         "seconds_median": seconds if seconds is None else round(float(seconds), 3),
                     }
 
 
 def pairs(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    """Yield one row per board and pair of ranked rows: difference with its interval, and p after Holm."""
+    """Yield a line for each board and pair of ranked entries: difference with its interval, and p after Holm."""
     for board in leaderboards.boards:
-        rows, independent = board.ranked[:MOST_COMPARED], blocks(board, board.ranked)
-        if len(rows) < 2 or len(independent) < 2:
+        independent, facts = blocks(board, board.ranked), _facts(board)
+        if len(board.ranked) < 2 or len(independent) < 2:
             continue
         p = statistics.paired_p(independent)
-        for place, row in enumerate(rows):
-            for number, other in enumerate(rows[place + 1 :], start=place + 1):
-                differences = board.sign * (independent[row] - independent[other])
-                low, high = statistics.interval(differences)
-                yield {
-                    **_row_facts(board, board.rows[row]),
-                    "other": board.rows[other].contender.label,
-                    "difference": plain(differences.mean()),
-                    "low": plain(low),
-                    "high": plain(high),
-                    "p_t_holm": plain(p[place, number]),
-                }
+        ranked = [*enumerate(board.ranked[:MOST_COMPARED])]
+        for (place, entry), (number, other) in itertools.combinations(ranked, 2):
+            differences = board.sign * (independent[entry] - independent[other])
+            low, high = statistics.interval(differences)
+            yield {
+                **facts[entry],
+                "other": board.labels[other],
+                "difference": plain(differences.mean()),
+                "low": plain(low),
+                "high": plain(high),
+                "p_t_holm": plain(p[place, number]),
+            }
 
 
 def robustness_rows(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    """Yield one row per board and entry of its robustness ranking."""
+    """Yield a line for each board and entry of its robustness ranking."""
     for board in leaderboards.boards:
-        ranking = robustness(board).rename(columns={"rank": "robustness_rank"})
+        ranking, facts = robustness(board).rename(columns={"rank": "robustness_rank"}), _facts(board)
         for entry, values in zip(ranking.index, ranking.itertuples(index=False, name=None), strict=True):
-            yield {**_row_facts(board, board.rows[entry]), **dict(zip(ranking, map(plain, values), strict=True))}
+            yield {**facts[entry], **dict(zip(ranking, map(plain, values), strict=True))}
 
 
-def _row_facts(board: Board, row: Row) -> dict[str, Any]:
-    protocol, who = board.protocol or {}, row.contender
-    return {
+def _facts(board: Board) -> list[dict[str, Any]]:
+    """Return the values that name an entry and its board, by entry."""
+    names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
+    of_board = {
         "regime": board.criterion.regime,
         "criterion": board.criterion.name,
         "bagging": board.bagging,
-        **{name: protocol.get(name) for name in ("epochs", "patience", "bags_per_step")},
-        "rank": row.rank,
-        "role": row.mark,
-        **{name: getattr(who, name) for name in ("method", "kind", "encoder", "pretraining", "configuration")},
+        **{name: (board.protocol or {}).get(name) for name in ("epochs", "patience", "bags_per_step")},
     }
+    of_entries = board.entries[names].rename(columns={"mark": "role"}).to_dict("records")
+    return [{**of_board, **of_entry} for of_entry in of_entries]

@@ -12,14 +12,13 @@ from llpbench.report.leaderboard import blocks, interval_of, is_even, standings
 
 
 def finding(board: Board, *, tested: bool = True) -> str:
-    """Return the first method of a board, its lead, and the number of rows that differ significantly.
+    """Return the first method of a board, its lead, and the number of entries that differ significantly.
 
-    With `tested=False` other rows are not mentioned: datasets or seeds are too few to test differences.
+    With `tested=False` other entries are not mentioned: datasets or seeds are too few to test differences.
     """
-    bags = [column.validation[0] for column in board.columns if column.validation is not None]
-    counts = any(column.counts for column in board.columns)
-    few_bags = None if counts else max(bags, default=0)
-    if not board.ranked or not counts:
+    bags = [bags for bags in board.tasks["least_validation"] if bags is not None]
+    few_bags = None if board.tasks["counts"].any() else max(bags, default=0)
+    if not board.ranked or few_bags is not None:
         return words.caption("finding", board, few_bags=few_bags, first="")
     first, *others = board.ranked
     columns = standings(board)
@@ -30,7 +29,7 @@ def finding(board: Board, *, tested: bool = True) -> str:
         "finding",
         board,
         few_bags=few_bags,
-        first=words.clean(board.rows[first].contender.label),
+        first=words.clean(board.labels[first]),
         bags=words.clean(words.bags_words(board.bagging)),
         datasets=plural(len(board.datasets), "dataset"),
         best=columns.at[first, ("mean", "mean")],
@@ -42,15 +41,16 @@ def finding(board: Board, *, tested: bool = True) -> str:
 
 
 def _lead_over_network(board: Board) -> tuple[str, str] | None:
-    """Return the label of the best network, and the lead of a first row that is not a network."""
+    """Return the label of the best network, and the lead of a first entry that is not a network."""
     first, *others = board.ranked
-    row = next((n for n in others if board.rows[n].contender.kind == "neural" and not board.rows[n].mark), None)
-    if row is None or board.rows[first].contender.kind == "neural":
+    kinds, marks = board.entries["kind"], board.entries["mark"]
+    network = next((entry for entry in others if kinds[entry] == "neural" and not marks[entry]), None)
+    if network is None or kinds[first] == "neural":
         return None
     independent = blocks(board, board.ranked)
-    lead = independent[first] - independent[row]
+    lead = independent[first] - independent[network]
     ends = statistics.interval(lead) if is_even(board) else (float("nan"),) * 2
     return (
-        words.clean(board.rows[row].contender.label),
+        words.clean(board.labels[network]),
         words.interval_text(lead.mean(), ends if isfinite(ends[0]) else None, sign="+"),
     )

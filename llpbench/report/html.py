@@ -1,8 +1,8 @@
 """HTML pages of a report and of `llpbench choose`. Each is a single file that needs no network.
 
 All numbers, ranks and orders are made in Python and written as HTML, so they are readable without JavaScript. The
-script sorts and filters tables, and opens the runs of a row. A content security policy allows only this script and this
-style, and every text of a journal is escaped.
+script sorts and filters tables, and opens the runs of an entry. A content security policy allows only this script and
+this style, and every text of a journal is escaped.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+from pandas import DataFrame, concat
 
 from llpbench.report import wording as words
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import DETAILS, excerpt, first_rows, names_of, whole_table
-from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.board_tables import DETAILS, excerpt, first_entries, names_of, whole_table
+from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.digest import NO_LINKS
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
@@ -38,7 +39,7 @@ HIDDEN = "l1"
 """Criterion whose boards are not on the page: L1 chooses nearly the same epochs as mPIoU."""
 
 MOST_SUMMARISED = 8
-"""Ranked rows on the first screen."""
+"""Ranked entries on the first screen."""
 
 SUMMARY = ("mean", "interval", "seconds")
 """Columns of the leaderboard on the first screen."""
@@ -66,14 +67,14 @@ class PageBoard:
     board: Board
     name: str
     table: ReportTable
-    """its last columns are those of the board"""
+    """its last columns are the tasks of the board"""
     caption: str
     uncounted: frozenset[int]
-    """columns in which no run counts"""
+    """tasks in which no run counts"""
     families: tuple[str, ...]
-    """family of each row's method"""
+    """family of each entry's method"""
     incomplete: tuple[bool, ...]
-    """whether a row lacks a run that counts"""
+    """whether an entry lacks a run that counts"""
     optional: frozenset[str]
     """headings of columns that are shown on request"""
 
@@ -102,17 +103,18 @@ def to_html(
     shown = [*_page_boards(leaderboards)]
     boards = [board.board for board in shown]
     links = {"journal": "", "standings": "", **links}
+    tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
+    by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
     further = [PageFigure(plot, *_pixels(plot.svg)) for plot in plots[1:]]
     figures = {
         ANCHOR: [figure for figure in further if figure.plot.name.startswith(f"{ANCHOR}-")],
         "plots": [figure for figure in further if not figure.plot.name.startswith(f"{ANCHOR}-")],
     }
     present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures["plots"]}
-    columns = sorted((column for board in boards for column in board.columns), key=lambda column: column.bag_size or 0)
     facts: dict[str, Any] = {}
     if boards:
         facts["finding"] = finding(boards[0])
-        facts["summary"] = excerpt(boards[0], SUMMARY, first_rows(boards[0], MOST_SUMMARISED), "")
+        facts["summary"] = excerpt(boards[0], SUMMARY, first_entries(boards[0], MOST_SUMMARISED), "")
         facts["legend"] = _legend(boards[0])
         facts["columns"] = [column.explained(boards[0]) for column in COLUMNS.values()]
     return _rendered(
@@ -127,8 +129,8 @@ def to_html(
         tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
         families=_distinct(family for board in shown for family in board.families),
-        datasets=_distinct(column.dataset for board in boards for column in board.columns),
-        sizes=_distinct(column.bags for column in columns),
+        datasets=_distinct(tasks["dataset"]),
+        sizes=_distinct(by_size),
         links=links,
         facts=_facts(leaderboards),
         advice=report.advice,
@@ -207,7 +209,7 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
             continue
         if board.protocol is None:
             direct.add(board.bagging)
-        texts = (words.setting(board), words.datasets_text(board), words.columns_text(board.columns))
+        texts = (words.setting(board), words.datasets_text(board), words.tasks_text(board))
         table = whole_table(board, name)
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
         further = {column.heading(board).text for column in COLUMNS.values() if not column.default}
@@ -216,10 +218,10 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
             name=name,
             table=table,
             caption=" ".join(words.sentence(text) for text in texts if text),
-            uncounted=frozenset({*range(len(board.columns))} - {*board.counting_columns}),
-            families=tuple(map(_family, board.rows)),
+            uncounted=frozenset({*board.tasks.index} - {*board.counting_tasks}),
+            families=tuple(map(_family, board.entries["role"], board.entries["kind"])),
             optional=frozenset({*DETAILS, *further, *empty}),
-            incomplete=tuple(place not in board.complete and bool(board.ranked) for place in range(len(board.rows))),
+            incomplete=tuple(entry not in board.complete and bool(board.ranked) for entry in board.entries.index),
         )
 
 
@@ -232,11 +234,15 @@ def _legend(board: Board) -> str:
     return " ".join(texts)
 
 
-def _family(row: Row) -> str:
-    """Return the family of a row's method for the filter of the page."""
-    if row.contender.role:
-        return {"ceiling": "trained on all labels", "floor": "floors"}[row.contender.role]
-    return "neural networks" if row.contender.kind == "neural" else "without networks"
+def _family(role: str, kind: str) -> str:
+    """Return the family of a method for the filter of the page."""
+    if role:
+        return {
+            "ceiling": "trained on all labels",
+            "control": "trained on validation labels",
+            "floor": "floors",
+        }[role]
+    return "neural networks" if kind == "neural" else "without networks"
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

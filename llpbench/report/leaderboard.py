@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import fault
@@ -25,7 +25,6 @@ from llpbench.report.boards import (
     FEWEST_DATASETS,
     FEWEST_SEEDS,
     REFERENCE,
-    RUN,
     Board,
     Role,
     Summary,
@@ -38,13 +37,15 @@ from llpbench.results.frame import MACHINE
 
 _DIGITS = 9
 
+_DEVICE = MACHINE.index("device")
+
 T = TypeVar("T")
 
 Compute = Callable[[Board], DataFrame]
-"""Function that returns the parts of a column by position of the row. Missing rows and NaN are unknown."""
+"""Function that returns the parts of a column by entry. Missing entries and NaN are unknown."""
 
 Format = Callable[[Mapping[str, Any]], str | Sequence[str]]
-"""Function that returns the text (or lines) of the parts of a row."""
+"""Function that returns the text (or lines) of the parts of an entry."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class LeaderboardColumn:
     numeric: bool = True
 
     def computed(self, board: Board) -> DataFrame:
-        """Return its parts by position of the row. Raises `LLPBenchError` for an error in a plugin's code."""
+        """Return its parts by entry. Raises `LLPBenchError` for an error in a plugin's code."""
         return self._call(lambda: self.compute(board).reindex(columns=self.parts))
 
     def _call(self, function: Callable[[], T]) -> T:
@@ -92,7 +93,7 @@ class LeaderboardColumn:
         return Heading(self.title.format(metric=board.metric.title, level=words.LEVEL), self.numeric, self.key)
 
     def fields(self, board: Board) -> list[Field]:
-        """Return the texts of all rows of a board."""
+        """Return the texts of all entries of a board."""
         columns = standings(board)
         rows = zip(*(columns[self.key, part] for part in self.parts), strict=True)
         return [self._field(dict(zip(self.parts, row, strict=True))) for row in rows]
@@ -127,7 +128,7 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
 
 
 def standings(board: Board) -> DataFrame:
-    """Return all columns of the leaderboard, (key, part) by position of the row. Computed once per board."""
+    """Return all columns of the leaderboard, (key, part) by entry. Computed once per board."""
     table = _CACHE.get(board)
     if table is None or not {*COLUMNS} <= {*table.columns.get_level_values(0)}:
         parts = {
@@ -136,12 +137,12 @@ def standings(board: Board) -> DataFrame:
             for values in (column.computed(board),)
             for part in column.parts
         }
-        table = _CACHE[board] = DataFrame(parts, index=range(len(board.rows)))
+        table = _CACHE[board] = DataFrame(parts, index=board.entries.index)
     return table
 
 
 def mean(board: Board, metric: str | None = None) -> DataFrame:
-    """Return the mean over datasets and its standard deviation over seeds, of rows that have every run that counts.
+    """Return the mean over datasets and its standard deviation over seeds, of entries with every run that counts.
 
     Seeds of a dataset share its split at every bag size, so they are paired. Seeds of different datasets are
     independent, so their variances add.
@@ -157,25 +158,24 @@ def _mean(board: Board, metric: str | None) -> DataFrame:
     stds = paired.std().round(_DIGITS + 3).reindex(board.datasets)
     spread = np.sqrt((stds**2).sum(skipna=False)) / len(stds)
     n = int(paired.size().reindex(board.datasets, fill_value=0).min())
-    return DataFrame(
-        {"mean": means_over_datasets(counted, [column.dataset for column in board.columns]), "std": spread, "n": n}
-    )
+    return DataFrame({"mean": means_over_datasets(counted, board.tasks["dataset"].tolist()), "std": spread, "n": n})
 
 
 def _paired(board: Board, counted: DataFrame) -> DataFrame:
-    """Return means over the columns of a dataset, by (dataset, seed), for seeds that all of its columns have."""
-    pairs = [(board.columns[column].dataset, seed) for column, seed in counted.index]
-    columns_of = Counter(board.columns[column].dataset for column in counted.index.unique(0))
+    """Return means over the tasks of a dataset, by (dataset, seed), for seeds that all of its tasks have."""
+    tasks, seeds = (counted.index.get_level_values(level) for level in (0, 1))
+    pairs = [*zip(board.of_task(tasks), seeds, strict=True)]
+    number = Counter(board.of_task(tasks.unique()))
     numbers, means = Counter(pairs), grouped_means(counted, pairs)
-    return means[[numbers[pair] == columns_of[pair[0]] for pair in means.index]]
+    return means[[numbers[pair] == number[pair[0]] for pair in means.index]]
 
 
-def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
-    """Return the values that tests and intervals treat as independent: blocks x rows, larger is better.
+def blocks(board: Board, entries: Sequence[int] | None = None) -> DataFrame:
+    """Return the values that tests and intervals treat as independent: blocks x entries, larger is better.
 
-    Blocks are means of datasets. A single dataset has its seeds as blocks, if all of its columns have them.
+    Blocks are means of datasets. A single dataset has its seeds as blocks, if all of its tasks have them.
     """
-    values = board.sign * (board.complete if rows is None else board.complete[rows])
+    values = board.sign * (board.complete if entries is None else board.complete[entries])
     means = board.by_dataset(grouped_means(values)) if len(values) else values
     if len(means) == 1:
         seeds = _paired(board, values).droplevel(0)
@@ -184,30 +184,26 @@ def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
 
 
 def is_even(board: Board) -> bool:
-    """Return whether `blocks` use every run that counts: columns of a single dataset may have different seeds."""
+    """Return whether `blocks` use every run that counts: tasks of a single dataset may have different seeds."""
     if len(board.datasets) > 1:
         return True
-    seeds = board.counting.to_frame(index=False).groupby("column")["seed"]
-    return len({tuple(column) for _, column in seeds}) == 1
+    seeds = board.counting.to_frame(index=False).groupby("task")["seed"]
+    return len({tuple(of_task) for _, of_task in seeds}) == 1
 
 
-def reference(board: Board, row: int, role: Role) -> int | None:
-    """Return the floor or ceiling of a row's encoder, in its precision if possible, else in float32.
+def reference(board: Board, entry: int, role: Role) -> int | None:
+    """Return the floor or ceiling of an entry's encoder, in its precision if possible, else in float32.
 
-    Rows without an encoder have the reference of the board's first encoder.
+    Entries without an encoder have the reference of the board's first encoder.
     """
-    contender, precision = board.rows[row].contender, board.rows[row].precision
-    encoder = contender.encoder or next(iter(board.encoders), None)
-    places = [
-        place
-        for place, other in enumerate(board.rows)
-        if other.contender.role == role and other.is_plain and other.contender.encoder == encoder
-    ]
+    encoders, precisions = board.entries["encoder"].tolist(), board.entries["precision"].tolist()
+    encoder = encoders[entry] or next(iter(board.encoders), None)
+    plain = board.entries.index[board.entries["is_plain"] & (board.entries["role"] == role)]
 
-    def order(place: int) -> tuple[bool, bool]:
-        return board.rows[place].precision != precision, board.rows[place].precision != REFERENCE
+    def order(other: int) -> tuple[bool, bool]:
+        return precisions[other] != precisions[entry], precisions[other] != REFERENCE
 
-    return min(places, key=order, default=None)
+    return min((other for other in plain if encoders[other] == encoder), key=order, default=None)
 
 
 def _rank_intervals(board: Board) -> DataFrame:
@@ -224,13 +220,13 @@ def is_tested(board: Board) -> bool:
 
 
 def fewest_seeds(board: Board) -> int:
-    """Return the smallest number of seeds of a column."""
-    columns = board.counting.get_level_values(0)
-    return int(columns.value_counts().min()) if len(columns) else 0
+    """Return the smallest number of seeds of a task."""
+    tasks = board.counting.get_level_values(0)
+    return int(tasks.value_counts().min()) if len(tasks) else 0
 
 
 def _ties(board: Board) -> DataFrame:
-    """Return letters; rows that share one do not differ significantly."""
+    """Return letters; entries that share one do not differ significantly."""
     if not is_tested(board) or len(board.ranked) > statistics.MOST_METHODS:
         return DataFrame(columns=[""])
     independent = blocks(board, board.ranked)
@@ -238,19 +234,19 @@ def _ties(board: Board) -> DataFrame:
 
 
 def _against_floor(board: Board) -> DataFrame:
-    """Return the difference of each row from the floor of its encoder. The floor itself has none."""
-    gains, means = {}, board.column_means
+    """Return the difference of each entry from the floor of its encoder. The floor itself has none."""
+    gains, means = {}, board.task_means
     independent, overall, even = blocks(board), mean(board)["mean"], is_even(board)
-    for row in board.complete:
-        floor = reference(board, row, "floor")
-        if floor is None or floor == row or floor not in board.complete:
+    for entry in board.complete:
+        floor = reference(board, entry, "floor")
+        if floor is None or floor == entry or floor not in board.complete:
             continue
-        low, high = statistics.interval(independent[row] - independent[floor]) if even else (np.nan, np.nan)
-        gains[row] = {
-            "points": board.sign * (overall[row] - overall[floor]),
+        low, high = statistics.interval(independent[entry] - independent[floor]) if even else (np.nan, np.nan)
+        gains[entry] = {
+            "points": board.sign * (overall[entry] - overall[floor]),
             "low": low,
             "high": high,
-            "ahead": int((board.sign * (means[row] - means[floor]) > 0).sum()),
+            "ahead": int((board.sign * (means[entry] - means[floor]) > 0).sum()),
             "of": len(means),
         }
     return DataFrame.from_dict(gains, orient="index")
@@ -259,18 +255,15 @@ def _against_floor(board: Board) -> DataFrame:
 def _seconds(board: Board) -> DataFrame:
     """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
     seconds = board.by_dataset(grouped_means(costs(board))).mean()
-    counting = {*board.counting}
-    devices: dict[int, list[bool]] = {}
-    for row, machine, *run in zip(*(board.runs[name].tolist() for name in ("row", "machine", *RUN)), strict=True):
-        if row in seconds.index and tuple(run) in counting:
-            devices.setdefault(row, []).append(json.loads(machine)[MACHINE.index("device")] == "cuda")
-    share = {row: sum(used) / len(used) for row, used in devices.items()}
-    return DataFrame({"": seconds, "gpu": Series(share) if 0 < sum(share.values()) < len(share) else 0.0})
+    devices = {machine: float(json.loads(machine)[_DEVICE] == "cuda") for machine in board.runs["machine"].unique()}
+    used = wide(board.runs.assign(value=board.runs["machine"].map(devices)), len(board.entries))
+    share = used.reindex(index=board.counting, columns=seconds.index).mean()
+    return DataFrame({"": seconds, "gpu": share if 0 < share.sum() < len(share) else 0.0})
 
 
 def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
-    """Return seconds of training of the runs that count, (column, seed) x rows, for rows that recorded all of them."""
-    seconds = wide(board.runs.assign(value=board.runs[clock]), len(board.rows))
+    """Return seconds of training of the runs that count, (task, seed) x entries, if all of them were recorded."""
+    seconds = wide(board.runs.assign(value=board.runs[clock]), len(board.entries))
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
 
@@ -281,58 +274,57 @@ def _mean_ranks(board: Board) -> DataFrame:
     return DataFrame({"": ranks.mean()})
 
 
-def spans(board: Board, row: int) -> DataFrame:
-    """Return floor, ceiling and score of a row, for columns that count and have a gap.
+def spans(board: Board, entry: int) -> DataFrame:
+    """Return floor, ceiling and score of an entry, for tasks that count and have a gap.
 
-    A column has a gap if floor and ceiling differ by more than one standard deviation of either. Columns that lack a
-    run of floor, ceiling or row are skipped.
+    A task has a gap if floor and ceiling differ by more than one standard deviation of either. Tasks that lack a run of
+    floor, ceiling or entry are skipped.
     """
-    floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
+    floor, ceiling = reference(board, entry, "floor"), reference(board, entry, "ceiling")
     if floor is None or ceiling is None:
         return DataFrame(columns=["floor", "ceiling", "score"])
-    means, stds = board.column_means, board.counted()[[floor, ceiling]].groupby(level=0).std()
-    columns = DataFrame({"floor": means[floor], "ceiling": means[ceiling], "score": means[row]}).dropna()
-    gaps = board.sign * (columns["ceiling"] - columns["floor"])
-    return columns[gaps > stds.max(axis="columns").reindex(columns.index).fillna(0.0)]
+    means, stds = board.task_means, board.counted()[[floor, ceiling]].groupby(level=0).std()
+    tasks = DataFrame({"floor": means[floor], "ceiling": means[ceiling], "score": means[entry]}).dropna()
+    gaps = board.sign * (tasks["ceiling"] - tasks["floor"])
+    return tasks[gaps > stds.max(axis="columns").reindex(tasks.index).fillna(0.0)]
 
 
 def _gap(board: Board) -> DataFrame:
-    """Return 100 Σ(score - floor) / Σ(ceiling - floor) over the columns with a gap.
+    """Return 100 Σ(score - floor) / Σ(ceiling - floor) over the tasks with a gap.
 
-    A mean of ratios would depend mostly on columns with a small gap.
+    A mean of ratios would depend mostly on tasks with a small gap.
     """
-    rows, even = {}, is_even(board)
-    for row in board.complete:
-        floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
-        if floor not in board.complete or ceiling not in board.complete or (columns := spans(board, row)).empty:
+    gaps, even = {}, is_even(board)
+    for entry in board.complete:
+        floor, ceiling = reference(board, entry, "floor"), reference(board, entry, "ceiling")
+        if floor not in board.complete or ceiling not in board.complete or (tasks := spans(board, entry)).empty:
             continue
-        has_interval = even and row not in (floor, ceiling)  # those two are 0 and 100 by definition
-        low, high = _gap_interval(board, row, floor, ceiling, [*columns.index]) if has_interval else (np.nan, np.nan)
-        sums = columns.sum()
+        has_interval = even and entry not in (floor, ceiling)  # those two are 0 and 100 by definition
+        low, high = _gap_interval(board, entry, floor, ceiling, [*tasks.index]) if has_interval else (np.nan, np.nan)
+        sums = tasks.sum()
         percent = 100 * (sums["score"] - sums["floor"]) / (sums["ceiling"] - sums["floor"])
-        rows[row] = {"percent": percent, "low": low, "high": high, "columns": len(columns)}
-    return DataFrame.from_dict(rows, orient="index")
+        gaps[entry] = {"percent": percent, "low": low, "high": high, "columns": len(tasks)}
+    return DataFrame.from_dict(gaps, orient="index")
 
 
 def _gap_interval(
-    board: Board, row: int, floor: int | None, ceiling: int | None, columns: Sequence[int]
+    board: Board, entry: int, floor: int | None, ceiling: int | None, tasks: Sequence[int]
 ) -> tuple[float, float]:
     """Return the interval of the closed gap over datasets, or over the seeds of a single dataset."""
-    runs = board.complete.loc[columns]
-    gains = DataFrame({"gained": runs[row] - runs[floor], "whole": runs[ceiling] - runs[floor]})
-    datasets = {board.columns[column].dataset for column in columns}
-    if len(datasets) > 1:
-        by_column = gains.groupby(level=0).mean()
-        independent = by_column.groupby([board.columns[column].dataset for column in by_column.index]).sum()
+    runs = board.complete.loc[tasks]
+    gains = DataFrame({"gained": runs[entry] - runs[floor], "whole": runs[ceiling] - runs[floor]})
+    if len({*board.of_task(tasks)}) > 1:
+        by_task = gains.groupby(level=0).mean()
+        independent = by_task.groupby(board.of_task(by_task.index)).sum()
     else:
         seeds = gains.groupby(level="seed")
-        independent = seeds.sum()[seeds.size() == len(columns)]
+        independent = seeds.sum()[seeds.size() == len(tasks)]
     low, high = statistics.ratio_interval(independent.itertuples(index=False, name=None))
     return 100 * low, 100 * high
 
 
 def _wins(board: Board) -> DataFrame:
-    """Return the percentage of comparisons (run, other ranked row) that a row wins. Ties count half."""
+    """Return the percentage of comparisons (run, other ranked entry) that an entry wins. Ties count half."""
     values, number = board.sign * board.complete[board.ranked], len(board.ranked)
     if number < 2:
         return DataFrame(columns=[""])
@@ -342,15 +334,8 @@ def _wins(board: Board) -> DataFrame:
 
 def _coverage(board: Board) -> DataFrame:
     """Return the numbers of runs with a score, failed, expected and stale."""
-    return DataFrame(
-        {
-            "done": sum(len(score.values) for score in row.scores),
-            "failed": sum(len(score.failures) for score in row.scores),
-            "expected": sum(score.expected for score in row.scores),
-            words.STALE: sum(len(score.stale) for score in row.scores),
-        }
-        for row in board.rows
-    )
+    sums = board.scores.groupby(level="entry")[["values", "failed", "expected", "stale"]].sum()
+    return sums.set_axis(["done", "failed", "expected", words.STALE], axis="columns")
 
 
 def _mean_text(parts: Mapping[str, Any]) -> Sequence[str]:

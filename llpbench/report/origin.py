@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from llpbench.core.record import Record
 from llpbench.core.text import plural
+from llpbench.results.frame import MACHINE
 
 MOST_COMMITS = 3
 """Largest number of commits of a version that `Origin.lines` lists."""
@@ -67,6 +69,12 @@ def origin_of(runs: Sequence[Record]) -> Origin:
 def device(hardware: Mapping[str, Any]) -> str:
     """Return the name of a device, such as `AMD EPYC (cpu)`. Runs that failed early have no hardware."""
     return f"{hardware['name']} ({hardware['device']})" if hardware else "none (failed before)"
+
+
+def device_text(machine: str) -> str:
+    """Return the name of a device in the column `machine` of the tidy table."""
+    hardware = dict(zip(MACHINE, json.loads(machine), strict=True))
+    return device(hardware if hardware["device"] else {})
 
 
 def _commit(code: Mapping[str, Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Data of the page's script: the runs behind every row, compressed.
+"""Data of the page's script: the runs behind every score, compressed.
 
 Values that repeat are stored once. The script computes no rank and no mean.
 """
@@ -34,25 +34,19 @@ FACTS = (
 
 
 def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, Any]:
-    """Return runs, commands and metrics, and for each board the runs of its rows and columns."""
-    by_board = [board.runs.sort_values(["row", "column", "seed"]) for board in boards]
-    nonempty = [frame for frame in by_board if len(frame)]
-    runs = concat([frame[["run", *FACTS]] for frame in nonempty]).drop_duplicates("run") if nonempty else DataFrame()
-    places = {run: place for place, run in enumerate(runs["run"])} if len(runs) else {}
-    metrics = [name for name in METRICS if any(frame[metric_column(name)].notna().any() for frame in nonempty)]
+    """Return runs, commands and metrics, and for each board the runs of its scores."""
+    frames = [board.runs[["run", *FACTS]] for board in boards]
+    runs = concat(frames).drop_duplicates("run") if frames else DataFrame(columns=["run", *FACTS])
+    places = {run: place for place, run in enumerate(runs["run"])}
+    metrics = [name for name in METRICS if any(board.runs[metric_column(name)].notna().any() for board in boards)]
     tests: dict[tuple[Any, ...], int] = {}
-    records = {
-        run["cell"]: run for board in boards for row in board.rows for s in row.scores for run in s.runs.values()
-    }
+    records = {board.records[run]["cell"]: board.records[run] for board in boards for run in board.runs["run"]}
     return {
         "links": dict(links),
         "metrics": [f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics],
         "commands": {cell: command(record) for cell, record in records.items()},
-        "runs": {name: _interned(_rounded(runs[name], _digits(name))) for name in FACTS} if len(runs) else {},
-        "boards": [
-            {"columns": [column.title for column in board.columns], **_board_data(frame, places, metrics, tests)}
-            for board, frame in zip(boards, by_board, strict=True)
-        ],
+        "runs": {name: _interned(_rounded(runs[name], _digits(name))) for name in FACTS},
+        "boards": [{"tasks": board.titles, **_board_data(board.runs, places, metrics, tests)} for board in boards],
         "tests": list(tests),
     }
 
@@ -63,8 +57,8 @@ def _board_data(
     measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else FINE_DIGITS) for name in metrics]
     by_run = zip(*measured, strict=True) if metrics else iter([()] * len(runs))
     return {
-        "row": runs["row"].tolist(),
-        "column": runs["column"].tolist(),
+        "entry": runs["entry"].tolist(),
+        "task": runs["task"].tolist(),
         "run": [places[run] for run in runs["run"]],
         "epoch": _rounded(runs["epoch"], 0),
         "validation": _rounded(runs["validation"], FINE_DIGITS),

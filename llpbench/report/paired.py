@@ -16,6 +16,7 @@ from pandas import DataFrame, Series
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint, plural
 from llpbench.report import statistics
+from llpbench.report.boards import entry_label
 from llpbench.report.wording import interval_text
 from llpbench.results.frame import NO_PROTOCOL, shown
 
@@ -89,7 +90,9 @@ def differences(
             rival = _rival(runs[runs["method"] == name], entry, mine)
             if rival is None:
                 if name != entry[0]:
-                    impossible.append(f"{entry_text(entry)} cannot be compared with {name}: no run has its protocol.")
+                    impossible.append(
+                        f"{entry_label(*entry[:4])} cannot be compared with {name}: no run has its protocol."
+                    )
             elif (difference := _difference(entry, mine, *rival)) is not None:
                 of_entry.append(difference)
         found += _corrected(of_entry, maximise)
@@ -138,7 +141,7 @@ def _difference(
     low, high = statistics.interval(independent)
     p = statistics.difference_p(independent)
     return PairedDifference(
-        entry_text(entry), entry_text(other), points, low, high, len(means), min(map(len, of_seeds)), p, 1
+        entry_label(*entry[:4]), entry_label(*other[:4]), points, low, high, len(means), min(map(len, of_seeds)), p, 1
     )
 
 
@@ -148,11 +151,3 @@ def _corrected(found: Sequence[PairedDifference], maximise: bool) -> Iterator[Pa
     for each in found:
         p = next(corrected) if each.p == each.p else nan
         yield PairedDifference(**(vars(each) | {"p": p, "compared": len(known), "maximise": maximise}))
-
-
-def entry_text(entry: Sequence[str]) -> str:
-    """Return the name of an entry as boards show it: `dllp (mlp, self+bag)`."""
-    method, encoder, pretraining, configuration = entry[:4]
-    details = [encoder, "" if pretraining == "none" else pretraining, configuration]
-    text = ", ".join(filter(None, details))
-    return f"{method} ({text})" if text else method

@@ -85,10 +85,10 @@ class Published:
 def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> list[Plot]:
     """Write the page, the Markdown files and the standings as CSV into `out`, and the figures into `plots`.
 
-    Format `csv` adds all scores (`leaderboards.csv`), all pairs of rows (`comparisons.csv`) and the robustness rankings
-    (`robustness.csv`). `json` and `tex` add the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png` adds the
-    figures as PNG. Files of an earlier report that this one does not write are deleted. A README.md that no report
-    wrote is kept. Returns the figures. Raises `LLPBenchError` if a file cannot be written.
+    Format `csv` adds all scores (`leaderboards.csv`), all pairs of entries (`comparisons.csv`) and the robustness
+    rankings (`robustness.csv`). `json` and `tex` add the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png`
+    adds the figures as PNG. Files of an earlier report that this one does not write are deleted. A README.md that no
+    report wrote is kept. Returns the figures. Raises `LLPBenchError` if a file cannot be written.
     """
     from llpbench.report.html import to_html
 
@@ -158,7 +158,7 @@ def _other_reports(report: Report, out: Path) -> dict[str, str]:
 
 def _links(report: Report, out: Path) -> dict[str, str]:
     """Return files that the page links to: `standings`, `journal`, and the code of methods as `method NAME`."""
-    names = sorted({row.contender.method for board in report.leaderboards.boards for row in board.rows})
+    names = sorted({method for board in report.leaderboards.boards for method in board.entries["method"]})
     code = {f"method {name}": f"../methods/{name.replace('-', '_')}.py" for name in names if _METHOD.fullmatch(name)}
     journal = FILE if (out / FILE).is_file() else SHARDS if shards(out) else ""
     links = {"standings": STANDINGS, **({"journal": journal} if journal else {})}

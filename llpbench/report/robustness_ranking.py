@@ -36,7 +36,7 @@ def robustness(board: Board) -> DataFrame:
     means = board.counted()[stds.columns].groupby(level=0).mean().loc[stds.index]
     ranking = DataFrame(
         {
-            "mean_rank": statistics.robustness(stds.T, [board.columns[task].dataset for task in stds.index]),
+            "mean_rank": statistics.robustness(stds.T, board.of_task(stds.index)),
             "std": board.by_dataset(stds).mean(),
             "mean": board.by_dataset(means).mean(),
             "tasks": len(stds),
@@ -62,8 +62,8 @@ def _deviations(board: Board) -> DataFrame:
 
 def constants(board: Board) -> list[int]:
     """Return the floors that predict the same for every row: their AUC is that of chance in every run."""
-    aucs = board.counted("auc")
-    return [entry for entry in board.learners if board.rows[entry].mark == "floor" and aucs[entry].eq(_CHANCE).all()]
+    is_chance = board.counted("auc").eq(_CHANCE).all()
+    return [*board.entries.index[(board.entries["mark"] == "floor") & is_chance]]
 
 
 def robustness_table(board: Board, name: str) -> ReportTable | None:
@@ -73,7 +73,7 @@ def robustness_table(board: Board, name: str) -> ReportTable | None:
         return None
 
     def labels(entries: Iterable[int]) -> list[str]:
-        return [board.rows[entry].contender.label for entry in entries]
+        return [board.labels[entry] for entry in entries]
 
     return columns_of(
         f"{ANCHOR}-{name}",

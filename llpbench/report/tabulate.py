@@ -1,8 +1,8 @@
-"""Boards of a journal: from the tidy table to rows, columns and ranks.
+"""Boards of a journal: from the tidy table of runs to entries, tasks and ranks.
 
-A run is a (column, seed). It counts if more than half of the methods have attempted it, at least one row has completed
-it, and its column counts. A row without one of these runs has no rank. So no method gains from a failed run, and none
-loses its rank because another method ran on more columns or seeds. Floors are ranked like all rows trained on bags.
+A run is a (task, seed). It counts if more than half of the methods have attempted it, at least one entry has completed
+it, and its task counts. An entry without one of these runs has no rank. So no method gains from a failed run, and none
+loses its rank because another method ran on more tasks or seeds. Floors are ranked like all entries trained on bags.
 """
 
 from __future__ import annotations
@@ -12,35 +12,28 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan
-from operator import attrgetter, itemgetter
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
-from pandas import DataFrame, MultiIndex, concat, isna
+from pandas import DataFrame, MultiIndex, Series, isna
 
 from llpbench.core.cell import bagging_text, is_without_labels, without_key
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import one_line
 from llpbench.report.boards import (
+    ENTRY,
+    FEW_BAGS,
     FEWEST_BAGS,
     HEADLINE,
-    REFERENCE,
     RUN,
+    TASK,
     Board,
-    Column,
-    ColumnKey,
-    Contender,
     Leaderboards,
-    Mark,
-    Row,
-    Score,
+    entry_label,
     grouped_means,
     means_over_datasets,
     wide,
 )
-from llpbench.report.notes import difference_notes, failure_notes, stale_notes, surprise_notes, value_notes
 from llpbench.report.origin import origin_of
 from llpbench.report.wording import range_text, trials_text
 from llpbench.results.frame import (
@@ -57,45 +50,42 @@ from llpbench.results.frame import (
 LABELS = CRITERIA["auc"]
 """Criterion of methods trained on labels, on every board."""
 
-_OF_RUN = ("run", "cell", "seed", "status", "reason", "stale")
-_OF_CELL = ("method", "encoder", "pretraining", "dataset", "bag_size", "bagging", "max_bags", "protocol", "settings")
-_DECLARED = ("configuration", "kind", "role", "reference", "chosen")
+_NAME = ["method", "encoder", "pretraining"]
+_DECLARED = ["configuration", "kind", "role", "reference"]
+_IDENTITY = [*_NAME, *_DECLARED, "is_tuned"]
+"""Columns that distinguish entries."""
 
-
-class _Run(NamedTuple):
-    """A run as a row of a board has it."""
-
-    place: int
-    """position in the table of runs"""
-    run: str
-    cell: str
-    seed: int
-    contender: Contender
-    column: ColumnKey
-    bags: tuple[str, int]
-    """bagging and number of training bags (0 without a limit)"""
-    protocol: str
-    settings: str
-    chosen: bool
-    """whether the configuration comes only from searches"""
-    status: str
-    reason: str
-    stale: str
-    search: str | None = None
-    """id of the search that chose the configuration"""
-
-    @property
-    def name(self) -> tuple[str, str | None, str]:
-        """Method, encoder and pretraining."""
-        return self.contender[:3]
+Task = tuple[str, int | None, str]
+"""Dataset, bag size (None if the bagging decides the sizes) and natural key (usually "")."""
 
 
 class _Group(NamedTuple):
     """Runs of a bagging and protocol."""
 
-    bags: tuple[str, int]
+    bagging: str
+    max_bags: int
+    """0 without a limit"""
     protocol: str
-    runs: list[_Run]
+    runs: list[int]
+    """lines of the table"""
+
+
+class _Choice(NamedTuple):
+    """A cell of a board. A search chose the configuration if `search` is its id."""
+
+    cell: str
+    name: tuple[str, str | None, str]
+    declared: tuple[str, str, str, str]
+    task: Task
+    runs: list[int]
+    search: str | None = None
+    change: str = ""
+    """what has changed since the search"""
+
+    @property
+    def entry(self) -> tuple[Any, ...]:
+        """Values of `_IDENTITY`."""
+        return (*self.name, *self.declared, self.search is not None)
 
 
 def tabulate(
@@ -107,7 +97,7 @@ def tabulate(
 ) -> Leaderboards:
     """Return all boards of some records. Of several records of a run the last one counts.
 
-    A configuration that a search chose by a criterion is a row on the boards of that criterion only.
+    A configuration that a search chose by a criterion is an entry on the boards of that criterion only.
 
     `stale`: what has changed in the code since a run or search, by its id. If a search is stale, so are the runs of its
     choice. `metric`: what boards show and rank by.
@@ -116,16 +106,12 @@ def tabulate(
     successful = [tuning for tuning in tunings if tuning["status"] == "ok"]
     frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
     maker = _BoardMaker(frame, runs, successful, stale, METRICS[metric])
-    groups = _groups(maker.runs)
-    boards = [
-        board
-        for name in BOARD_CRITERIA
-        for group in groups
-        if (board := maker.board(CRITERIA[name], group)) is not None
-    ]
+    groups = maker.groups()
+    made = (maker.board(CRITERIA[name], group) for name in BOARD_CRITERIA for group in groups)
+    boards = [board for board in made if board is not None]
     return Leaderboards(
         tuple(board for board in boards if not is_without_labels(board.bagging)),
-        origin_of(list(runs.values())),
+        origin_of([*runs.values()]),
         tuple(successful),
         tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
     )
@@ -146,356 +132,313 @@ class _BoardMaker:
         self._lines = {key: line for line, key in enumerate(zip(frame["run"], frame["criterion"], strict=True))}
         unmeasured = np.full(len(MEASURES), np.nan)  # the last line, of runs without the criterion
         self._measures = np.vstack([frame[[*MEASURES]].to_numpy(), unmeasured])
-        self._table = frame.drop(columns=["criterion", "regime", *MEASURES]).drop_duplicates("run", ignore_index=True)
-        self.runs = _runs_of(self._table)
+        table = frame.drop(columns=["criterion", "regime", *MEASURES]).drop_duplicates("run", ignore_index=True)
+        results = (records[run]["results"].values() for run in table["run"])
+        table["is_computed"] = [any(metric.name in result["test"] for result in found) for found in results]
+        table["search"] = None
+        # all runs of a cell have the declaration of its last seed
+        last = table.sort_values("seed", kind="stable").drop_duplicates("cell", keep="last").set_index("cell")
+        table[_DECLARED] = last.loc[table["cell"], _DECLARED].to_numpy()
+        self._table = table
+        self._chosen = last.loc[table["cell"], "chosen"].tolist()
+        self._cells, self._seeds = table["cell"].tolist(), table["seed"].tolist()
+        self._protocols, self._settings = table["protocol"].tolist(), table["settings"].tolist()
+        self._is_ok = (table["status"] == "ok").tolist()
+        self._names = [*zip(*(table[name].where(table[name].notna(), None) for name in _NAME), strict=True)]
+        self._declared = [*zip(*(table[name] for name in _DECLARED), strict=True)]
+        # natural keys are one bagging: each key of a dataset is a task
+        kinds, keys = zip(*map(without_key, table["bagging"]), strict=True) if len(table) else ((), ())
+        sizes, limits = (table[name].fillna(0).astype(int).tolist() for name in ("bag_size", "max_bags"))
+        self._bags = [*zip(kinds, limits, strict=True)]
+        self._tasks = [*zip(table["dataset"], (size or None for size in sizes), keys, strict=True)]
 
-    def _has_criterion(self, runs: Iterable[_Run], criterion: Criterion) -> bool:
+    def groups(self) -> list[_Group]:
+        """Return the runs of each bagging and protocol, the bagging with most runs first.
+
+        Methods without epochs join every protocol, in the tasks that it has. In tasks where nothing else has run they
+        are a group of their own. If protocols share a task, direct runs join with the seeds of each protocol.
+        """
+        seeds: dict[tuple[Any, ...], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        groups: dict[tuple[tuple[str, int], str], list[int]] = defaultdict(list)
+        direct = []
+        for run, (bags, task, protocol) in enumerate(zip(self._bags, self._tasks, self._protocols, strict=True)):
+            if protocol == NO_PROTOCOL:
+                direct.append(run)
+            else:
+                seeds[bags, task][protocol].add(self._seeds[run])
+                groups[bags, protocol].append(run)
+        for run in direct:
+            seed, bags = self._seeds[run], self._bags[run]
+            protocols = seeds.get((bags, self._tasks[run]), {NO_PROTOCOL: {seed}})
+            for protocol, shared in protocols.items():
+                if len(protocols) == 1 or seed in shared:
+                    groups[bags, protocol].append(run)
+        number = Counter[str]()
+        for ((bagging, _), _), members in groups.items():
+            number[bagging] += len(members)
+
+        def order(group: _Group) -> tuple[Any, ...]:
+            return -number[group.bagging], *group[:2], group.protocol == NO_PROTOCOL, group.protocol
+
+        return sorted((_Group(*bags, protocol, runs) for (bags, protocol), runs in groups.items()), key=order)
+
+    def _has_criterion(self, runs: Iterable[int], criterion: Criterion) -> bool:
         """Return whether a run has the criterion; a fine-grained one needs labels of validation rows."""
-        done = [run.run for run in runs if run.status == "ok"]
+        names = self._table["run"].tolist()
+        done = [names[run] for run in runs if self._is_ok[run]]
         return not done or any((run, criterion.name) in self._lines for run in done)
 
     def board(self, criterion: Criterion, group: _Group) -> Board | None:
-        """Return the board of a group of runs; None if it has no row."""
+        """Return the board of a group of runs; None if it has no entry."""
         if not self._has_criterion(group.runs, criterion):
             return None
-        candidates = [*_untuned(group.runs), *_tuned(criterion, group.runs, self._tunings, self._stale)]
-        last = {(run.contender, run.column): (run.cell, run.search) for run in candidates}
-        runs = [run for run in candidates if (run.cell, run.search) == last[run.contender, run.column]]
-        if not runs:
+        shown_runs = group.runs
+        if criterion.regime == "coarse":  # a control shows what labels are worth, and here no label chooses an epoch
+            is_control = (self._table["role"] == "control").tolist()
+            shown_runs = [run for run in group.runs if not is_control[run]]
+        candidates = [*self._untuned(shown_runs), *self._tuned(criterion, shown_runs)]
+        choices = [*{(choice.entry, choice.task): choice for choice in candidates}.values()]
+        if not choices:
             return None
-        records = [self._records[run.run] for run in runs]
-        columns = _columns(runs, records, criterion)
-        rows = {contender: row for row, contender in enumerate(dict.fromkeys(run.contender for run in runs))}
-        places = {column.key: place for place, column in enumerate(columns)}
-        runs.sort(key=lambda run: (rows[run.contender], places[run.column], run.seed))
-        table = self._measured(runs, criterion, has_labels=self._has_criterion(group.runs, LABELS))
-        table["row"] = [rows[run.contender] for run in runs]
-        table["column"] = [places[run.column] for run in runs]
-        bagging, max_bags = group.bags
-        unordered = Board(
-            criterion,
-            bagging_text(bagging, max_bags or None),
-            json.loads(group.protocol),
-            tuple(columns),
-            tuple(_rows(runs, table["value"].tolist(), [*rows], columns, self._records, self._metric)),
-            table,
-            MultiIndex.from_arrays([[], []]),
-            self._metric,
-            max_bags=max_bags or None,
-            differences=difference_notes(columns, records),
-        )
-        board = _ordered(unordered)
-        return replace(
-            board,
-            failures=failure_notes(board.columns, board.rows),
-            without_value=value_notes(board.columns, board.rows, self._metric),
-            surprises=surprise_notes(board.columns, board.rows, records, self._metric),
-            stale=stale_notes(board.columns, board.rows),
+        entries = {entry: place for place, entry in enumerate(dict.fromkeys(choice.entry for choice in choices))}
+        tasks = sorted({choice.task for choice in choices}, key=lambda task: (task[0], task[1] or 0, task[2]))
+        picked = [
+            (entries[choice.entry], tasks.index(choice.task), self._seeds[run], run, choice)
+            for choice in choices
+            for run in choice.runs
+        ]
+        picked.sort(key=lambda run: run[:3])
+        has_labels = self._has_criterion(group.runs, LABELS)
+        runs = self._measured([run for *_, run, _ in picked], criterion, has_labels=has_labels)
+        runs.insert(0, "entry", [entry for entry, *_ in picked])
+        runs.insert(1, "task", [task for _, task, *_ in picked])
+        runs["search"] = Series([choice.search for *_, choice in picked], dtype=object)
+        runs["stale"] = [
+            reason or (f"its search: {choice.change}" if choice.change else "")
+            for reason, (*_, choice) in zip(runs["stale"], picked, strict=True)
+        ]
+        return _ordered(
+            Board(
+                criterion,
+                self._metric,
+                bagging_text(group.bagging, group.max_bags or None),
+                group.max_bags or None,
+                json.loads(group.protocol),
+                runs,
+                _entries(runs, [*entries]),
+                _tasks(runs, tasks, criterion),
+                MultiIndex.from_arrays([[], []]),
+                self._records,
+            )
         )
 
-    def _measured(self, runs: Sequence[_Run], criterion: Criterion, *, has_labels: bool) -> DataFrame:
+    def _measured(self, runs: Sequence[int], criterion: Criterion, *, has_labels: bool) -> DataFrame:
         """Return the table of some runs, measured at the epoch that the criterion chose.
 
         Labels choose the epoch of ceilings, if any run has them.
         """
-        chosen_by = [LABELS if has_labels and run.contender.role == "ceiling" else criterion for run in runs]
-        lines = [self._lines.get((run.run, by.name), -1) for run, by in zip(runs, chosen_by, strict=True)]
-        facts = self._table.take([run.place for run in runs]).reset_index(drop=True)
-        table = concat([facts, DataFrame(self._measures[lines], columns=[*MEASURES])], axis="columns")
+        table = self._table.take(runs).reset_index(drop=True)
+        chosen_by = [LABELS if has_labels and role == "ceiling" else criterion for role in table["role"]]
+        lines = [self._lines.get((run, by.name), -1) for run, by in zip(table["run"], chosen_by, strict=True)]
+        table[[*MEASURES]] = self._measures[lines]
         return table.assign(value=shown(table, self._metric.name))
 
+    def _untuned(self, runs: Iterable[int]) -> list[_Choice]:
+        """Return the cells whose configuration no search chose, with texts that distinguish them."""
+        by_cell = self._by_cell(run for run in runs if not self._chosen[run])
+        firsts = [members[0] for members in by_cell.values()]
+        texts = _distinct(
+            [self._names[run] for run in firsts],
+            [self._tasks[run] for run in firsts],
+            [self._declared[run][0] for run in firsts],
+            [self._settings[run] for run in firsts],
+        )
+        return [
+            _Choice(cell, self._names[run], (text, *self._declared[run][1:]), self._tasks[run], members)
+            for (cell, members), run, text in zip(by_cell.items(), firsts, texts, strict=True)
+        ]
 
-def part_of(board: Board, rows: Sequence[int], columns: Sequence[int]) -> Board:
-    """Return the board of some rows and columns, with their ranks among each other."""
-    new_rows, new_columns = ({old: new for new, old in enumerate(places)} for places in (rows, columns))
-    runs = board.runs[board.runs["row"].isin(rows) & board.runs["column"].isin(columns)]
+    def _tuned(self, criterion: Criterion, group: Iterable[int]) -> Iterator[_Choice]:
+        """Yield the cells that a search chose by a criterion, with runs on other seeds than the search's.
+
+        Searches that differ in settings have different entries.
+        """
+        by_cell = self._by_cell(group)
+        choices = []
+        for tuning in sorted(self._tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
+            if choice := tuning["best"].get(criterion.name):
+                seed = tuning["spec"]["seed"]
+                if runs := [run for run in by_cell.get(choice["cell"], ()) if self._seeds[run] != seed]:
+                    choices.append((tuning, runs))
+        specs = [tuning["spec"] for tuning, _ in choices]
+        names = [(self._names[runs[0]], trials_text(spec)) for spec, (_, runs) in zip(specs, choices, strict=True)]
+        facts = _differing(names, [_search_facts(spec) for spec in specs])
+        tasks = [self._tasks[runs[0]] for _, runs in choices]
+        texts = _distinct(
+            [(name, frozenset(fact)) for name, fact in zip(names, facts, strict=True)],
+            tasks,
+            [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in choices],
+            [settings(spec["cell"]) for spec in specs],
+        )
+        for (tuning, runs), (name, trials), task, text, fact in zip(choices, names, tasks, texts, facts, strict=True):
+            whole = ", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact))))
+            method, search = tuning["method"], tuning["tuning"]
+            declared = whole, method["kind"], method["role"], method["reference"] or ""
+            yield _Choice(self._cells[runs[0]], name, declared, task, runs, search, self._stale.get(search, ""))
+
+    def _by_cell(self, runs: Iterable[int]) -> dict[str, list[int]]:
+        by_cell: dict[str, list[int]] = defaultdict(list)
+        for run in runs:
+            by_cell[self._cells[run]].append(run)
+        return by_cell
+
+
+def part_of(board: Board, entries: Sequence[int], tasks: Sequence[int]) -> Board:
+    """Return the board of some entries and tasks, with their ranks among each other."""
+    new_entries, new_tasks = ({old: new for new, old in enumerate(places)} for places in (entries, tasks))
+    runs = board.runs[board.runs["entry"].isin(entries) & board.runs["task"].isin(tasks)]
     return _ordered(
         replace(
             board,
-            rows=tuple(replace(board.rows[n], scores=tuple(board.rows[n].scores[c] for c in columns)) for n in rows),
-            columns=tuple(board.columns[place] for place in columns),
-            runs=runs.assign(row=runs["row"].map(new_rows), column=runs["column"].map(new_columns)),
+            runs=runs.assign(entry=runs["entry"].map(new_entries), task=runs["task"].map(new_tasks)),
+            entries=board.entries.take(entries).reset_index(drop=True),
+            tasks=board.tasks.take(tasks).reset_index(drop=True),
         )
     )
 
 
 def _ordered(board: Board) -> Board:
-    """Return a board with ranks and marks, its rows in their order."""
-    contenders = [row.contender for row in board.rows]
-    counting = _counting(board.runs, contenders, board.columns)
-    ranks, order = _order(board, contenders, counting)
-    has_encoder = any(contender.encoder for contender in contenders)
+    """Return a board with ranks and marks, its entries in their order."""
+    counting = _counting(board)
+    ranks, order = _order(board, counting)
+    by_entry = Series([ranks.get(entry) for entry in board.entries.index], dtype=object)
+    entries = board.entries.assign(rank=by_entry, mark=_marks(board.entries))
     places = {number: place for place, number in enumerate(order)}
+    runs = board.runs.assign(entry=[places[entry] for entry in board.runs["entry"]])
     return replace(
         board,
-        rows=tuple(
-            replace(board.rows[n], rank=ranks.get(n), mark=_mark(board.rows[n], has_encoder=has_encoder)) for n in order
-        ),
-        runs=board.runs.assign(row=[places[row] for row in board.runs["row"]]),
+        entries=entries.take(order).reset_index(drop=True)[[*ENTRY]],
+        runs=runs.sort_values(["entry", "task", "seed"], ignore_index=True),
         counting=counting,
     )
 
 
-def _order(board: Board, contenders: Sequence[Contender], counting: MultiIndex) -> tuple[dict[int, int], list[int]]:
-    """Return ranks by row, and the order of rows: trained on labels, ranked (best first), unranked."""
-    values = board.sign * wide(board.runs, len(contenders))
+def _order(board: Board, counting: MultiIndex) -> tuple[dict[int, int], list[int]]:
+    """Return ranks by entry, and the order of entries: trained on labels, ranked (best first), unranked."""
+    values = board.sign * wide(board.runs, len(board.entries))
     counted = values.reindex(counting)
     lacking = counted.isna().sum()
     means = grouped_means(values).mean()
-    learners = [number for number, contender in enumerate(contenders) if contender.role != "ceiling"]
-    complete = [number for number in learners if len(counted) and not lacking[number]]
+    complete = [entry for entry in board.learners if len(counted) and not lacking[entry]]
     ranks: dict[int, int] = {}
     if complete:
-        ranked = means_over_datasets(counted, [column.dataset for column in board.columns]).loc[complete]
+        ranked = means_over_datasets(counted, board.tasks["dataset"].tolist()).loc[complete]
         ranks = {int(n): int(rank) for n, rank in ranked.rank(method="min", ascending=False).items()}
+    learners = {*board.learners}
 
-    def order(number: int) -> tuple[Any, ...]:
-        label = contenders[number].label
-        if contenders[number].role == "ceiling":
-            return 0, np.inf if isna(means[number]) else -means[number], label
-        return (1, ranks[number], label) if number in ranks else (2, lacking[number], label)
+    def order(entry: int) -> tuple[Any, ...]:
+        label = board.labels[entry]
+        if entry not in learners:
+            return 0, np.inf if isna(means[entry]) else -means[entry], label
+        return (1, ranks[entry], label) if entry in ranks else (2, lacking[entry], label)
 
-    return ranks, sorted(range(len(contenders)), key=order)
+    return ranks, sorted(board.entries.index, key=order)
 
 
-def _counting(runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column]) -> MultiIndex:
-    """Return the runs that count: attempted by more than half of the methods and completed by at least one row.
+def _counting(board: Board) -> MultiIndex:
+    """Return the runs that count: attempted by more than half of the methods and completed by at least one entry.
 
-    A method has one vote, no matter how many rows it has. Tuned rows have none.
+    A method has one vote, no matter how many entries it has. Tuned entries have none.
     """
-    learners = {number for number, contender in enumerate(contenders) if contender.role != "ceiling"}
-    voters = {number for number in learners if not contenders[number].tuned} or learners
+    names, is_tuned, counts = (board.entries["method"], board.entries["is_tuned"], board.tasks["counts"].tolist())
+    voters = {entry for entry in board.learners if not is_tuned[entry]} or {*board.learners}
     methods: dict[tuple[int, int], set[str]] = defaultdict(set)
     done = set()
-    for row, value, *run in zip(*(runs[name].tolist() for name in ("row", "value", *RUN)), strict=True):
-        if row in voters:
-            methods[run[0], run[1]].add(contenders[row].method)
+    for entry, method, value, *run in zip(
+        *(board.runs[name].tolist() for name in ("entry", "method", "value", *RUN)), strict=True
+    ):
+        if entry in voters:
+            methods[run[0], run[1]].add(method)
             if not isnan(value):
                 done.add((run[0], run[1]))
-    number = len({contenders[row].method for row in voters})
-    counting = sorted(run for run in done if 2 * len(methods[run]) > number and columns[run[0]].counts)
+    number = len({*names[[*voters]]})
+    counting = sorted(run for run in done if 2 * len(methods[run]) > number and counts[run[0]])
     return MultiIndex.from_arrays(np.array(counting, dtype=int).reshape(-1, 2).T, names=RUN)
 
 
-def _mark(row: Row, *, has_encoder: bool) -> Mark:
-    """Return the mark of a row. A ceiling has an encoder, unless no row of the board (`has_encoder`) has one."""
-    if row.contender.role != "ceiling":
-        return row.contender.role
-    is_direct = row.contender.encoder is None and has_encoder
-    return "ceiling" if row.is_plain and not is_direct else "supervised"
+def _marks(entries: DataFrame) -> list[str]:
+    """Return the marks of entries. A ceiling has an encoder, unless no entry of the board has one."""
+    has_encoder = entries["encoder"].notna().any()
+    return [
+        role if role != "ceiling" else "ceiling" if is_plain and (encoder or not has_encoder) else "supervised"
+        for role, is_plain, encoder in zip(entries["role"], entries["is_plain"], entries["encoder"], strict=True)
+    ]
 
 
-def _rows(
-    runs: Sequence[_Run],
-    values: Sequence[float],
-    contenders: Sequence[Contender],
-    columns: Sequence[Column],
-    records: Mapping[str, Record],
-    metric: Metric,
-) -> Iterator[Row]:
-    """Yield the rows of a board without ranks, of runs sorted by row, column and seed. `values`: their metric."""
-    cells: dict[tuple[Contender, ColumnKey], list[tuple[_Run, float]]] = defaultdict(list)
-    of_row: dict[Contender, list[Record]] = defaultdict(list)
-    for run, value in zip(runs, values, strict=True):
-        cells[run.contender, run.column].append((run, value))
-        of_row[run.contender].append(records[run.run])
-    for contender in contenders:
-        specs = [record["spec"] for record in of_row[contender]]
-        yield Row(
-            contender,
-            tuple(_score(column, cells[contender, column.key], records, metric) for column in columns),
-            is_default=not contender.tuned
-            and not any(record["method"]["changed"] or "average" in record["spec"] for record in of_row[contender]),
-            ensemble=max(spec.get("ensemble", 1) for spec in specs),
-            precision=specs[0].get("precision", REFERENCE),
+def _entries(runs: DataFrame, entries: Sequence[tuple[Any, ...]]) -> DataFrame:
+    """Return entries without ranks, of runs sorted by entry."""
+    frame = DataFrame(entries, columns=_IDENTITY, dtype=object).astype({"is_tuned": bool})
+    by_entry = runs.groupby("entry")
+    frame["label"] = [entry_label(*entry[:4]) for entry in entries]
+    frame["is_default"] = ~(frame["is_tuned"] | (by_entry["changed"].max() != "") | (by_entry["average"].max() != ""))
+    frame["ensemble"] = by_entry["ensemble"].max()
+    frame["precision"] = by_entry["precision"].first()
+    frame["is_plain"] = (frame["pretraining"] == "none") & frame["is_default"] & (frame["ensemble"] == 1)
+    return frame
+
+
+def _tasks(runs: DataFrame, tasks: Sequence[Task], criterion: Criterion) -> DataFrame:
+    """Return the tasks of some runs. Runs that failed early do not know their bags."""
+    methods: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for task, seed, method in zip(runs["task"].tolist(), runs["seed"].tolist(), runs["method"], strict=True):
+        methods[task][seed].add(method)
+    facts = runs.groupby("task").agg(
+        {"least_rows": "min", "median_rows": "median", "most_rows": "max", "validation_bags": "min", "classes": "first"}
+    )
+    lines = []
+    for place, (task, numbers) in enumerate(zip(tasks, facts.itertuples(index=False, name=None), strict=True)):
+        least, middle, most, validation, classes = (None if isnan(number) else number for number in numbers)
+        number = len(set().union(*methods[place].values()))
+        counts = criterion.regime == "fine" or validation is None or validation >= FEWEST_BAGS
+        sizes = None if least is None or middle is None or most is None else (int(least), middle, int(most))
+        bags = _bags_text(task, sizes)
+        title = f"{task[0]} {bags}"
+        lines.append(
+            {
+                **dict(zip(("dataset", "bag_size", "by"), task, strict=True)),
+                "classes": None if classes is None else int(classes),
+                "seeds": tuple(sorted(s for s, names in methods[place].items() if 2 * len(names) >= number)),
+                **dict(zip(("least_rows", "median_rows", "most_rows"), sizes or (None,) * 3, strict=True)),
+                "least_validation": None if validation is None else int(validation),
+                "counts": counts,
+                "is_unequal": sizes is not None and sizes[0] != sizes[2],
+                "bags": bags,
+                "title": title,
+                "heading": title if counts else f"{title} {FEW_BAGS}",
+            }
         )
+    return DataFrame(lines, columns=[*TASK], dtype=object).astype({"counts": bool, "is_unequal": bool})
 
 
-def _score(column: Column, cell: Sequence[tuple[_Run, float]], records: Mapping[str, Record], metric: Metric) -> Score:
-    """Return the score of the runs of a cell and their values."""
-    runs = {run.seed: run for run, _ in cell}
-    missing = tuple(seed for seed in column.seeds if seed not in runs and seed not in column.extra)
-    if not runs:
-        return Score(missing=missing)
-    first = cell[0][0]
-    done = {seed: records[run.run]["results"].values() for seed, run in runs.items() if run.status == "ok"}
-    return Score(
-        cell=first.cell,
-        values={run.seed: value for run, value in cell if not isnan(value)},
-        failures={seed: _reason(run.status, run.reason) for seed, run in runs.items() if run.status != "ok"},
-        missing=missing,
-        stale={seed: run.stale for seed, run in runs.items() if run.stale},
-        runs={seed: records[run.run] for seed, run in runs.items()},
-        tuning=first.search,
-        uncomputed=tuple(s for s, results in done.items() if not any(metric.name in r["test"] for r in results)),
-    )
-
-
-def _reason(status: str, reason: str) -> str:
-    line = one_line(reason) or "no reason was given"
-    return line if status == "failed" else f"{status}: {line}"
-
-
-def _columns(runs: Sequence[_Run], records: Sequence[Record], criterion: Criterion) -> list[Column]:
-    """Return the columns of some runs. Runs that failed early do not know their bags."""
-    methods: dict[ColumnKey, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    of_column: dict[ColumnKey, list[Record]] = defaultdict(list)
-    for run, record in zip(runs, records, strict=True):
-        methods[run.column][run.seed].add(run.contender.method)
-        of_column[run.column].append(record)
-    columns = (_column(key, found, methods[key], criterion) for key, found in of_column.items())
-    return sorted(columns, key=attrgetter("order"))
-
-
-def _column(key: ColumnKey, records: Sequence[Record], methods: Mapping[int, set[str]], criterion: Criterion) -> Column:
-    """Return the column of some runs. `methods`: those that have run, by seed."""
-    dataset, size, by = key
-    sizes = [record["bags"]["sizes"] for record in records if "sizes" in record["bags"]]
-    validation = [record["bags"]["validation"] for record in records if "validation" in record["bags"]]
-    classes = (record["dataset"].get("classes") for record in records)
-    number = len(set().union(*methods.values()))
-    return Column(
-        dataset,
-        size,
-        tuple(sorted(methods)),
-        (int(min(s[0] for s in sizes)), float(median(s[1] for s in sizes)), int(max(s[2] for s in sizes)))
-        if sizes
-        else None,
-        (int(min(validation)), int(max(validation))) if validation else None,
-        next((known for known in classes if known is not None), None),
-        criterion.regime == "fine" or min(validation, default=FEWEST_BAGS) >= FEWEST_BAGS,
-        frozenset(seed for seed, names in methods.items() if 2 * len(names) < number),
-        by,
-    )
-
-
-def _runs_of(table: DataFrame) -> list[_Run]:
-    """Return the runs of a table with one line per run.
-
-    All runs of a cell have the declaration of its last seed. Bags by natural keys are one bagging: each key of a
-    dataset is a column.
-    """
-    lines = table[[*_OF_CELL, *_DECLARED, *_OF_RUN]].to_dict("records")
-    first = {line["cell"]: line for line in reversed(lines)}
-    last = {line["cell"]: line for line in sorted(lines, key=itemgetter("seed"))}
-    runs = []
-    for place, line in enumerate(lines):
-        spec, declared = first[line["cell"]], last[line["cell"]]
-        kind, key = without_key(spec["bagging"])
-        contender = Contender(
-            spec["method"],
-            spec["encoder"] or None,
-            spec["pretraining"],
-            *(declared[name] for name in ("configuration", "kind", "role", "reference")),
-        )
-        runs.append(
-            _Run(
-                place,
-                line["run"],
-                line["cell"],
-                line["seed"],
-                contender,
-                (spec["dataset"], None if isnan(spec["bag_size"]) else int(spec["bag_size"]), key),
-                (kind, 0 if isnan(spec["max_bags"]) else int(spec["max_bags"])),
-                spec["protocol"],
-                spec["settings"],
-                declared["chosen"],
-                line["status"],
-                line["reason"],
-                line["stale"],
-            )
-        )
-    return runs
-
-
-def _groups(runs: Iterable[_Run]) -> list[_Group]:
-    """Return the runs of each bagging and protocol, the bagging with most runs first.
-
-    Methods without epochs join every protocol, in the columns that it has. In columns where nothing else has run they
-    are a group of their own. If protocols share a column, direct runs join with the seeds of each protocol.
-    """
-    seeds: dict[tuple[Any, ...], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    groups: dict[tuple[tuple[str, int], str], list[_Run]] = defaultdict(list)
-    direct = []
-    for run in runs:
-        if run.protocol == NO_PROTOCOL:
-            direct.append(run)
-        else:
-            seeds[run.bags, run.column][run.protocol].add(run.seed)
-            groups[run.bags, run.protocol].append(run)
-    for run in direct:
-        protocols = seeds.get((run.bags, run.column), {NO_PROTOCOL: {run.seed}})
-        for protocol, shared in protocols.items():
-            if len(protocols) == 1 or run.seed in shared:
-                groups[run.bags, protocol].append(run)
-    number = Counter[str]()
-    for ((bagging, _), _), members in groups.items():
-        number[bagging] += len(members)
-
-    def order(group: _Group) -> tuple[Any, ...]:
-        (bagging, max_bags), protocol, _ = group
-        return -number[bagging], bagging, max_bags, protocol == NO_PROTOCOL, protocol
-
-    return sorted((_Group(*key, members) for key, members in groups.items()), key=order)
-
-
-def _untuned(runs: Iterable[_Run]) -> list[_Run]:
-    """Return the runs of configurations that no search chose, with texts that distinguish them."""
-    runs = [run for run in runs if not run.chosen]
-    cells = {run.cell: run for run in reversed(runs)}.values()
-    texts = _distinct(
-        [run.name for run in cells],
-        [run.column for run in cells],
-        [run.contender.configuration for run in cells],
-        [run.settings for run in cells],
-    )
-    by_cell = {run.cell: run.contender._replace(configuration=text) for run, text in zip(cells, texts, strict=True)}
-    return [run._replace(contender=by_cell[run.cell]) for run in runs]
-
-
-def _tuned(
-    criterion: Criterion, group: Iterable[_Run], tunings: Iterable[TuningRecord], stale: Mapping[str, str]
-) -> Iterator[_Run]:
-    """Yield the runs of each configuration that a search chose by a criterion, on other seeds than the search's.
-
-    Searches that differ in settings have different rows.
-    """
-    by_cell: dict[str, list[_Run]] = defaultdict(list)
-    for run in group:
-        by_cell[run.cell].append(run)
-    choices = []
-    for tuning in sorted(tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
-        if choice := tuning["best"].get(criterion.name):
-            runs = [run for run in by_cell.get(choice["cell"], ()) if run.seed != tuning["spec"]["seed"]]
-            if runs:
-                choices.append((tuning, runs))
-    specs = [tuning["spec"] for tuning, _ in choices]
-    names = [(runs[0].name, trials_text(spec)) for spec, (_, runs) in zip(specs, choices, strict=True)]
-    facts = _differing(names, [_search_facts(spec) for spec in specs])
-    texts = _distinct(
-        [(name, frozenset(fact)) for name, fact in zip(names, facts, strict=True)],
-        [runs[0].column for _, runs in choices],
-        [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in choices],
-        [settings(spec["cell"]) for spec in specs],
-    )
-    for (tuning, runs), (name, trials), text, fact in zip(choices, names, texts, facts, strict=True):
-        whole = ", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact))))
-        declared, change = tuning["method"], stale.get(tuning["tuning"], "")
-        contender = Contender(*name, whole, declared["kind"], declared["role"], declared["reference"] or "", tuned=True)
-        for run in runs:
-            reason = run.stale or (f"its search: {change}" if change else "")
-            yield run._replace(contender=contender, search=tuning["tuning"], stale=reason)
+def _bags_text(task: Task, sizes: tuple[int, float, int] | None) -> str:
+    """Return the bags of a task: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`."""
+    _, size, by = task
+    if by:
+        return f"by {by.replace('+', ' and ')}"
+    if sizes is not None and sizes[0] != sizes[2]:
+        return f"{sizes[0]:,}–{sizes[1]:,.6g}–{sizes[2]:,}"
+    return str(size or (sizes[0] if sizes else "unknown sizes"))
 
 
 def _distinct(
-    names: Sequence[Hashable], columns: Sequence[Hashable], changed: Sequence[str], whole: Sequence[str]
+    names: Sequence[Hashable], tasks: Sequence[Hashable], changed: Sequence[str], whole: Sequence[str]
 ) -> list[str]:
     """Return texts that distinguish cells of the same name: usually the hyperparameters `changed` from the defaults.
 
-    If these do not distinguish two cells of a column, for example after a change of the defaults, all settings that
-    cells of the name do not share are used. `whole`: all settings of a cell, as JSON.
+    If these do not distinguish two cells of a task, for example after a change of the defaults, all settings that cells
+    of the name do not share are used. `whole`: all settings of a cell, as JSON.
     """
-    counts = Counter(zip(names, columns, changed, strict=True))
+    counts = Counter(zip(names, tasks, changed, strict=True))
     vague = {name for (name, _, _), number in counts.items() if number > 1}
     parts = [items(json.loads(text)) if name in vague else set() for name, text in zip(names, whole, strict=True)]
     return [

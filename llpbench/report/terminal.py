@@ -12,9 +12,10 @@ from rich.text import Text
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import score_fields, unlabelled_table
-from llpbench.report.boards import FEW_BAGS, Board, Leaderboards
+from llpbench.report.boards import FEW_BAGS, UNRANKED, Board, Leaderboards
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS, fewest_seeds, is_tested
+from llpbench.report.notes import FAILED, SURPRISES, notes
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of
 
 MOST_LINES = 36
@@ -27,7 +28,7 @@ _NUMBERS = 42
 """Characters of rank, mean, interval and seconds."""
 
 _FEWEST_ROWS = 8
-"""Rows of a board that are always shown."""
+"""Entries of a board that are always shown."""
 
 _PRIORITY = ("mean", "interval", "seconds", "floor", "tie")
 """Columns of the leaderboard, the most important first."""
@@ -55,7 +56,7 @@ def render(
 ) -> None:
     """Print the first board in at most `lines` lines and its differences to others, or `every` board completely.
 
-    Rows with one of the runs `yours` are marked.
+    Entries with one of the runs `yours` are marked.
     """
     for part in _screen(leaderboards, console, yours, every, lines):
         console.print(part)
@@ -69,20 +70,20 @@ def _screen(
         yield _text(words.NO_RUNS, console)
         return
     render_tables(unlabelled if every else [] if boards else unlabelled[:1], console)
-    shown = [board for board in boards if any(score.succeeded for row in board.rows for score in row.scores)]
-    notes = [*_warnings(boards, shown if every else shown[:1], console, every)]
+    shown = [board for board in boards if (board.runs["status"] == "ok").any()]
+    warnings = [*_warnings(boards, shown if every else shown[:1], console, every)]
     if shown and not every:
-        below = [*(_text(line, console) for line in _other_boards(shown)), *notes]
+        below = [*(_text(line, console) for line in _other_boards(shown)), *warnings]
         yield from _one(shown[0], console, yours, lines - _height(below, console))
         yield from below
         return
     for board in shown:
         yield from _head(board, console)
-        yield _standing(board, console, yours, len(board.rows))
+        yield _standing(board, console, yours, len(board.entries))
         yield from _legend(board, console)
         yield from _score_grids(board, console, yours)
         yield Text()
-    yield from notes
+    yield from warnings
     if boards and not shown:
         yield _text(words.caption("no_results"), console)
     yield _text(str(leaderboards.origin), console, "dim")
@@ -91,24 +92,20 @@ def _screen(
 def _warnings(boards: Sequence[Board], shown: Sequence[Board], console: Console, every: bool) -> Iterator[Text]:
     """Yield failures, runs without a value and stale runs of all boards, and surprises of the boards that are shown."""
     most = _MOST_IN_ALL if every else _MOST_NOTES
-    for what, style, notes in (
-        ("Failed", "red", [board.failures for board in boards]),
-        (words.WITHOUT_VALUE, "yellow", [board.without_value for board in boards]),
-        (words.STALE_NOTE, "yellow", [board.stale for board in boards]),
-    ):
-        yield from (_text(line, console, style) for line in _notes(what, _with_boards(boards, notes), most))
+    for what, style in ((FAILED, "red"), (words.WITHOUT_VALUE, "yellow"), (words.STALE_NOTE, "yellow")):
+        yield from (_text(line, console, style) for line in _notes(what, _with_boards(boards, what), most))
     for board in shown:
         name = words.lowered(words.title(board))
         name = name if every else name.partition(", epochs selected by")[0]
-        for line in _notes(f"Worth a look ({name})", board.surprises, _MOST_NOTES):
+        for line in _notes(f"{SURPRISES} ({name})", notes(board)[SURPRISES], _MOST_NOTES):
             yield _text(line, console, "yellow")
 
 
-def _with_boards(boards: Sequence[Board], notes: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Yield each note once, with the titles of its boards unless all boards have it."""
+def _with_boards(boards: Sequence[Board], what: str) -> Iterator[str]:
+    """Yield each note of a kind once, with the titles of its boards unless all boards have it."""
     titles: dict[str, list[str]] = {}
-    for board, lines in zip(boards, notes, strict=True):
-        for line in dict.fromkeys(lines):
+    for board in boards:
+        for line in dict.fromkeys(notes(board)[what]):
             titles.setdefault(line, []).append(words.title(board))
     for line, of_line in titles.items():
         yield line if len(of_line) == len(boards) else f"{line} ({'; '.join(of_line)})"
@@ -129,11 +126,11 @@ def _one(board: Board, console: Console, yours: Collection[str], lines: int) -> 
     room = max(lines - _height([*head, frame, *legend], console), _FEWEST_ROWS)
     standing = _standing(board, console, yours, room)
     yield from [*head, standing]
-    runs = len(board.counting)
-    if any(len(score.values) != runs or score.stale for row in board.rows for score in row.scores):
-        scores = [*_score_grids(board, console, yours)]
-        if _height([*head, standing, *legend, *scores], console) <= lines:
-            yield from scores
+    scores = board.scores
+    if ((scores["values"] != len(board.counting)) | (scores["stale"] > 0)).any():
+        grids = [*_score_grids(board, console, yours)]
+        if _height([*head, standing, *legend, *grids], console) <= lines:
+            yield from grids
     yield from legend
 
 
@@ -149,11 +146,11 @@ def _head(board: Board, console: Console) -> Iterator[RenderableType]:
 
 
 def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
-    named = [column.heading for column in board.columns]
-    where = ", ".join(named[:3]) + (f" and {len(named) - 3} more columns" if len(named) > 3 else "")
+    named = [*board.tasks["heading"]]
+    where = ", ".join(named[:3]) + (f" and {len(named) - 3} more tasks" if len(named) > 3 else "")
     yield _text(f"{where} · {words.setting(board)}", console, "dim")
     legend = words.caption("terminal_legend", board, tested=is_tested(board), starred=board.uses_both)
-    yield _text(" ".join(filter(None, (legend, words.columns_text(board.columns)))), console, "dim")
+    yield _text(" ".join(filter(None, (legend, words.tasks_text(board)))), console, "dim")
 
 
 def _other_boards(boards: Sequence[Board]) -> Iterator[str]:
@@ -173,79 +170,79 @@ def _other_boards(boards: Sequence[Board]) -> Iterator[str]:
 
 
 def _moved(first: Board, other: Board) -> list[str]:
-    """Return the rows whose rank differs between two boards: `dllp (mlp) 3 → 2`."""
+    """Return the entries whose rank differs between two boards: `dllp (mlp) 3 → 2`."""
     before, after = (
-        {row.contender.label: row.rank for row in board.rows if row.rank is not None} for board in (first, other)
+        {board.labels[entry]: board.entries.at[entry, "rank"] for entry in board.ranked} for board in (first, other)
     )
     return [f"{label} {rank} → {after[label]}" for label, rank in before.items() if after.get(label, rank) != rank]
 
 
 def _name_column(board: Board, yours: Collection[str], console: Console) -> TableColumn:
-    """Return rank, label and marks of each row. Long labels are shortened so that numbers fit."""
-    most, marked = max(console.width - _NUMBERS, 24), _your_rows(board, yours)
+    """Return rank, label and marks of each entry. Long labels are shortened so that numbers fit."""
+    most, marked = max(console.width - _NUMBERS, 24), _your_entries(board, yours)
     fields = []
-    for place, row in enumerate(board.rows):
-        rank = "" if row.contender.role == "ceiling" else words.rank_text(row)
-        mine = _yours_text(board, place, yours) if place in marked else ""
-        marks = "".join(f", {mark}" for mark in (row.mark, mine) if mark)
-        label, room = words.clean(row.contender.label), most - len(marks)
+    for rank, entry in zip(words.rank_texts(board), board.entries.itertuples(), strict=True):
+        rank = "" if entry.role in UNRANKED else rank
+        mine = _yours_text(board, entry.Index, yours) if entry.Index in marked else ""
+        marks = "".join(f", {mark}" for mark in (entry.mark, mine) if mark)
+        label, room = words.clean(entry.label), most - len(marks)
         fields.append(Field((f"{rank:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
     return Heading("method", numeric=False), fields
 
 
-def _yours_text(board: Board, place: int, yours: Collection[str]) -> str:
-    """Return `yours`, with the number of your runs if others of the row are published ones."""
-    runs = board.runs["run"][board.runs["row"] == place]
+def _yours_text(board: Board, entry: int, yours: Collection[str]) -> str:
+    """Return `yours`, with the number of your runs if others of the entry are published ones."""
+    runs = board.runs["run"][board.runs["entry"] == entry]
     number = int(runs.isin([*yours]).sum())
     return "yours" if number == len(runs) else f"yours: {number} of {plural(len(runs), 'run')}"
 
 
-def _your_rows(board: Board, yours: Collection[str]) -> set[int]:
-    return {*board.runs["row"][board.runs["run"].isin([*yours])]}
+def _your_entries(board: Board, yours: Collection[str]) -> set[int]:
+    return {*board.runs["entry"][board.runs["run"].isin([*yours])]}
 
 
 def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:
-    """Return the leaderboard of at most `most` rows, with the columns that fit."""
+    """Return the leaderboard of at most `most` entries, with the columns that fit."""
     names = _name_column(board, yours, console)
-    rows, hidden = _shown_rows(board, _your_rows(board, yours), most)
+    entries, hidden = _shown_entries(board, _your_entries(board, yours), most)
     columns = {}
-    room = console.width - max((len(names[1][n].lines[0]) for n in rows), default=0)
+    room = console.width - max((len(names[1][n].lines[0]) for n in entries), default=0)
     for key in _PRIORITY:
         heading = Heading(_two_lines(COLUMNS[key].heading(board).text))
         fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(board)]
-        width = _width(heading, [fields[n] for n in rows])
-        is_known = any(not fields[n].is_empty for n in rows) and (key != "tie" or is_tested(board))
+        width = _width(heading, [fields[n] for n in entries])
+        is_known = any(not fields[n].is_empty for n in entries) and (key != "tie" or is_tested(board))
         if is_known and width <= room:
             columns[key] = heading, fields
             room -= width
-    table = columns_of("", "", "", [names, *(columns[key] for key in _ORDER if key in columns)]).with_rows(rows)
-    ceilings = sum(board.rows[n].contender.role == "ceiling" for n in rows)
+    table = columns_of("", "", "", [names, *(columns[key] for key in _ORDER if key in columns)]).with_rows(entries)
+    ceilings = sum(board.entries["role"][entries].isin(UNRANKED))
     grid = _grid(table, range(len(table.headings)), console, above=ceilings)
-    if hidden and rows:
-        grid.add_row(_text(f"   {plural(hidden, 'more line')}: --all-boards", console, "dim"))
+    if hidden and entries:
+        grid.add_row(_text(f"   {plural(hidden, 'more method')}: --all-boards", console, "dim"))
     return grid
 
 
-def _shown_rows(board: Board, yours: set[int], most: int) -> tuple[list[int], int]:
-    """Return positions of at most `most` rows, and the number of others: yours, then marks, then the best."""
-    rows = [n for n in range(len(board.rows)) if n in board.complete or n in yours]
-    if len(rows) <= most:
-        return rows, 0
-    first = sorted(rows, key=lambda n: (n not in yours, not board.rows[n].mark))[: max(most - 1, 0)]
-    return sorted(first), len(rows) - len(first)
+def _shown_entries(board: Board, yours: set[int], most: int) -> tuple[list[int], int]:
+    """Return at most `most` entries, and the number of others: yours, then marks, then the best."""
+    entries, marks = [n for n in board.entries.index if n in board.complete or n in yours], board.entries["mark"]
+    if len(entries) <= most:
+        return entries, 0
+    first = sorted(entries, key=lambda n: (n not in yours, not marks[n]))[: max(most - 1, 0)]
+    return sorted(first), len(entries) - len(first)
 
 
 def _score_grids(board: Board, console: Console, yours: Collection[str]) -> Iterator[RenderableType]:
-    """Yield the scores of all columns, in as many tables as the width needs."""
+    """Yield the scores on all tasks, in as many tables as the width needs."""
     columns = [
         (
-            Heading(f"{words.clean(column.dataset)}\n{column.bags}{'' if column.counts else f' {FEW_BAGS}'}"),
-            score_fields(board, place),
+            Heading(f"{words.clean(task.dataset)}\n{task.bags}{'' if task.counts else f' {FEW_BAGS}'}"),
+            score_fields(board, task.Index),
         )
-        for place, column in enumerate(board.columns)
+        for task in board.tasks.itertuples()
     ]
     table = columns_of("", "", "", [_name_column(board, yours, console), *columns])
-    ceilings = sum(row.contender.role == "ceiling" for row in board.rows)
+    ceilings = sum(board.entries["role"].isin(UNRANKED))
     yield from _grids(table, console, above=ceilings)
     yield _text("Bold: best, and results within one standard deviation of it.", console, "dim")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
@@ -13,53 +13,53 @@ from llpbench.core.criteria import METRICS
 from llpbench.core.record import TuningRecord
 from llpbench.report import wording as words
 from llpbench.report.board_tables import name_columns
-from llpbench.report.boards import Board, Row, Score, means_over_datasets, summarise
+from llpbench.report.boards import Board, means_over_datasets, summarise
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, number, rows_of, score, text
 from llpbench.report.statistics import interval
 from llpbench.results.choices import start_of
-from llpbench.results.frame import value_of
 
-_ALL = "all columns"
+_ALL = "all tasks"
 _PARTS = ("default", "tuned")
 
 
 def tuning_gains(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
-    """Return tuned minus default for each tuned row and column; None if nothing was tuned."""
+    """Return tuned minus default for each tuned score; None if nothing was tuned."""
     rows, named = [], name_columns(board)
-    searches = {tuning["tuning"]: tuning for tuning in tunings}
-    for place, row in enumerate(board.rows):
-        for index, column in enumerate(board.columns):
-            if tuning := searches.get(row.scores[index].tuning or ""):
-                names = {heading: fields[place] for heading, fields in named}
-                start = _start_row(board, index, tuning)
-                default = None if start is None else board.rows[start].scores[index]
-                gains = _gain_fields(board, row.scores[index], default, tuning)
-                rows.append({**names, Heading("column", numeric=False): text(column.title), **gains})
+    for entry, task, tuning in _tuned_scores(board, tunings):
+        names = {heading: fields[entry] for heading, fields in named}
+        gains = _gain_fields(board, entry, task, tuning)
+        rows.append({**names, Heading("task", numeric=False): text(board.titles[task]), **gains})
     if not rows:
         return None
     title = f"Gain from tuning, {words.lowered(words.title(board))}"
     return rows_of(f"tuning-{name}", title, words.caption_of(board, words.caption("tuning", board)), rows)
 
 
-def _start_row(board: Board, column: int, tuning: TuningRecord) -> int | None:
-    """Return the row of the configuration from which a search started; None if it has not run."""
-    start = start_of(tuning)
-    rows = (n for n, row in enumerate(board.rows) if row.scores[column].cell == start and not row.contender.tuned)
-    return next(rows, None)
+def _tuned_scores(board: Board, tunings: Sequence[TuningRecord]) -> list[tuple[int, int, TuningRecord]]:
+    """Return entry, task and search of each tuned score."""
+    searches = {tuning["tuning"]: tuning for tuning in tunings}
+    tuned = board.scores["search"][board.scores["search"].notna()]
+    return [(entry, task, searches[search]) for (entry, task), search in tuned.items() if search in searches]
 
 
-def _gain_fields(board: Board, tuned: Score, default: Score | None, tuning: TuningRecord) -> dict[Heading, Field]:
-    criterion = board.criterion
+def _start_entry(board: Board, task: int, tuning: TuningRecord) -> int | None:
+    """Return the entry of the configuration from which a search started; None if it has not run."""
+    cells = board.scores["cell"].xs(task, level="task")
+    return next(iter(cells.index[(cells == start_of(tuning)) & ~board.entries["is_tuned"]]), None)
+
+
+def _gain_fields(board: Board, entry: int, task: int, tuning: TuningRecord) -> dict[Heading, Field]:
+    criterion, start = board.criterion, _start_entry(board, task, tuning)
     choice, seconds = tuning["best"][criterion.name], tuning["times"].get("total")
     is_percent, sign = METRICS[criterion.name].percent, 1 if criterion.maximise else -1
     digits, scale = (2, 100.0 * sign) if is_percent else (4, 1.0 * sign)
     validation = None if choice["default"] is None else scale * (choice["value"] - choice["default"]) + 0.0
-    test = summarise(_paired_differences(tuned, default, criterion.name, criterion.name))
+    test = summarise(_paired_differences(board, task, entry, start, criterion.name))
     states = Counter(trial["status"] for trial in tuning["trials"])
-    gains = _paired_differences(tuned, default, criterion.name, board.metric.name)
+    gains = _paired_differences(board, task, entry, start, board.metric.name)
     return {
-        Heading("default"): score(None if default is None else default.headline),
-        Heading("tuned"): score(tuned.headline),
+        Heading("default"): score(None if start is None else board.summary(start, task)),
+        Heading("tuned"): score(board.summary(entry, task)),
         Heading("gain"): text(_gain_text(gains)),
         Heading(f"validation gain ({criterion.name})"): number(validation, digits),
         Heading(f"test gain ({criterion.name})"): number(None if test is None else sign * test.mean + 0.0, digits),
@@ -72,14 +72,10 @@ def _gain_fields(board: Board, tuned: Score, default: Score | None, tuning: Tuni
     }
 
 
-def _paired_differences(tuned: Score, default: Score | None, criterion: str, metric: str) -> list[float]:
+def _paired_differences(board: Board, task: int, tuned: int, default: int | None, metric: str) -> list[float]:
     """Return tuned minus default for the seeds that both have."""
-    runs = {} if default is None else default.runs
-    pairs = [
-        [value_of(run, criterion, metric) for run in (tuned.runs[seed], runs[seed])]
-        for seed in sorted(tuned.runs.keys() & runs.keys())
-    ]
-    return [after - before for after, before in pairs if after is not None and before is not None]
+    values = board.values(metric).loc[task]
+    return [] if default is None else (values[tuned] - values[default]).dropna().tolist()
 
 
 def _gain_text(differences: Sequence[float]) -> str:
@@ -92,26 +88,24 @@ def _gain_text(differences: Sequence[float]) -> str:
 
 
 def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
-    """Return ranks before and after tuning by column; None if no column has two tuned methods."""
-    if not any(row.contender.tuned for row in board.rows):
-        return None
-    pairs = [_tuned_rows(board, column, tunings) for column in range(len(board.columns))]
-    counting = [place for place, column in enumerate(board.columns) if column.counts]
-    values = {column: _values(board, pairs[column], column) for column in counting}
-    values = {column: frame for column, frame in values.items() if len(frame.columns.unique(1)) > 1}
+    """Return ranks before and after tuning by task; None if no task has two tuned methods."""
+    pairs = _tuned_entries(board, tunings)
+    counting = [task for task, counts in enumerate(board.tasks["counts"]) if counts]
+    values = {task: _values(board, pairs[task], task) for task in counting if task in pairs}
+    values = {task: frame for task, frame in values.items() if len(frame.columns.unique(1)) > 1}
     if not values:
         return None
-    ranks = {board.columns[column].title: _ranks(board, frame) for column, frame in values.items()}
+    ranks = {board.titles[task]: _ranks(board, frame) for task, frame in values.items()}
     if len(values) > 1:
         ranks[_ALL] = _ranks(board, concat([*values.values()], join="inner"))
-    rows = list(dict.fromkeys(default for column in pairs for default in column))
+    marks = board.entries["mark"]
 
-    def order(row: int) -> tuple[object, ...]:
-        tuned = [frame["tuned"].get(row, float("inf")) for frame in reversed(ranks.values())]
-        return (board.rows[row].contender.role == "ceiling", *tuned, board.rows[row].contender.label)
+    def order(entry: int) -> tuple[object, ...]:
+        tuned = [frame["tuned"].get(entry, float("inf")) for frame in reversed(ranks.values())]
+        return (entry not in board.learners, *tuned, board.labels[entry])
 
     columns = [
-        (Heading(title), [_rank_field(row, frame, place) for place, row in enumerate(board.rows)])
+        (Heading(title), [_rank_field(entry, frame, mark) for entry, mark in marks.items()])
         for title, frame in ranks.items()
     ]
     return columns_of(
@@ -124,50 +118,46 @@ def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> Re
                 f"{title}: {_changed_pairs(frame)}" for title, frame in ranks.items()
             ]
         },
-    ).with_rows(sorted(rows, key=order))
+    ).with_rows(sorted({entry for of_task in pairs.values() for entry in of_task}, key=order))
 
 
-def _tuned_rows(board: Board, column: int, tunings: Sequence[TuningRecord]) -> Mapping[int, int]:
-    """Return the tuned row of each default row in a column. Of several searches the one with most trials counts."""
-    searches = {tuning["tuning"]: tuning for tuning in tunings}
-    tuned_rows: dict[int, int] = {}
-    sizes: dict[int, tuple[int, str]] = {}
-    for place, row in enumerate(board.rows):
-        tuning = searches.get(row.scores[column].tuning or "")
-        default = None if tuning is None else _start_row(board, column, tuning)
-        if tuning is not None and default is not None:
-            size = tuning["spec"]["trials"], tuning["finished"]
-            if default not in sizes or sizes[default] < size:
-                sizes[default], tuned_rows[default] = size, place
-    return tuned_rows
+def _tuned_entries(board: Board, tunings: Sequence[TuningRecord]) -> dict[int, dict[int, int]]:
+    """Return the tuned entry of each default entry by task. Of several searches the one with most trials counts."""
+    found = sorted(_tuned_scores(board, tunings), key=lambda score: (score[2]["spec"]["trials"], score[2]["finished"]))
+    tuned: dict[int, dict[int, int]] = defaultdict(dict)
+    for entry, task, tuning in found:
+        default = _start_entry(board, task, tuning)
+        if default is not None:
+            tuned[task][default] = entry
+    return tuned
 
 
-def _values(board: Board, tuned_rows: Mapping[int, int], column: int) -> DataFrame:
-    """Return runs by (part, default row), for seeds that more than half of the methods have tuned.
+def _values(board: Board, tuned_entries: Mapping[int, int], task: int) -> DataFrame:
+    """Return runs by (part, default entry), for seeds that more than half of the methods have tuned.
 
     Methods that lack one of these seeds are skipped.
     """
-    learners = {default: tuned for default, tuned in tuned_rows.items() if default in board.learners}
+    learners = {default: tuned for default, tuned in tuned_entries.items() if default in board.learners}
     values = board.values()
-    values = values[values.index.get_level_values("column") == column]
+    values = values[values.index.get_level_values("task") == task]
     tuned = values[[*learners.values()]].set_axis([*learners], axis="columns")
     both = concat({"default": values[[*learners]], "tuned": tuned}, axis="columns")
     shared = both[2 * tuned.notna().sum(axis="columns") > len(learners)]
     lacking = shared.isna().any().groupby(level=1).any()
     complete = [] if shared.empty else [*lacking.index[~lacking]]
-    return shared.loc[:, [(part, row) for part in _PARTS for row in complete]]
+    return shared.loc[:, [(part, entry) for part in _PARTS for entry in complete]]
 
 
 def _ranks(board: Board, values: DataFrame) -> DataFrame:
-    """Return ranks by row and part. Equal means share the better rank."""
-    means = means_over_datasets(board.sign * values, [column.dataset for column in board.columns]).unstack(level=0)
+    """Return ranks by entry and part. Equal means share the better rank."""
+    means = means_over_datasets(board.sign * values, board.tasks["dataset"].tolist()).unstack(level=0)
     return means.rank(method="min", ascending=False).astype(int)
 
 
-def _rank_field(row: Row, ranks: DataFrame, place: int) -> Field:
-    if place not in ranks.index:
-        return text(row.mark or words.NOTHING)
-    return text(" → ".join(str(int(ranks.at[place, part])) for part in _PARTS))
+def _rank_field(entry: int, ranks: DataFrame, mark: str) -> Field:
+    if entry not in ranks.index:
+        return text(mark or words.NOTHING)
+    return text(" → ".join(str(int(ranks.at[entry, part])) for part in _PARTS))
 
 
 def _changed_pairs(ranks: DataFrame) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from llpbench.core.cell import NATURAL
 from llpbench.core.criteria import METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
-from llpbench.report.boards import FEWEST_BAGS, FEWEST_DATASETS, HEADLINE, Board, Column, Row, Score, Summary
+from llpbench.report.boards import FEWEST_BAGS, FEWEST_DATASETS, HEADLINE, UNRANKED, Board, Summary
 from llpbench.report.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -69,32 +69,36 @@ def summary_text(summary: Summary, digits: int = 2) -> str:
     return f"{summary.mean:.{digits}f} ± {std} ({summary.n})"
 
 
-def score_lines(score: Score) -> list[str]:
+def score_lines(board: Board, entry: int, task: int) -> list[str]:
     """Return the lines of a score: the summary, then the numbers of runs without a value and of stale runs."""
-    if score.failures and len(score.failures) == score.expected:
-        return ["failed", STALE] if score.stale else ["failed"]
-    headline = score.headline
-    if score.cell is None or not (headline or score.failures or score.succeeded):
+    score, summary = board.score(entry, task), board.summary(entry, task)
+    if not score.runs:
         return [NOTHING]
+    if score.failed == score.expected:
+        return ["failed", STALE] if score.stale else ["failed"]
     counts = {
-        "failed": score.failures,
+        "failed": score.failed,
         "missing": score.missing,
         "undefined": score.undefined,
         "not computed": score.uncomputed,
         STALE: score.stale,
     }
-    lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in counts.items() if seeds]
-    return [summary_text(headline) if headline else NOTHING, *lacking]
+    lacking = [f"{number}/{score.expected} {what}" for what, number in counts.items() if number]
+    return [summary_text(summary) if summary else NOTHING, *lacking]
 
 
-def rank_text(row: Row) -> str:
-    """Return the rank of a row, or the mark of a row trained on labels."""
-    return str(row.rank) if row.rank is not None else row.mark if row.contender.role == "ceiling" else NOTHING
+def rank_texts(board: Board) -> list[str]:
+    """Return the ranks of all entries, or the marks of entries trained on labels."""
+    return [
+        str(rank) if rank is not None else mark if role in UNRANKED else NOTHING
+        for rank, mark, role in zip(*(board.entries[name] for name in ("rank", "mark", "role")), strict=True)
+    ]
 
 
-def method_text(row: Row) -> str:
-    """Return the method of a row. A floor is marked."""
-    return clean(row.contender.method + (f" ({row.mark})" if row.mark == "floor" else ""))
+def method_texts(board: Board) -> list[str]:
+    """Return the methods of all entries. Floors are marked."""
+    entries = zip(board.entries["method"], board.entries["mark"], strict=True)
+    return [clean(method + (f" ({mark})" if mark == "floor" else "")) for method, mark in entries]
 
 
 def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 1, sign: str = "") -> str:
@@ -134,10 +138,10 @@ def setting(board: Board) -> str:
     """Return protocol, encoders, number of seeds and hardware of a board."""
     several = "encoders" if len(board.encoders) > 1 else "encoder"
     encoders = f"{several} {', '.join(board.encoders)}" if board.encoders else "no encoder"
-    numbers = sorted({score.expected for row in board.rows for score in row.scores}) or [0]
+    numbers = sorted({*board.scores["expected"]}) or [0]
     seeds = plural(numbers[-1], "seed")
     if numbers[0] != numbers[-1]:
-        seeds = f"{numbers[0]} to {seeds} (varies by column and method)"
+        seeds = f"{numbers[0]} to {seeds} (varies by task and method)"
     return " · ".join([protocol_text(board.protocol), encoders, seeds, *board.hardware])
 
 
@@ -157,12 +161,13 @@ def classes_text(classes: Iterable[tuple[str, int | None]]) -> str:
     return caption("classes", several=several)
 
 
-def columns_text(columns: Sequence[Column]) -> str:
-    """Return notes on several classes, bags of different sizes and columns that do not count."""
-    unequal = next((column.bags for column in columns if column.unequal and not column.by), "")
-    classes = classes_text((column.dataset, column.classes) for column in columns)
-    few = not all(column.counts for column in columns)
-    return " ".join(filter(None, (classes, caption("unusual_columns", unequal=unequal, few=few))))
+def tasks_text(board: Board) -> str:
+    """Return notes on several classes, bags of different sizes and tasks that do not count."""
+    tasks = board.tasks
+    unequal = next(iter(tasks["bags"][tasks["is_unequal"] & (tasks["by"] == "")]), "")
+    classes = classes_text(zip(tasks["dataset"], tasks["classes"], strict=True))
+    unusual = caption("unusual_tasks", unequal=unequal, few=not tasks["counts"].all())
+    return " ".join(filter(None, (classes, unusual)))
 
 
 def datasets_text(board: Board, *, named: int = 0) -> str:
@@ -171,15 +176,15 @@ def datasets_text(board: Board, *, named: int = 0) -> str:
     A caption says if they are few, and if other datasets have too few validation bags.
     """
     datasets = board.datasets
-    few = {column.dataset for column in board.columns if not column.counts} - {*datasets}
+    few = {*board.tasks["dataset"][~board.tasks["counts"]]} - {*datasets}
     return caption("datasets", number=len(datasets), few=len(few), names=datasets if len(datasets) <= named else ())
 
 
 def caption_of(board: Board, *sentences: str) -> str:
-    """Return the setting of a board, some sentences, and notes on its bags and columns."""
-    has_own_sizes = not any(column.bag_size for column in board.columns)
+    """Return the setting of a board, some sentences, and notes on its bags and tasks."""
+    has_own_sizes = not any(board.tasks["bag_size"])
     bags = caption("natural_bags", new="split=bags" in board.bagging.split(":")) if has_own_sizes else ""
-    return " ".join(filter(None, (sentence(setting(board)), *sentences, bags, columns_text(board.columns))))
+    return " ".join(filter(None, (sentence(setting(board)), *sentences, bags, tasks_text(board))))
 
 
 def trials_text(search: Mapping[str, Any]) -> str:

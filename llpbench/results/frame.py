@@ -113,7 +113,7 @@ VARIABLES: dict[str, Variable] = {
     "seed": Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
     **_spec("method", "name of the method"),
     "kind": Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
-    "role": Variable("role of the method: `floor`, `ceiling` or empty", lambda run: run["method"]["role"]),
+    "role": Variable("role of the method: `floor`, `control`, `ceiling` or empty", lambda run: run["method"]["role"]),
     "reference": Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
     "dataset_code": Variable(
@@ -130,6 +130,7 @@ VARIABLES: dict[str, Variable] = {
     **_spec("ensemble", "number of networks trained per seed and averaged", 1, "int64"),
     **_spec("precision", "floating-point precision of the networks", "float32"),
     **_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
+    **_spec("average", "average in place of a chosen epoch, such as `half:30`; empty if an epoch is chosen", ""),
     "changed": Variable(
         'hyperparameters that differ from their defaults, with JSON values: `hidden=64, objective="cosine"`; '
         "empty if none do",

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import lzma
 import math
 import os
 import re
@@ -34,6 +33,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.fields import MOST
 from llpbench.core.files import MODE, replace_file, write_new
 from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.core.unpacking import open_packed
 from llpbench.results.packing import packed
 from llpbench.results.run_lines import RunLines
 from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
@@ -47,6 +47,8 @@ LOCK = ".journal.lock"
 SAVED = "journal.saved.jsonl"
 """name of the file for the results of a run whose journal was removed"""
 
+_SMALL = 1 << 24
+"""Unpacked bytes of a shard that are accepted for any packed size."""
 SAME = 1e-6
 """Largest relative difference between numbers that count as the same."""
 TOLERANCE = 0.02
@@ -94,13 +96,13 @@ def read(path: Path) -> Contents:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise LLPBenchError(f"journal {str(path)!r} is not a file. Choose another --out, or move it away.")
-        data = path.read_bytes()
         if path.name.endswith(SHARD_SUFFIX):
-            data = lzma.decompress(data)
+            with open_packed(path, "xz", always=_SMALL) as file:
+                data = file.read()
+        else:
+            data = path.read_bytes()
     except FileNotFoundError:
         return Contents({})
-    except (lzma.LZMAError, EOFError) as error:
-        raise LLPBenchError(f"journal {str(path)!r} cannot be unpacked: {error}. Restore the file.") from error
     except OSError as error:
         raise LLPBenchError(f"journal {str(path)!r} cannot be read: {_reason(error)}. Choose another --out.") from error
     collecting = gc.isenabled()

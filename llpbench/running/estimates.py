@@ -1,27 +1,38 @@
-"""Estimates of the time and memory of jobs.
+"""Estimates of the time and memory of jobs, from the timings of finished runs.
 
-Timings of the run's journal are used first, then published timings. These are scaled by the speed of this machine if
-the journal shows it. The time of work without timings is guessed from similar work.
+The time of a run is its work (rows x columns x networks x epochs) times the rate of similar runs: runs of the journal
+first, then published runs, scaled by the speed of this machine if the journal shows it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any
+from statistics import median, median_high
+from typing import Any, NamedTuple
 
+from llpbench.core.averaging import Average
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tuning_spec import Tuning
+from llpbench.data.facts import Facts
+from llpbench.data.loading import load_table
+from llpbench.data.specs import dataset_spec
+from llpbench.results.merging import SHIPPED, read_shipped
 from llpbench.running.schedule import Job
-from llpbench.running.timings import NEAR, SAME, SizeOf, Timings, Work, is_on_gpu
 
 _EARLY_STOPPING = 3.0
 """Largest number of epochs divided by the epochs of a run; mean of the published runs with curves."""
+_PATIENCES = 4.0
+"""Epochs of a training, in multiples of its patience; median of the published runs."""
+_TRAINING_SHARE = 0.8
+"""Share of a dataset's rows that are used for training."""
 
 
 class Basis(Enum):
@@ -75,6 +86,83 @@ class Estimate:
         return Estimate(bases)
 
 
+SizeOf = Callable[[str], tuple[int, int]]
+"""Function that returns the rows and columns of a dataset."""
+_TYPICAL_SIZE = 30_000, 10
+"""Size of datasets that cannot be loaded. Their cells cannot run either."""
+_LEVELS = ((0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2), (0, 2), (0, 1), (0,))
+"""Places of the properties in `Work.kind` that similar work has in common, the most similar first."""
+_SAME, _NEAR = 0, 2
+"""Levels of the same method on the same dataset, and of the same method on other data."""
+
+
+class Work(NamedTuple):
+    """Training, fit or pretraining of one seed of a cell."""
+
+    kind: tuple[Any, ...]
+    """Training, fit or pretraining; name of the method or pretraining; encoder, bag size and dataset."""
+    units: float
+    """Rows times columns times networks times epochs."""
+    weights: str | None = None
+    """Key of pretrained weights: what decides them besides the seed (`training/pretrained.py`)."""
+
+
+class Timings:
+    """Seconds per unit of work. Similar work is used where there are no timings of the same work."""
+
+    def __init__(self, size_of: SizeOf) -> None:
+        self._size_of = size_of
+        self._works: dict[str, list[Work]] = {}
+        """Work by the id of its cell: many runs are of one cell."""
+        self._rates: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
+        self._medians: dict[int, dict[Any, float]] = {}
+        """Median rates by the common properties of a level."""
+
+    def works(self, cell: str, spec: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> list[Work]:
+        """Return the works of the cell with this id and specification. `facts`: those of its dataset in a record."""
+        if cell not in self._works:
+            rows, *columns = ((facts or {}).get(name) or 0 for name in ("rows", "numeric", "categorical"))
+            size = (rows, sum(columns)) if rows and sum(columns) else self._size_of(spec["dataset"])
+            self._works[cell] = [*_works_of(spec, *size)]
+        return self._works[cell]
+
+    def learn(self, record: Record) -> None:
+        """Add the times of a run that succeeded."""
+        times = record["times"]
+        if not times.get("total"):
+            return
+        for work in self.works(record["cell"], record["spec"], record["dataset"]):
+            seconds = times["total"] + (times.get("data") or 0.0) if work.weights is None else times.get("pretraining")
+            if seconds:
+                self._rates[work.kind].append(seconds / work.units)
+        self._medians.clear()
+
+    def seconds(self, work: Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
+        """Return the seconds of some work, and their level of similarity, at `most` this one; None if unknown."""
+        for level, places in enumerate(_LEVELS[: most + 1]):
+            rate = self._level(level).get(tuple(work.kind[place] for place in places))
+            if rate is not None:
+                return rate * work.units, level
+        return None
+
+    def relative_to(self, other: Timings, kind: str) -> float:
+        """Return how many times the seconds of `other` this machine takes, for fits or for networks; 1 if unknown."""
+        pairs = (
+            (median(rates), other.seconds(Work(properties, 1.0), _NEAR))
+            for properties, rates in self._rates.items()
+            if (properties[0] == "fit") == (kind == "fit")
+        )
+        return median([rate / reference[0] for rate, reference in pairs if reference] or [1.0])
+
+    def _level(self, level: int) -> dict[Any, float]:
+        if level not in self._medians:
+            groups: defaultdict[Any, list[float]] = defaultdict(list)
+            for kind, rates in self._rates.items():
+                groups[tuple(kind[place] for place in _LEVELS[level])] += rates
+            self._medians[level] = {properties: median_high(rates) for properties, rates in groups.items()}
+        return self._medians[level]
+
+
 class Estimator:
     """Estimator of jobs. It learns from each finished run."""
 
@@ -94,11 +182,11 @@ class Estimator:
         - `gpu`: whether jobs use a GPU; timings of other devices are ignored
         - `pretrained`: whether the pretrained weights of the records still exist
         """
-        self._published_timings = published
+        self._read_published = published
         self._gpu = gpu
         self._timings = Timings(size_of)
         self._pretrained: set[Any] = set()
-        self._megabytes: dict[tuple[Any, ...], float] = {}
+        self._memory: dict[tuple[Any, ...], float] = {}
         for record in records:
             self.learn(record)
         if not pretrained:
@@ -108,59 +196,118 @@ class Estimator:
         """Learn from a finished run. Failed runs are ignored, since they may have ended early."""
         if record["status"] != "ok":
             return
-        work = self._timings.work(record["cell"], record["spec"], record["dataset"])
-        on_gpu = is_on_gpu(record)
+        on_gpu, spec = _is_on_gpu(record), record["spec"]
+        works = self._timings.works(record["cell"], spec, record["dataset"])
         if record["times"].get("pretraining") is not None:
-            self._pretrained.add((work.weights, record["seed"]))
+            self._pretrained |= {(work.weights, record["seed"]) for work in works}
         if (memory := record["memory_mb"]) is not None:
-            key, share = (on_gpu, *work.memory), memory / max(record["members"], 1) if on_gpu else memory
-            self._megabytes[key] = max(share, self._megabytes.get(key, 0.0))
-        if on_gpu == self._gpu or record["spec"]["protocol"] is None:  # direct methods always use the CPU
+            key, share = _memory_key(on_gpu, spec), memory / max(record["members"], 1) if on_gpu else memory
+            self._memory[key] = max(share, self._memory.get(key, 0.0))
+        if on_gpu == self._gpu or spec["protocol"] is None:  # direct methods always use the CPU
             self._timings.learn(record)
 
     def estimate(self, job: Job) -> Estimate:
         """Return the time of a job, including pretraining that has not been done."""
-        return Estimate.sum(self._parts(job, set()))
+        return self.total([job])
 
     def total(self, jobs: Iterable[Job]) -> Estimate:
         """Return the time of all jobs, one after the other. Shared pretraining counts once."""
-        counted: set[Any] = set()
-        return Estimate.sum(part for job in jobs for part in self._parts(job, counted))
+        return Estimate.sum(self._parts(jobs))
 
     def gpu_megabytes(self, job: Job) -> float | None:
         """Return the peak GPU memory of a job; None if no similar cell has run on a GPU."""
-        share = self._megabytes.get((True, *self._timings.work(job.cell.id, job.cell.spec).memory))
+        share = self._memory.get(_memory_key(True, job.cell.spec))
         members = len(job.seeds) * job.cell.ensemble if job.tuning is None else job.tuning.together
         return None if share is None else share * members
 
     def megabytes(self, job: Job) -> float | None:
         """Return the peak memory of a job's process; None if no similar cell has run on a CPU."""
-        return self._megabytes.get((False, *self._timings.work(job.cell.id, job.cell.spec).memory))
+        return self._memory.get(_memory_key(False, job.cell.spec))
 
-    def _parts(self, job: Job, counted: set[Any]) -> Iterator[tuple[Basis, float]]:
-        """Yield the times of training and of pretraining. Pretrained weights in `counted` are skipped, others added."""
-        work = self._timings.work(job.cell.id, job.cell.spec)
-        runs = len(job.seeds) if job.tuning is None else _runs_of(job.tuning)
-        yield self._estimate(work.training, runs)
-        if work.pretraining is not None:
-            new = {(work.weights, seed) for seed in job.seeds} - counted - self._pretrained
-            counted |= new
-            yield self._estimate(work.pretraining, len(new))
+    def _parts(self, jobs: Iterable[Job]) -> Iterator[tuple[Basis, float]]:
+        """Yield the times of training and of pretraining."""
+        known = set(self._pretrained)
+        for job in jobs:
+            for work in self._timings.works(job.cell.id, job.cell.spec):
+                if work.weights is None:
+                    yield self._part(work, len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
+                else:
+                    new = {(work.weights, seed) for seed in job.seeds} - known
+                    known |= new
+                    yield self._part(work, len(new))
 
-    def _estimate(self, work: Work, runs: float) -> tuple[Basis, float]:
-        if (timing := self._timings.seconds(work, NEAR)) is not None:
-            seconds, level = timing
-            return (Basis.SAME if level == SAME else Basis.NEAR), seconds * runs
+    def _part(self, work: Work, runs: float) -> tuple[Basis, float]:
+        if (timing := self._timings.seconds(work, _NEAR)) is not None:
+            return (Basis.SAME if timing[1] == _SAME else Basis.NEAR), timing[0] * runs
         timing = self._published.seconds(work)
         assert timing is not None, "work of each kind is published"
-        seconds, level = timing
-        fits = work.kind.kind == "fit"
-        basis = Basis.GUESS if level > NEAR or (self._gpu and not fits) else Basis.PUBLISHED
-        return basis, self._timings.relative_to(self._published, fits=fits) * seconds * runs
+        guessed = timing[1] > _NEAR or (self._gpu and work.kind[0] != "fit")
+        seconds = self._timings.relative_to(self._published, work.kind[0]) * timing[0] * runs
+        return (Basis.GUESS if guessed else Basis.PUBLISHED), seconds
 
     @cached_property
     def _published(self) -> Timings:
-        return self._published_timings()
+        return self._read_published()
+
+
+@cache
+def published_timings() -> Timings:
+    """Return the published timings of CPUs. They are read once per process."""
+    fields = ("spec", "status", "times", "dataset", "hardware")
+    return timings_of(record for name in SHIPPED for record in read_shipped(name, fields=fields).records.values())
+
+
+def timings_of(records: Iterable[Record]) -> Timings:
+    """Return the timings of records that were made on CPUs."""
+    timings = Timings(table_sizes(None))
+    for record in records:
+        if record["status"] == "ok" and not _is_on_gpu(record):
+            timings.learn(record)
+    return timings
+
+
+def table_sizes(data_dir: str | None) -> SizeOf:
+    """Return a function that returns the size of a dataset, as known or as loaded from this machine."""
+
+    @cache
+    def size(name: str) -> tuple[int, int]:
+        try:
+            facts = dataset_spec(name).facts or Facts.of(load_table(name, data_dir, download=False))
+        except LLPBenchError:
+            return _TYPICAL_SIZE
+        return facts.rows, len(facts.columns)
+
+    return size
+
+
+def _is_on_gpu(record: Record) -> bool:
+    """Return whether a run used a GPU. Methods without epochs never do, whatever older records say."""
+    return record["spec"]["protocol"] is not None and str(record["hardware"].get("device", "cpu")).startswith("cuda")
+
+
+def _memory_key(on_gpu: bool, spec: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what cells that need as much memory have in common."""
+    names = ("encoder", "method", "dataset", "bag_size", "max_bags", "ensemble")
+    return (on_gpu, spec["protocol"] is None, *(spec.get(name) for name in names))
+
+
+def _works_of(spec: Mapping[str, Any], rows: float, columns: int) -> Iterator[Work]:
+    """Yield the works of a cell of a dataset of this size."""
+    protocol, bags = spec["protocol"], spec.get("max_bags") or 0
+    if bags and spec["bag_size"]:
+        rows = min(rows, bags * spec["bag_size"] / _TRAINING_SHARE)
+    values, data = rows * columns, (spec["encoder"], spec["bag_size"], spec["dataset"])
+    epochs = min(protocol["epochs"], _PATIENCES * protocol["patience"]) if protocol else 1.0
+    if spec.get("average"):
+        epochs = Average.of(spec["average"]).epochs
+    kind = "training" if protocol else "fit"
+    yield Work((kind, spec["method"], *data), values * spec.get("ensemble", 1) * epochs)
+    epochs = spec.get("pretraining_params", {}).get("epochs")
+    if spec["pretraining"] != "none" and isinstance(epochs, int) and epochs > 0:  # unlike records of other versions
+        shared = ("dataset", "bagging", "bag_size", "max_bags", "encoder", "encoder_params", "pretraining")
+        parts = [spec.get(name) for name in (*shared, "pretraining_params", "precision", "numbers")]
+        weights = json.dumps([*parts, (protocol or {}).get("bags_per_step")], sort_keys=True)
+        yield Work(("pretraining", spec["pretraining"], *data), values * epochs, weights)
 
 
 def _runs_of(tuning: Tuning) -> float:

@@ -69,9 +69,9 @@ def _facts(dataset: str, data_dir: str | None, *, load: bool) -> _Facts | None:
     spec = dataset_spec(dataset)
     if not load:
         is_local = locate(spec, data_dir) is not None
-        if spec.rows is not None and (is_local or can_download(spec)):
-            columns = (*spec.key_only, *spec.columns) if spec.columns else ()
-            return _Facts(spec.rows, spec.classes, columns, spec.bags is None)
+        if (known := spec.facts) is not None and (is_local or can_download(spec)):
+            columns = (*spec.key_only, *known.categorical, *known.numeric)
+            return _Facts(known.rows, len(known.classes) or None, columns, spec.bags is None)
         if not is_local and can_download(spec):
             return None
     table = load_table(dataset, data_dir, download=load)

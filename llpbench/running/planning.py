@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from llpbench.core import studies
 from llpbench.core.cell import GIVEN, Cell
-from llpbench.core.declaration import faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
@@ -23,6 +22,7 @@ from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings
+from llpbench.training.declaration import faults
 from llpbench.training.specification import make_cell
 
 State = Literal["done", "failed", "stale", "to run", "impossible"]

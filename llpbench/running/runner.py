@@ -24,17 +24,16 @@ from llpbench.core.text import duration, plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
-from llpbench.running.estimates import Basis, Estimate, Estimator
+from llpbench.running.display import Display, title
+from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, table_sizes
 from llpbench.running.executors import Executor, Request, failure, make_executor, notify
-from llpbench.running.inline import HeadStart
+from llpbench.running.executors.inline import HeadStart
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
-from llpbench.running.run_progress import Display, title
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
-from llpbench.running.timings import published_timings, table_sizes
 
 _SECONDS_WORTH_RAY = 30.0
 """Least seconds of work for which Ray is started, which takes about ten seconds."""
@@ -44,6 +43,8 @@ _LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 10.0
 """Default timeout of a job: seconds, and a multiple of the upper end of its estimate. The larger one counts."""
 _PAUSE_BETWEEN_ESTIMATES = 100.0
 """Time between two estimates of the remaining time, in multiples of the time that the last one took."""
+_PACE_SECONDS, _PACE_DECAY, _MOST_PACE = 30.0, 0.8, 20.0
+"""How `_Pace` starts, forgets older jobs, and ends."""
 _MOST_ATTEMPTS = 3
 """Largest number of attempts of a job that was lost with its machine."""
 
@@ -171,6 +172,22 @@ def _show_changes(plan: Plan, display: Display) -> None:
         display.say(f"stale: {change}")
 
 
+class _Pace:
+    """How many times their estimates recent jobs took, for example because other programs use the machine."""
+
+    def __init__(self) -> None:
+        self._taken = self._expected = _PACE_SECONDS
+
+    def learn(self, taken: float, expected: float) -> None:
+        """Add a finished job: its seconds, and what its estimate is now that its records are known."""
+        self._taken = _PACE_DECAY * self._taken + taken
+        self._expected = _PACE_DECAY * self._expected + expected
+
+    @property
+    def ratio(self) -> float:
+        return min(max(self._taken / self._expected, 1.0), _MOST_PACE)
+
+
 class _RunListener:
     """Executor listener: writes records, updates estimates and display, and adds jobs that follow or are retried."""
 
@@ -194,6 +211,7 @@ class _RunListener:
         """Running jobs with the moments of their start, by id."""
         self._done: set[str] = set()
         """Ids of cells that have run."""
+        self._pace = _Pace()
         self._next_estimate = -math.inf
 
     @property
@@ -203,10 +221,11 @@ class _RunListener:
         jobs = [*(job for job, _ in self._running.values()), *self._schedule.waiting]
         spent = [now - start for _, start in self._running.values()] + [0.0] * len(self._schedule.waiting)
         total = self._estimator.total(jobs)
-        seconds = [self._estimator.estimate(job).seconds for job in jobs]
+        pace = self._pace.ratio
+        seconds = [pace * self._estimator.estimate(job).seconds for job in jobs]
         done = sum(map(min, spent, seconds))
         longest = max((max(all_ - gone, 0.0) for all_, gone in zip(seconds, spent, strict=True)), default=0.0)
-        return total.scaled(max((total.seconds - done) / self._slots, longest))
+        return total.scaled(max((pace * total.seconds - done) / self._slots, longest))
 
     def started(self, job: Job) -> None:
         self._running[job.id] = job, time.monotonic()
@@ -227,7 +246,7 @@ class _RunListener:
         self._estimate()
 
     def finished(self, job: Job, records: list[Record]) -> None:
-        del self._running[job.id]
+        _, start = self._running.pop(job.id)
         self._done.add(job.id)
         shared = self._slots > 1 and not job.alone
         retried = tuple(record["seed"] for record in records if shared and record["status"] == "out-of-memory")
@@ -235,6 +254,8 @@ class _RunListener:
         self._journal.append(*final)
         for record in final:
             self._estimator.learn(record)
+        if all(record["status"] == "ok" for record in records) and job.cell.pretraining == "none":
+            self._pace.learn(time.monotonic() - start, self._estimator.estimate(job).seconds)
         if retried:
             self._schedule.put(Job(job.cell, retried, alone=True))
             self.warned(f"{title(job)}: out of memory while sharing the device; retrying alone")

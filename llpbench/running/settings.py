@@ -18,7 +18,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
 from llpbench.running import flags as reading
-from llpbench.running.executor_names import EXECUTORS
 from llpbench.running.flags import Reader
 
 if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
@@ -47,6 +46,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 DEFAULT_PRESET = "quick"
+EXECUTORS = sorted(path.stem for path in Path(__file__).with_name("executors").glob("[!_]*.py"))
 
 PRETRAININGS = ("none", "self", "bag", "self+bag")
 """Pretraining tasks of encoders (`pretraining.py`)."""
@@ -180,8 +180,7 @@ class Settings:
     )
     executor: str = _option(
         reading.one_of("auto", *EXECUTORS),
-        "How cells run: inline (one after the other), ray (several at a time), debug (like inline, but without worker "
-        "processes) or auto.",
+        f"How cells run: {', '.join(EXECUTORS)} or auto (ray if several cells can run at a time, otherwise inline).",
         "NAME",
         default="auto",
     )

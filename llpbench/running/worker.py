@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from llpbench.core import memory
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.text import LOG, one_line
 from llpbench.running.channel import Child, ChildDied, Parent
 from llpbench.running.executors import LogHandler, Outcome, Result, RunCell, Warned, failure, run_job
 from llpbench.running.schedule import Ended, Job, Limit
+from llpbench.training import memory
 
 _SECONDS_BETWEEN_REPORTS = 0.1
 _EXTERNAL_SIGNALS = {getattr(signal, name, None) for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGQUIT")}

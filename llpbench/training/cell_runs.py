@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from llpbench.core import memory
 from llpbench.core.averaging import Average
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
-from llpbench.core.declaration import course_faults
 from llpbench.core.errors import LLPBenchError, hook_error
 from llpbench.core.fields import ROUNDING
 from llpbench.core.global_state import contained
@@ -35,7 +33,9 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
+from llpbench.training import memory
 from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together, remove_damaged
+from llpbench.training.declaration import course_faults
 from llpbench.training.device import (
     Machine,
     hardware_facts,

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from llpbench.core import memory
 from llpbench.core.errors import LLPBenchError
+from llpbench.training import memory
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """upper bound of the GPU memory that a process uses in addition to its tensors"""
@@ -188,7 +188,7 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_memory_mb(device: torch.device) -> float | None:
-    """Return peak memory in MB since the reset: of tensors on a GPU, or of the process on a CPU (`core/memory.py`)."""
+    """Return peak memory in MB since the reset: of tensors on a GPU, of the process on a CPU (`memory.py`)."""
     return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else memory.peak_mb()
 
 

@@ -13,6 +13,7 @@ from llpbench.core.code_versions import cell_versions
 from llpbench.core.provenance import NUMERICS, software_facts, utc_now
 from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
+from llpbench.data.facts import Facts
 from llpbench.data.specs import dataset_spec
 from llpbench.training.bag_facts import bag_facts
 from llpbench.training.specification import changed
@@ -21,7 +22,6 @@ Predicted = Mapping[str, Mapping[str, FloatArray]]
 """probabilities [rows, classes] by criterion and part (validation, test)"""
 
 _METHOD = ("kind", "role", "reference")
-_DATASET = ("code", "licence", "rows", "numeric", "categorical", "classes")
 
 
 @dataclass
@@ -48,11 +48,19 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
     facts, spec = METHODS.entry(cell.method).facts, dataset_spec(cell.dataset)
     return {
         "method": {name: facts.get(name, "") for name in _METHOD} | {"changed": changed(cell)},
-        "dataset": {name: getattr(spec, name) for name in _DATASET},
+        "dataset": {"code": spec.code, "licence": spec.licence, **_sizes(spec.facts)},
         "versions": cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder),
         "numerics": NUMERICS,
         **software_facts(),
     }
+
+
+def _sizes(facts: Facts | None) -> dict[str, int | None]:
+    """Return numbers of rows, features and classes, None if they are unknown without the table."""
+    if facts is None:
+        return dict.fromkeys(("rows", "numeric", "categorical", "classes"))
+    features = {"numeric": len(facts.numeric), "categorical": len(facts.categorical)}
+    return {"rows": facts.rows, **features, "classes": len(facts.classes) or None}
 
 
 def write_down(

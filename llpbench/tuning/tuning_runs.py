@@ -10,7 +10,6 @@ from typing import Any
 
 import optuna
 
-from llpbench.core import memory
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import DirectMethod
@@ -18,6 +17,7 @@ from llpbench.core.provenance import utc_now
 from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.training import memory
 from llpbench.training.cell_runs import limit_threads, make_task, pick_machine
 from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory

@@ -27,8 +27,8 @@ from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
+from llpbench.data.facts import built_in_facts
 from llpbench.data.loading import find_local
-from llpbench.data.specs import dataset_spec
 from llpbench.results.journal import Journal, read
 from llpbench.running.executors import Outcome
 from llpbench.running.schedule import Ended, Limit
@@ -249,8 +249,8 @@ class TestCampaign:
         assert campaign.expected_seconds(cell, rows) is None
         values = {"cell": "x", "how": "done", "method": "dllp", "pretraining": "none", "dataset": "adult"}
         rows.add(campaign.PART, "dllp adult", "ok", {**values, "seconds": 100.0, "seeds": 10})
-        adult, credit = dataset_spec("adult"), dataset_spec("credit")
-        size = [(spec.rows or 0) * len(spec.columns) for spec in (credit, adult)]
+        tables = [built_in_facts()[name] for name in ("credit", "adult")]
+        size = [facts.rows * len(facts.columns) for facts in tables]
         assert campaign.expected_seconds(cell, rows) == pytest.approx(50.0 * size[0] / size[1])
 
 

@@ -11,9 +11,9 @@ from bagged import in_bags, repeated, rows_of
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
+from llpbench.blocks import distinct as module
 from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts, poisson_binomial_posterior
-from llpbench.core import distinct as module
 from llpbench.core.bags import BaggedRows, FloatArray
 
 

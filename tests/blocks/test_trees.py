@@ -8,12 +8,11 @@ from bagged import in_bags, repeated, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from llpbench.blocks import trees
+from llpbench.blocks import distinct, trees
 from llpbench.blocks.count_trees import boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.tree_scores import TreeColumns, add_scores, trees_of
 from llpbench.blocks.trees import TreeRows, TreeSettings
-from llpbench.core import distinct
 from llpbench.core.bags import BaggedRows, FloatArray
 
 BAGS, SIZE = 300, 10

@@ -364,7 +364,7 @@ def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest
         (
             "global_state",
             changed_predictor(careless),
-            "learning and predicting change torch's default dtype, numpy's global random",
+            "learning and predicting change torch's default dtype; results",
         ),
         ("rows_alone", changed_predictor(ranking), "predictions of a row depend on the rows beside it"),
         ("rows_alone", bad(DLLP, log_proba=centred), "predictions of a row depend on the rows beside it"),

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from llpbench.core import registry
+from llpbench.core.entries import modules_of, read_entries
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
 
@@ -33,6 +34,11 @@ def test_what_is_read_from_source_is_what_is_imported(kind: str) -> None:
         assert entry.summary
         assert entry.load() is entry.target
         assert indexed.items() <= dict(entry.facts).items()
+
+
+@pytest.mark.parametrize("registry", [METHODS, ENCODERS], ids=lambda registry: registry.kind)
+def test_built_in_files_need_no_import_to_be_listed(registry: Registry) -> None:
+    assert all(read_entries(module, file, registry.kind) for module, file in modules_of(registry.package))
 
 
 PUBLISHED = {
@@ -240,10 +246,11 @@ class Net(Method): 'Neural.'
         f"{IMPORTS}\nfrom own_methods._base import Base\n@register_method('mine')\nclass Mine(Base): 'Mine.'"
     )
     expected = {"mine": "direct", "far": "direct", "near": "direct", "other": "direct", "net": "neural"}
-    assert kinds() == expected
-    assert "own_methods.some" not in sys.modules  # all of this was read
-    METHODS.get("far")
-    assert kinds() == expected
+    (package / "plain.py").write_text(f"{IMPORTS}\n@register_method('plain')\nclass Plain(Method): 'Plain.'")
+    assert kinds() == {**expected, "plain": "neural"}
+    assert "own_methods.plain" not in sys.modules, "it was read, not imported"
+    METHODS.get("plain")
+    assert kinds() == {**expected, "plain": "neural"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import OPEN, STUDIES, select
-from llpbench.data.specs import dataset_spec
+from llpbench.data.facts import built_in_facts
 from llpbench.data.splits import training_bags
 from llpbench.report.reference import reference
 from llpbench.report.study_runs import MEASURES
@@ -84,7 +84,7 @@ def test_a_contrast_changes_the_number_of_bags_or_their_size() -> None:
 def test_datasets_have_the_bags_of_the_study_of_their_number() -> None:
     levels = STUDIES["bag-number"].factors["bags"].values()
     left = {
-        name: [training_bags(dataset_spec(name).rows or 0, each["bag_size"]) - each["max_bags"] for each in levels]
+        name: [training_bags(built_in_facts()[name].rows, each["bag_size"]) - each["max_bags"] for each in levels]
         for name in ("credit", "california", "electricity", "adult")
     }
     assert left["credit"][2::3] == [0, 0], "all that credit has of 1024 and 64 rows"

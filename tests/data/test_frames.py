@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -100,10 +102,41 @@ def test_arrays_are_read_only_because_cells_share_them() -> None:
             array[0] = 0
 
 
-def test_fingerprint_follows_the_values() -> None:
-    same = make(n=[1, 2], c=["a", "b"], y=[0, 1]).fingerprint
-    assert make(n=[1.0, 2.0], c=pd.Categorical(["a", "b"]), y=["0", "1"]).fingerprint == same
-    assert make(n=[1, 3], c=["a", "b"], y=[0, 1]).fingerprint != same
+def test_fingerprint_is_the_documented_digest() -> None:
+    """The bytes are written here by hand, so that no library or version can change them."""
+    negative_nan = np.array([0xFFF8000000000001], dtype=np.uint64).view(np.float64)[0]
+    for gap in (None, np.nan, negative_nan):
+        table = make(n=[1.5, gap, -0.0], c=["b", None, "\u00e9"], y=["no", "yes", "no"])
+        content = (
+            *(b"<f8(3, 1)", struct.pack("<d", 1.5), bytes.fromhex("000000000000f87f"), struct.pack("<d", -0.0)),
+            *(b"<i8(3, 1)", struct.pack("<3q", 0, -1, 1), b"<i8(3,)", struct.pack("<3q", 0, 1, 0)),
+            rb"(('n',), ('c',), (('b', '\xe9'),), ('no', 'yes'))",
+        )
+        expected = hashlib.sha256(b"".join(content)).hexdigest()
+        assert table.fingerprint == expected == "6cba30e1abef41ae436637e32e0a471362c185a9ee70248940d663bc401b2923"
+
+
+def test_fingerprint_ignores_file_layout_and_follows_values_and_order(tmp_path: Path, people: pd.DataFrame) -> None:
+    layouts: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+        "plain": (people, {}),
+        "row groups": (people, {"row_group_size": 7, "compression": "gzip", "use_dictionary": False}),
+        "categories": (people.astype({"job": "category", "rich": "category"}), {}),
+        "narrow": (people.astype({"age": "int16", "town": "string"}), {"version": "1.0"}),
+    }
+    found = set()
+    for name, (frame, options) in layouts.items():
+        frame.to_parquet(tmp_path / name, **options)
+        found.add(table_from_frame(read_parquet(tmp_path / name), name=name, target="rich").fingerprint)
+    assert len(found) == 1
+    changed = (
+        people.iloc[::-1],
+        people[[*people.columns[::-1]]],
+        people.assign(age=1.0),
+        people.rename(columns=str.upper),
+    )
+    for frame in changed:
+        found.add(table_from_frame(frame, name="x", target="RICH" if "RICH" in frame else "rich").fingerprint)
+    assert len(found) == 5
 
 
 TWICE = pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=["a", "a", "y"])

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,16 +14,16 @@ import pytest
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import load_plugin
+from llpbench.core.tables import Table
 from llpbench.data import loading
-from llpbench.data.catalogue import fetch
+from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
 from llpbench.data.sources import Parquet
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
 Declare = Callable[..., None]
-FACTS = {"target": "rich", "positive": "yes", "rows": 60, "numeric": 2, "categorical": 2}
-BALANCE = {"no": 40, "yes": 20}
+FACTS = {"target": "rich", "positive": "yes"}
 
 
 @dataclass
@@ -97,26 +97,27 @@ def test_a_table_stays_in_memory_until_its_file_changes(people: pd.DataFrame, de
     assert (load_table("people", tmp_path).numeric[:, 0] == 1).all()
 
 
+SIZE = Facts(60, ("age", "wage"), ("job", "town"), {"no": 40, "yes": 20})
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"rows": 61}, "wrong rows: expected 61, found 60"),
-        ({"numeric": 3}, "wrong numeric features: expected 3, found 2"),
-        ({"categorical": 1}, "wrong categorical features: expected 1, found 2"),
-        ({"balance": {"no": 39, "yes": 21}}, "wrong rows of each class: expected no 39, yes 21, found no 40, yes 20"),
-        ({"balance": {"no": 40, "ja": 20}}, "wrong rows of each class: expected ja 20, no 40, found no 40, yes 20"),
-        ({"columns": ("job", "age", "town", "pay")}, r"expected 5, found 5 \(no pay; also wage\)"),
-        ({"columns": ("job", "age", "town")}, r"expected 4, found 5 \(also wage\)"),
+        ({"sha256": "0" * 64}, r"other values or another order of rows, sha256 \w{64} instead of 0{64}\. Point"),
+        ({"sha256": "0" * 64, "facts": None}, r"is another table: sha256 \w{64} instead of 0{64}\. Point"),
+        ({"facts": replace(SIZE, rows=61)}, "another table: 60 rows instead of 61"),
+        ({"facts": replace(SIZE, numeric=("age", "pay"))}, "numeric features without pay and also wage"),
+        ({"facts": replace(SIZE, categorical=("job",))}, "categorical features also town"),
+        ({"facts": replace(SIZE, classes={"no": 39, "yes": 21})}, "classes no 40, yes 20 instead of no 39, yes 21"),
         ({"target": "poor"}, "no target column 'poor'"),
-        ({"target": "poor", "columns": ("job", "age", "town", "wage")}, r"found 5 \(no poor; also rich\)"),
         ({"positive": "maybe"}, "'maybe' is not one of two classes of 'rich'"),
     ],
 )
-def test_what_differs_from_the_declaration_is_refused(
+def test_copy_that_differs_from_declaration_is_refused(
     people: pd.DataFrame, declare: Declare, tmp_path: Path, facts: dict[str, object], message: str
 ) -> None:
     shop = Shop(people)
-    declare("people", source=shop, **{**FACTS, **facts})
+    declare("people", source=shop, **{**FACTS, "facts": SIZE, **facts})
     with pytest.raises(DataError, match=message):
         load_table("people")
     assert not cache_path("people").exists()
@@ -127,9 +128,14 @@ def test_what_differs_from_the_declaration_is_refused(
     assert len(shop.visits) == 1
 
 
-def test_declared_columns_decide_the_order(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
-    columns = ("wage", "town", "job", "age")
-    declare("people", columns=columns, **FACTS)
+def test_copy_with_declared_sha256_needs_no_facts(people: pd.DataFrame, table: Table, declare: Declare) -> None:
+    """Facts are only a description: the table counts."""
+    declare("people", source=Shop(people), sha256=table.fingerprint, facts=replace(SIZE, rows=61), **FACTS)
+    assert len(load_table("people")) == 60
+
+
+def test_known_facts_decide_order_of_columns(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+    declare("people", facts=replace(SIZE, numeric=("wage", "age"), categorical=("town", "job")), **FACTS)
     for shuffle in (list(people.columns), ["rich", "age", "wage", "town", "job"]):
         put(people[shuffle], tmp_path / "people.parquet")
         table = load_table("people", tmp_path)
@@ -142,7 +148,7 @@ def test_a_good_download_is_cached_and_then_read_offline(
 ) -> None:
     """What is cached has been prepared, and is prepared again when it is read."""
     shop = Shop(people.rename(columns={"rich": "V5"}))
-    declare("people", lambda frame: frame.rename(columns={"V5": "rich"}), source=shop, balance=BALANCE, **FACTS)
+    declare("people", lambda frame: frame.rename(columns={"V5": "rich"}), source=shop, **FACTS)
     first, path = load_table("people"), cache_path("people")
     assert "rich" in pd.read_parquet(path).columns
     assert [each for each in path.parent.iterdir() if each.suffix != ".lock"] == [path]
@@ -219,7 +225,6 @@ def test_own_data_need_only_a_file_and_a_target(people: pd.DataFrame, declare: D
     table = load_table("people")
     assert table.classes == ("no", "yes")
     assert find_local("people") == path
-    assert fetch("people").path == path
     assert not cache_path("people").exists()
     path.unlink()
     with pytest.raises(DataError, match=r"'people' has no file '.*whatever.parquet'"):
@@ -258,9 +263,12 @@ def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory
 def test_a_misspelt_or_missing_fact_is_named(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), target="rich", license="none")
     with pytest.raises(
-        LLPBenchError, match=r"'people' .*people\.py.* declares the unknown argument 'license'.*'licence'"
+        LLPBenchError, match=r"'people' .*people\.py.* declares the unknown argument 'license'. Did you mean licence"
     ):
         load_table("people")
+    declare("counted", source=Shop(people), target="rich", rows=60)
+    with pytest.raises(LLPBenchError, match=r"'counted' .* declares 'rows', which is computed .* sha256= checks"):
+        load_table("counted")
     declare("others", source=Shop(people))
     with pytest.raises(LLPBenchError, match=r"'others' .* does not declare its 'target'"):
         load_table("others")

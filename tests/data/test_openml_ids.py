@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +14,8 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import register_dataset
 from llpbench.core.tables import Table
 from llpbench.data import loading
-from llpbench.data.catalogue import catalogue, fetch, verify
+from llpbench.data.catalogue import catalogue, verify
+from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_directory, cache_path, load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.data.suites import select_datasets
@@ -48,37 +50,29 @@ def test_target_types_gaps_and_facts_are_those_of_openml(openml: Server, people:
     found = load_table("openml:31")
     assert found.fingerprint == table.fingerprint
     spec = dataset_spec("openml:31")
-    assert (spec.rows, spec.numeric, spec.categorical, spec.balance) == (60, 2, 2, {"no": 40, "yes": 20})
-    assert (spec.licence, spec.classes) == ("Public", 2)
+    assert spec.facts == Facts(60, ("age", "wage"), ("job", "town"), {"no": 40, "yes": 20})
+    assert spec.licence == "Public"
     assert "people, version 1" in spec.summary
 
 
-def test_a_second_time_asks_nobody(openml: Server, people: pd.DataFrame) -> None:
-    serve(openml, 31, people)
-    first = load_table("openml:031")
-    assert cache_path("openml:31").name == "openml-31.parquet"
-    offline(openml)
-    again = load_table("openml:31")
-    assert again.fingerprint == first.fingerprint
-    assert fetch("openml:31").path == cache_path("openml:31")
-    assert verify("openml:31").ok
-    assert openml.requests == []
-
-
-def test_a_copy_goes_into_the_data_directory(openml: Server, people: pd.DataFrame, tmp_path: Path) -> None:
+def test_copies_in_data_directory_and_cache_are_read_offline(
+    openml: Server, people: pd.DataFrame, tmp_path: Path
+) -> None:
     folder = tmp_path / "copies"
     folder.mkdir()
     people.to_parquet(folder / "openml-8.parquet")  # made by hand: its last column is the target
     table = load_table("openml:8", folder, download=False)
     assert (table.classes, len(table)) == (("no", "yes"), 60)
     serve(openml, 31, people)
-    fetch("openml:31")
-    shown = {entry.name: entry for entry in catalogue(folder) if entry.name.startswith("openml")}
-    assert [(entry.name, entry.found, entry.rows) for entry in shown.values()] == [
-        ("openml:8", "data-dir", None),
-        ("openml:31", "cache", 60),
-    ]
-    assert "openml:8" not in {entry.name for entry in catalogue()}
+    first = load_table("openml:031")
+    assert cache_path("openml:31").name == "openml-31.parquet"
+    offline(openml)
+    assert load_table("openml:31").fingerprint == first.fingerprint
+    assert verify("openml:31").check == "ok"
+    assert openml.requests == []
+    shown = [(entry.spec.name, entry.found, entry.spec.facts is None) for entry in catalogue(folder)]
+    assert shown[-2:] == [("openml:8", "data-dir", True), ("openml:31", "cache", False)]
+    assert "openml:8" not in {entry.spec.name for entry in catalogue()}
 
 
 SPARSE = b"@RELATION s\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE rich {no,yes}\n@DATA\n{0 1,1 yes}\n{0 2}\n"
@@ -117,13 +111,12 @@ def test_columns_that_openml_ignores_are_no_features(openml: Server, people: pd.
     assert (table.numeric_names, table.categorical_names) == (("age", "wage"), ("job",))
 
 
-def test_offline_is_one_line(openml: Server, llpbench: LLPBench) -> None:
+def test_failed_download_is_one_line_with_the_file_that_helps(openml: Server, llpbench: LLPBench) -> None:
     offline(openml)
-    with pytest.raises(DataError, match="OpenML 31 cannot be downloaded") as caught:
-        load_table("openml:31")
-    assert "\n" not in str(caught.value)
     fetched = llpbench("data", "fetch", "openml:31")
     assert (fetched.code, len(fetched.err.splitlines())) == (1, 1)
+    file = r"openml-31\.parquet \(the target as its last column\) into a folder and name it: --data-dir DIR"
+    assert re.search(rf"OpenML 31 cannot be downloaded .* or put {file}", fetched.err)
     with pytest.raises(DataError, match="OpenML suite 99 cannot be read") as caught:
         select_datasets("openml-suite:99")
     assert "\n" not in str(caught.value)

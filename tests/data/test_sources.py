@@ -8,6 +8,8 @@ import logging
 import os
 import socket
 import sys
+import threading
+import time
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ import pytest
 from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError
+from llpbench.data import sources
+from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_path, load_table
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.data.specs import dataset_spec
@@ -25,7 +29,7 @@ from llpbench.data.specs import dataset_spec
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
 Declare = Callable[..., None]
-FACTS = {"target": "rich", "positive": "yes", "rows": 60, "numeric": 2, "categorical": 2}
+FACTS = {"target": "rich", "positive": "yes"}
 
 UNKNOWN = """<oml:error xmlns:oml="http://openml.org/openml">
   <oml:code>111</oml:code><oml:message>Unknown dataset</oml:message>
@@ -48,7 +52,7 @@ def refused(message: str, name: str = "people") -> str:
 def test_openml_data_are_the_same_table_and_are_cached(
     openml: Server, people: pd.DataFrame, table: Any, declare: Declare
 ) -> None:
-    declare("people", source=OpenML(7), balance={"no": 40, "yes": 20}, **FACTS)
+    declare("people", source=OpenML(7), **FACTS)
     serve(openml, 7, people)
     first = load_table("people")
     assert first.fingerprint == table.fingerprint
@@ -99,10 +103,33 @@ def test_servers_that_refuse_connections(openml: Server, declare: Declare, monke
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
     monkeypatch.setattr(package.config, "server", f"{nobody}/api/v1/xml")
     declare("people", source=OpenML(7), **FACTS)
-    refused("OpenML 7 cannot be downloaded .*[Cc]onnection.* Try again, or point --data-dir or LLPBENCH_DATA")
+    refused("OpenML 7 cannot be downloaded .*refused.* put people.parquet into a folder .* --data-dir DIR")
     assert openml.requests == []
     declare("tiny", source=GroupLens("ml-1m.zip", nobody), target="liked")
     refused("GroupLens ml-1m.zip cannot be downloaded .*refused", "tiny")
+
+
+def test_server_without_answer_is_given_up_soon(
+    openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a firewall that drops packets, or if looking up a name takes long."""
+    released = threading.Event()
+    monkeypatch.setattr(sources, "PATIENCE", 0.05)
+
+    def create_connection(*_address: object) -> socket.socket:
+        released.wait(60)
+        raise OSError
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    declare("people", source=OpenML(7), **FACTS)
+    began = time.monotonic()
+    refused("OpenML 7 cannot be downloaded .*no connection to 127.0.0.1: no answer within")
+    assert time.monotonic() - began < 10
+    released.set()
+    monkeypatch.setattr("urllib.request.getproxies", lambda: {"http": "http://proxy:1"})
+    monkeypatch.setattr("urllib.request.proxy_bypass", lambda _: False)
+    sources.require_connection(openml.url)  # the proxy connects
+    assert openml.requests == []
 
 
 PAGE = b"<html><p>Internal error\n<p>Sorry</html>"
@@ -168,9 +195,9 @@ def movielens(ratings: Sequence[tuple[int, ...]] = RATINGS, leave_out: str = "")
 def grouplens(server: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> Server:
     """A tiny MovieLens, prepared as the real one is, on the server."""
     monkeypatch.setenv("NO_PROXY", "*")
-    prepare = dataset_spec("movielens_1m").prepare
-    facts = {"numeric": 3, "categorical": 4, "columns": dataset_spec("movielens_1m").columns}
-    declare("tiny", prepare, source=GroupLens("ml-1m.zip", server.url), target="liked", rows=3, **facts)
+    spec = dataset_spec("movielens_1m")
+    facts = Facts(3, ("timestamp", "age", "year"), ("gender", "occupation", "zip", "genres"), {"0": 1, "1": 2})
+    declare("tiny", spec.prepare, source=GroupLens("ml-1m.zip", server.url), target="liked", facts=facts)
     server.replies["/ml-1m.zip"] = Reply(movielens())
     return server
 
@@ -203,7 +230,7 @@ def test_grouplens_that_fails(grouplens: Server) -> None:
         (Reply(whole[:200]), "is not a complete ml-1m.zip"),
         (Reply(b"<html>"), "is not a complete ml-1m.zip"),
         (Reply(movielens(leave_out="users.dat")), "is not a complete ml-1m.zip .*contains no users.dat"),
-        (Reply(movielens(RATINGS[:3])), "wrong rows: expected 3, found 2"),
+        (Reply(movielens(RATINGS[:3])), "another table: 2 rows instead of 3"),
     ):
         grouplens.replies["/ml-1m.zip"] = reply
         refused(message, "tiny")

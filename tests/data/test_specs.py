@@ -1,15 +1,23 @@
-"""Declarations of datasets, compared with the real data if they are available."""
+"""Declarations of datasets, compared with their tables, published runs and attributions."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import lzma
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from bench import LLPBench
+from repository import ROOT
 
 from llpbench.core.errors import DataError
 from llpbench.data.catalogue import catalogue, verify
+from llpbench.data.facts import Facts, built_in_facts
 from llpbench.data.frames import read_parquet
 from llpbench.data.loading import EMBEDDED, load_table, locate
 from llpbench.data.sources import GroupLens, OpenML
@@ -29,52 +37,84 @@ PAPER = {
 """code, features and source; the paper's own counts of categorical features include the target"""
 LABELLED = [spec.name for spec in dataset_specs() if spec.bags is None]
 SHIPPED = {path.stem for path in EMBEDDED.glob("*.parquet")}
-LOCAL = [name for name in LABELLED if name not in {*SHIPPED - {"adult"}, "flights_2013_sample", "road_safety"}]
-"""what stands beside the repository and not in it, and one that stands in both"""
 CHANGED = ["adult", "diabetes130", "fars", "flights_2013_sample", "nursery", "optdigits"]
-"""embedded, and all but the first lose rows or columns"""
+"""embedded; all but the first lose rows or columns"""
+LOCAL = [name for name in LABELLED if name not in {*SHIPPED, *CHANGED, "road_safety"}]
+"""datasets beside the repository"""
+ATTRIBUTION = (EMBEDDED / "ATTRIBUTION.md").read_text(encoding="utf-8")
+JOURNALS = sorted((ROOT / "leaderboards").glob("**/journal/*.jsonl.xz"))
 
 
-def test_the_paper_s_seven_datasets_are_there() -> None:
-    for name, facts in PAPER.items():
-        spec = dataset_spec(name)
-        assert (spec.code, spec.numeric, spec.categorical, spec.source) == facts
+def test_datasets_of_the_paper_are_declared() -> None:
+    for name, (code, numeric, categorical, source) in PAPER.items():
+        spec, facts = dataset_spec(name), built_in_facts()[name]
+        assert (spec.code, spec.source) == (code, source)
+        assert (len(facts.numeric), len(facts.categorical)) == (numeric, categorical)
 
 
 @pytest.mark.parametrize("name", LABELLED)
-def test_a_declaration_agrees_with_itself(name: str) -> None:
-    spec = dataset_spec(name)
-    assert spec.rows == sum(spec.balance.values())
-    assert len(set(spec.columns)) == len(spec.columns) == (spec.numeric or 0) + (spec.categorical or 0)
-    assert not {*spec.columns} & {*spec.key_only, spec.target}
-    keys = {column for key in spec.natural_keys for column in key.split("+")}
-    assert keys <= {*spec.columns, *spec.key_only}
-    assert spec.positive in spec.balance if spec.classes == 2 else spec.positive is None
-    assert min(spec.balance.values()) >= 10  # else a class is missing from a part of a split
+def test_declaration_is_complete_and_consistent(name: str) -> None:
+    spec, facts = dataset_spec(name), built_in_facts()[name]
+    assert facts.rows == sum(facts.classes.values())
+    assert len({*facts.columns}) == len(facts.columns)
+    assert not {*facts.columns} & {*spec.key_only, spec.target}
+    assert {column for key in spec.natural_keys for column in key.split("+")} <= {*facts.columns, *spec.key_only}
+    assert spec.positive in facts.classes if len(facts.classes) == 2 else spec.positive is None
+    assert min(facts.classes.values()) >= 10  # otherwise a class is missing from a part of a split
+    assert re.fullmatch("[0-9a-f]{64}", spec.sha256) or name == "road_safety", "no copy of it was available"
     assert spec.code
     assert spec.summary.endswith("?")
     assert spec.reference
     assert spec.licence != "not stated"
 
 
-@pytest.mark.parametrize("name", LOCAL)
-def test_real_data_agree_with_the_declaration(shared: Path, name: str) -> None:
-    findings = verify(name, shared)
-    assert (findings.problem, findings.ok) == ("", True)
-    assert load_table(name, shared).fingerprint == findings.fingerprint
+def test_facts_cover_the_built_in_datasets_in_order() -> None:
+    built_in = [spec.name for spec in dataset_specs() if spec.prepare.__module__.startswith("llpbench.datasets.")]
+    assert list(built_in_facts()) == sorted(built_in)
 
 
-@pytest.mark.parametrize("name", sorted({*LOCAL, *CHANGED}))
-def test_preparing_twice_changes_nothing(request: pytest.FixtureRequest, name: str) -> None:
-    """What is cached has been prepared; reading it prepares it again."""
+@pytest.mark.parametrize("name", sorted({*LABELLED} - {"road_safety"}))
+def test_table_has_declared_sha256_and_facts(request: pytest.FixtureRequest, name: str) -> None:
+    folder = None if locate(dataset_spec(name)) else request.getfixturevalue("shared")
+    assert verify(name, folder).check == "ok"
+    assert Facts.of(load_table(name, folder)) == built_in_facts()[name], "run python docs/generate.py"
+
+
+@pytest.mark.parametrize("path", JOURNALS, ids=lambda path: str(path.relative_to(ROOT / "leaderboards")))
+def test_published_runs_used_declared_table(path: Path) -> None:
+    with lzma.open(path) as lines:
+        record = json.loads(lines.readline())
+    assert dataset_spec(record["spec"]["dataset"]).sha256 in ("", record["data"]["fingerprint"])
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_embedded_file_is_attributed(name: str) -> None:
     spec = dataset_spec(name)
-    place = locate(spec)
-    path = place.path if place else request.getfixturevalue("shared") / f"{name}.parquet"
+    section = ATTRIBUTION.partition(f"\n# {name}.parquet\n")[2].partition("\n# ")[0]
+    assert spec.redistributable
+    assert f"({spec.licence})" in section
+    assert f"SHA-256: `{hashlib.sha256((EMBEDDED / f'{name}.parquet').read_bytes()).hexdigest()}`" in section
+    assert spec.licence != "MIT" or "The above copyright notice and this permission notice shall be included" in section
+
+
+def test_embedded_files_are_small_and_all_attributed() -> None:
+    files = list(EMBEDDED.iterdir())
+    assert {path.name for path in files if path.suffix != ".parquet"} == {"ATTRIBUTION.md"}
+    assert sum(path.stat().st_size for path in files) < 14_000_000
+    assert sorted(re.findall(r"^# (\w+)\.parquet$", ATTRIBUTION, flags=re.MULTILINE)) == sorted(SHIPPED)
+    assert len(SHIPPED) == 31
+
+
+@pytest.mark.parametrize("name", [*LOCAL, *CHANGED])
+def test_prepared_data_stay_unchanged_when_prepared_again(request: pytest.FixtureRequest, name: str) -> None:
+    spec = dataset_spec(name)
+    location = locate(spec)
+    path = location.path if location else request.getfixturevalue("shared") / f"{name}.parquet"
     once = spec.frame(read_parquet(path), "here")
     pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
 
 
-def test_movielens_uses_estimated_times_only_where_real_ones_are_lost(shared: Path) -> None:
+def test_movielens_estimates_times_only_where_they_are_missing(shared: Path) -> None:
     raw = read_parquet(shared / "movielens_1m.parquet")
     raw = raw[raw["rating"] != 3]
     times = load_table("movielens_1m", shared).numeric[:, 0]
@@ -84,67 +124,105 @@ def test_movielens_uses_estimated_times_only_where_real_ones_are_lost(shared: Pa
     np.testing.assert_array_equal(times[~known], raw["timestamp_est"][~known])
 
 
-def test_road_safety_s_nominal_features_are_categorical_whatever_their_type() -> None:
+def test_road_safety_nominal_features_are_text() -> None:
     spec = dataset_spec("road_safety")
-    frame = pd.DataFrame({column: [0.0, 1.0, 1.0] for column in spec.columns}).assign(SexofDriver=[0, 1, 0])
+    columns = built_in_facts()["road_safety"].columns
+    frame = pd.DataFrame({column: [0.0, 1.0, 1.0] for column in columns}).assign(SexofDriver=[0, 1, 0])
     prepared = spec.frame(frame, "here")
     text = [column for column in prepared.columns if prepared[column].dtype == object]
     assert text == ["Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Casualty"]
     assert prepared["Sex_of_Casualty"].tolist() == ["0", "1", "1"]
-    with pytest.raises(DataError, match="wrong rows: expected 111,762, found 3"):
+    with pytest.raises(DataError, match="is another table: 3 rows instead of 111,762, classes 0 2, 1 1 instead of"):
         spec.table(frame, "here")
 
 
-def test_bank_marketing_in_openml_s_spelling() -> None:
+def test_bank_marketing_accepts_names_of_openml() -> None:
     spec = dataset_spec("bank_marketing")
     frame = pd.DataFrame({f"V{number}": [number, number] for number in range(1, 17)}).assign(Class=["2", "1"])
     prepared = spec.frame(frame, "here")
-    assert prepared.columns.tolist() == [*spec.columns, "y"]
+    assert prepared.columns.tolist() == [*built_in_facts()["bank_marketing"].columns, "y"]
     assert prepared.loc[0, ["age", "job", "poutcome"]].tolist() == [1, 2, 16]
     assert prepared["y"].tolist() == ["yes", "no"]
-    pd.testing.assert_frame_equal(spec.frame(prepared, "here"), prepared)
 
 
 @pytest.mark.parametrize("days", [[0, 6], [0.0, 6.0], ["0", "6"], ["1", "7"]])
 def test_electricity_counts_days_from_one(days: list[object]) -> None:
-    spec = dataset_spec("electricity")
-    frame = pd.DataFrame({column: [0.5, 0.5] for column in spec.columns}).assign(**{"class": ["UP", "DOWN"]})
-    assert spec.frame(frame.assign(day=days), "here")["day"].tolist() == ["1", "7"]
+    frame = pd.DataFrame({column: [0.5, 0.5] for column in built_in_facts()["electricity"].columns})
+    frame = frame.assign(day=days, **{"class": ["UP", "DOWN"]})
+    assert dataset_spec("electricity").frame(frame, "here")["day"].tolist() == ["1", "7"]
 
 
 @pytest.mark.parametrize("labels", [["-1", "1"], [-1, 1], ["0", "1"], [0.0, 1.0]])
-def test_mammography_s_negative_class_is_0(labels: list[object]) -> None:
-    spec = dataset_spec("mammography")
-    frame = pd.DataFrame({column: [0.5, 0.5] for column in spec.columns}).assign(**{"class": labels})
-    assert spec.frame(frame, "here")["class"].tolist() == ["0", "1"]
+def test_mammography_negative_class_is_0(labels: list[object]) -> None:
+    frame = pd.DataFrame({column: [0.5, 0.5] for column in built_in_facts()["mammography"].columns})
+    assert dataset_spec("mammography").frame(frame.assign(**{"class": labels}), "here")["class"].tolist() == ["0", "1"]
 
 
-def test_catalogue_says_where_each_dataset_is(tmp_path: Path) -> None:
-    found = {entry.name: entry.found for entry in catalogue()}
+def test_flights_have_no_column_known_after_departure() -> None:
+    afterwards = {"dep_time", "arr_time", "dep_delay", "arr_delay", "air_time"}
+    assert not afterwards & {*built_in_facts()["flights_2013"].columns}
+
+
+def test_natural_key_that_is_no_column_is_refused() -> None:
+    wrong = replace(dataset_spec("diamonds"), natural_keys=("color+day",))
+    with pytest.raises(DataError, match=r"'diamonds' declares the natural key 'color.day', but has no column 'day'"):
+        wrong.table(read_parquet(EMBEDDED / "diamonds.parquet"), "here")
+
+
+def test_catalogue_shows_location_of_each_dataset(tmp_path: Path) -> None:
+    found = {entry.spec.name: entry.found for entry in catalogue()}
     assert {name for name in found if found[name] == "generated"} == {"synthetic_a", "synthetic_b"}
     assert {name for name in found if found[name] == "embedded"} == SHIPPED
     assert {name for name in found if found[name] == "file"} == {"flights_2013_sample"}
     assert (found["credit"], found["kin8nm"], found["cces_2016"]) == ("to download", "to download", "missing")
     (tmp_path / "credit.parquet").touch()
-    entries = {entry.name: entry for entry in catalogue(tmp_path)}
-    assert (entries["credit"].found, entries["credit"].path) == ("data-dir", tmp_path / "credit.parquet")
-    assert entries["credit"].features == 10
-    assert entries["credit"].redistributable is False
+    entries = {entry.spec.name: entry for entry in catalogue(tmp_path)}
+    location = entries["credit"].location
+    assert location is not None
+    assert (location.kind, location.path) == ("data-dir", tmp_path / "credit.parquet")
     assert entries["road_safety"].source == "OpenML 44161"
     with pytest.raises(DataError, match="does not exist"):
         catalogue(tmp_path / "absent")
 
 
-def test_verify_reports_what_is_wrong(tmp_path: Path) -> None:
-    good = verify("adult")
-    assert good.sha256 == "bc8ff7d0d9719de52b664ccf202dd2937fe290fea85f51a113a35932a1001ee4"
-    assert good.balance == {"<=50K": 37_155, ">50K": 11_687}
-    assert (good.rows, good.numeric, good.categorical, good.found) == (48_842, 6, 8, "embedded")
+def test_lists_show_sizes_without_reading_tables(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llpbench.data.frames.read_parquet", None)
+    for command in (("list", "datasets"), ("data", "list")):
+        lines = {line.split()[0]: line for line in llpbench(*command).out.splitlines() if line.strip()}
+        assert all(size in lines[name] for name, size in (("adult", "48,842"), ("movielens_1m", "739,012")))
+
+
+def test_verify_reports_problems(tmp_path: Path) -> None:
     (tmp_path / "adult.parquet").write_bytes(b"nothing")
     broken = verify("adult", tmp_path)
-    assert not broken.ok
+    assert broken.check == "problem"
     assert "cannot be read as parquet" in broken.problem
-    assert len(broken.sha256) == 64
+    read_parquet(EMBEDDED / "adult.parquet").iloc[::-1].to_parquet(tmp_path / "adult.parquet")
+    assert re.search(r"other values or another order of rows, sha256 \w{64} instead", verify("adult", tmp_path).problem)
     absent = verify("road_safety", tmp_path)
     assert "not on this machine" in absent.problem
-    assert absent.path is None
+    assert absent.location is None
+
+
+def test_verify_prints_sha256_to_declare(tmp_path: Path, llpbench: LLPBench) -> None:
+    read_parquet(EMBEDDED / "nursery.parquet").to_parquet(tmp_path / "clicks.parquet")
+    plugin = tmp_path / "clicks.py"
+    plugin.write_text(
+        "from llpbench import Parquet, register_dataset\n"
+        "@register_dataset('clicks', source=Parquet('clicks.parquet'), target='class')\n"
+        "def clicks(frame):\n"
+        "    return frame[frame['class'] != 'recommend']\n"
+    )
+    told = llpbench("data", "verify", "clicks,adult", "--plugin", str(plugin))
+    assert told.code == 0
+    same = dataset_spec("nursery").sha256
+    assert told.out.splitlines()[-1] == f'clicks: to refuse other copies, declare sha256="{same}"'
+
+
+def test_copy_of_source_with_other_values_is_accepted_and_shown(tmp_path: Path) -> None:
+    frame = read_parquet(EMBEDDED / "bank_marketing.parquet")
+    frame.iloc[::-1].to_parquet(tmp_path / "bank_marketing.parquet")
+    found = verify("bank_marketing", tmp_path)
+    assert (found.check, found.problem) == ("other table", "")
+    frame.iloc[1:].to_parquet(tmp_path / "bank_marketing.parquet")
+    assert "another table: 45,210 rows instead of 45,211, classes" in verify("bank_marketing", tmp_path).problem

@@ -11,7 +11,7 @@ import pytest
 from districts import counted
 
 from llpbench import choose
-from llpbench.core import distinct
+from llpbench.blocks import distinct
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import read_bag_labels
 from llpbench.owndata import weights as module

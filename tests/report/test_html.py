@@ -167,18 +167,19 @@ def test_shows_the_boards_that_python_makes(show: Show) -> None:
 
 
 def _compare(browser: Chrome, board: Board) -> None:
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     headings, *rows = table(browser)
     made = overall_table(board, "")
     for key in ("rank", "mean AUC", "95 % CI of rank", "wins", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
-    for line, row in zip(rows, board.rows, strict=True):
-        assert line[-len(board.columns) :] == [" ".join(words.score_lines(score)) for score in row.scores]
+    for entry, line in enumerate(rows):
+        scores = [" ".join(words.score_lines(board, entry, task)) for task in board.tasks.index]
+        assert line[-len(board.tasks) :] == scores
     bold = browser.execute_script(
         "return [...document.querySelectorAll('.board:not([hidden]) .scores tbody tr')].map(row => "
         "[...row.cells].slice(-arguments[0]).map(cell => cell.classList.contains('best')))",
-        len(board.columns),
+        len(board.tasks),
     )
     assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
 
@@ -198,7 +199,7 @@ def test_boards_by_l1_are_left_out_and_those_without_epochs_stand_once(show: Sho
 
 def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> None:
     browser = show(_random_records(), BOARDS)
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     first = column(browser, "method")
     for direction, sign in (("descending", -1), ("ascending", 1)):
         click(browser, "thead button", "adult 64")
@@ -223,7 +224,7 @@ def test_filters_are_those_of_the_board_and_change_no_number(show: Show, records
     assert not any(heading in ("adult64", "credit64") for heading in table(browser)[0])
     assert column(browser, "mean AUC") == means
     assert column(browser, "method") == ["dllp (mlp)", "ridge"]
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     assert len(column(browser, "method")) == 5
     choose(browser, "rows", "without networks")
     assert column(browser, "method") == ["ridge"]
@@ -244,7 +245,7 @@ def test_filters_are_those_of_the_board_and_change_no_number(show: Show, records
 
 def test_a_name_opens_the_runs_of_its_row_and_gives_the_focus_back(show: Show, records: list[Record]) -> None:
     browser = show(records, BOARDS)
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     click(browser, ".method button", "nova (mlp)")
     dialog = one(browser, "dialog")
     assert dialog.is_displayed()
@@ -310,7 +311,7 @@ def test_strangers_texts_are_texts_without_control_characters(show: Show) -> Non
     assert len(browser.find_elements("tag name", "script")) == scripts
     odd = "a\x1b[31m\u202eb"  # with a control character, and one that turns the direction of what follows
     browser = show(make_report([*runs(odd, 0.8), failed(odd, seed=1, reason=f"bad {odd}")], warnings=[odd]), BOARDS)
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     one(browser, ".board:not([hidden]) tbody .method button").click()
     assert "bad a [31m b" in one(browser, "dialog").text
     every = "return document.documentElement.textContent + [...document.querySelectorAll('*')]"
@@ -334,8 +335,7 @@ def test_without_scripts_tabs_work_and_all_boards_can_be_read(show: Show, chrome
     assert len(texts) == 2, "by L1 there is none"
     for board, read in zip(boards, texts, strict=True):
         assert words.title(board) in read
-        for row in board.rows:
-            assert all(words.score_lines(each)[0] in read for each in row.scores)
+        assert all(words.score_lines(board, *score)[0] in read for score in board.scores.index)
 
 
 @pytest.mark.parametrize("width", [360, 768])
@@ -348,7 +348,7 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
         _go(browser, tab)
         _, wide, seen = browser.execute_script(SIZES)
         assert wide <= seen, tab
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     one(browser, ".board:not([hidden]) tbody .method button").click()
     _, wide, seen = browser.execute_script(SIZES)
     assert wide <= seen
@@ -382,7 +382,7 @@ def test_texts_stand_out_from_their_ground(show: Show, records: list[Record], sc
     )
     assert luminance < 0.05 if scheme == "dark" else luminance > 0.8
     assert browser.execute_script(CONTRAST + "return poor()") == []
-    choose(browser, "rows", "all lines")
+    choose(browser, "rows", "all entries")
     one(browser, ".board:not([hidden]) tbody .method button").click()
     assert browser.execute_script(CONTRAST + "return poor(document.querySelector('dialog'))") == []
 

@@ -34,9 +34,9 @@ from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.proportions import mean_histograms, proportions
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness_bars
-from llpbench.report.plots.style import METHODS, Style, method_style, row_styles
+from llpbench.report.plots.style import METHODS, Style, entry_styles, method_style
 from llpbench.report.plots.svg import DARK, compacted
-from llpbench.report.plots.time import pareto_rows, time
+from llpbench.report.plots.time import pareto_entries, time
 from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate
 
@@ -196,12 +196,12 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
 
 
 def styles(of: Board) -> dict[int, Style]:
-    return row_styles(of, range(len(of.rows)))
+    return entry_styles(of, of.entries.index)
 
 
 def test_a_method_looks_the_same_in_every_plot() -> None:
     few, many = board(journal(("mine", "dllp"))), board(journal(("a", "mine", "b", "dllp", "c", "llp-gan")))
-    first, second = ({of.rows[row].contender.method: style for row, style in styles(of).items()} for of in (few, many))
+    first, second = ({of.entries["method"][row]: style for row, style in styles(of).items()} for of in (few, many))
     assert first["mine"] == second["mine"] == method_style("mine")
     assert (first["dllp"].colour, first["dllp"].marker) == METHODS["dllp"]
     for drawing in (*bag_size_curves(few, "x"), *time(few, "x")):
@@ -216,7 +216,7 @@ def test_every_method_that_comes_along_has_a_look_of_its_own() -> None:
     assert {entry.name for entry in entries if not entry.facts["extra"]} <= METHODS.keys()
     assert METHODS.keys() <= {entry.name for entry in entries}
     of = board([record("dllp"), record("dllp", encoder="saint"), record("dllp", pretraining="self")])
-    found = {of.rows[row].contender.label: style for row, style in styles(of).items()}
+    found = {of.entries["label"][row]: style for row, style in styles(of).items()}
     plain, saint, hollow = (found[f"dllp ({which})"] for which in ("mlp", "saint", "mlp, self"))
     assert [style.hollow for style in (plain, saint, hollow)] == [False, False, True], "pretraining is hollow"
     assert plain.colour == hollow.colour == METHODS["dllp"][0] != saint.colour
@@ -245,7 +245,7 @@ def test_leader_ceiling_floor_and_best_network_are_drawn_first() -> None:
         *runs("z", 0.93, 0.93, encoder=None),
     ]
     of = board([*direct, *journal(("net", "other"), sizes=(64,), datasets=("adult",))])
-    names = [of.rows[place].contender.method for place in prominent(of, most=4)]
+    names = [of.entries["method"][place] for place in prominent(of, most=4)]
     assert names == ["supervised", "x", "net", "bag-soft-label"]
     assert len(prominent(of)) == layout.MOST_MARKS
     assert prominent(of, of.ranked[-1:]) == of.ranked[-1:]
@@ -346,7 +346,7 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
         ]
     )
     seconds = costs(of).mean()
-    assert [of.rows[row].contender.method for row in pareto_rows(of, seconds)] == ["fast", "better", "best"]
+    assert [of.entries["method"][row] for row in pareto_entries(of, seconds)] == ["fast", "better", "best"]
     (drawing,) = time(of, "x")
     (ax,) = visible(drawing)
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)
@@ -397,7 +397,8 @@ def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> N
 
 
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
-    chosen = {name: {"epoch": n, "validation": 0, "test": {"auc": 0.9}} for name, n in (("auc", 1), ("mpiou", 2))}
+    result = {"validation": 0, "test": {"auc": 0.9}, "diagnostics": {}}
+    chosen = {name: {**result, "epoch": epoch} for name, epoch in (("auc", 1), ("mpiou", 2))}
     run = record(results=chosen, curves=COURSE, bag_size=1024)
     both = [run, record(seed=1, curves=COURSE, bag_size=1024)]
     (drawing,) = learning_curves(tabulate(both).boards[0], "x")
@@ -449,9 +450,7 @@ def test_the_shares_of_bags_count_every_seed_once() -> None:
         record("a", bagging="random", bags=half),
         record("a", dataset="credit", bags={}),
     ]
-    expected = {
-        (("adult", 64, ""), kind): values for kind, values in (("ordered", [0.75, 0.25]), ("random", [0.5, 0.5]))
-    }
+    expected = {("adult", 64, "", kind): values for kind, values in (("ordered", [0.75, 0.25]), ("random", [0.5, 0.5]))}
     assert {place: list(shares) for place, shares in mean_histograms(tabulate(records)).items()} == expected
     (drawing,) = proportions(tabulate(records))
     assert [text.get_text() for ax in visible(drawing) for text in ax.texts] == ["mean 0.38", "mean 0.50"]

@@ -76,11 +76,11 @@ def test_the_main_boards_are_what_the_records_say(suite: str, name: str, criteri
     board = dict(zip(names_of(boards), boards, strict=True))[name]
     assert len(board.datasets) >= (17 if suite == "core" else 1)
     found = {}
-    for place, row in enumerate(board.rows):
-        who, overall = row.contender, standings(board)["mean"].loc[place].fillna(0)
-        if overall["n"] and not who.tuned:
-            ours = (*overall, row.rank or 0)
-            found[who.method, who.encoder or "", who.pretraining, who.configuration] = ours
+    for entry in board.entries.itertuples():
+        overall = standings(board)["mean"].loc[entry.Index].fillna(0)
+        if overall["n"] and not entry.is_tuned:
+            ours = (*overall, entry.rank or 0)
+            found[entry.method, entry.encoder or "", entry.pretraining, entry.configuration] = ours
     assert len(found) >= (13 if suite == "core" else 9)
     assert found.keys() <= set(expected.index)
     assert suite or found.keys() == set(expected.index)

@@ -216,7 +216,7 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
     for name in names[:5]:
         assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
     assert "bag-soft-label (mlp), floor" in text
-    assert re.search(r"\d+ more lines: --all-boards", text)
+    assert re.search(r"\d+ more methods: --all-boards", text)
 
 
 def test_ranks_by_another_criterion_are_shown_only_where_they_differ() -> None:
@@ -384,7 +384,7 @@ def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> No
     assert {(row["method"], row["stale"]) for row in rows} == {("a", "1"), ("b", "0")}
     broken = failed("a")
     board = tabulate([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
-    assert score_lines(next(row for row in board.rows if row.contender.method == "a").scores[0]) == ["failed", "stale"]
+    assert score_lines(board, [*board.entries["method"]].index("a"), 0) == ["failed", "stale"]
 
 
 def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def ranking(records: list[Record]) -> ReportTable:
 def test_mean_ranks_are_over_the_tasks_of_a_dataset_then_over_datasets() -> None:
     board = fine(RECORDS)
     found = robustness(board)
-    assert [board.rows[entry].contender.method for entry in found.index] == ["steady", "good"]
+    assert [*board.entries["method"][found.index]] == ["steady", "good"]
     # adult: steady has ranks 1 and 2, good 2 and 1; credit: 1 and 2
     assert found["mean_rank"].tolist() == [(1.5 + 1) / 2, (1.5 + 2) / 2]
     root = 2**0.5

@@ -22,7 +22,7 @@ def board(*groups: list[Record]) -> Board:
 
 def standing(of: Board, label: str) -> dict[Any, Any]:
     """Where a row stands, by column and part of it; None for what is unknown."""
-    (place,) = [n for n, row in enumerate(of.rows) if row.contender.label == label]
+    place = of.labels.index(label)
     return {key: None if value != value else value for key, value in standings(of).loc[place].items()}
 
 
@@ -37,7 +37,7 @@ def overall(of: Board, label: str) -> tuple[Any, ...]:
 
 
 def gaps_closed(of: Board, method: str) -> dict[int, float]:
-    (place,) = [n for n, row in enumerate(of.rows) if row.contender.method == method]
+    (place,) = of.entries.index[of.entries["method"] == method]
     found = spans(of, place)
     return dict(100 * (found["score"] - found["floor"]) / (found["ceiling"] - found["floor"]))
 
@@ -164,24 +164,24 @@ def test_the_gap_has_an_interval_over_datasets() -> None:
 def test_what_is_trained_on_labels_but_no_ceiling_is_called_supervised() -> None:
     direct = datasets("supervised-gbdt", 0.99, role="ceiling", encoder=None)
     found = board(direct, datasets("supervised", 0.9, role="ceiling"), datasets("a", 0.8))
-    marks = [(row.contender.method, row.mark) for row in found.rows]
+    marks = [*zip(found.entries["method"], found.entries["mark"], strict=True)]
     assert marks == [("supervised-gbdt", "supervised"), ("supervised", "ceiling"), ("a", "")]
     alone = board(direct, datasets("b", 0.8, encoder=None))
-    assert [row.mark for row in alone.rows] == ["ceiling", ""], "the only mark that there is"
+    assert [*alone.entries["mark"]] == ["ceiling", ""], "the only mark that there is"
 
 
 def test_one_ceiling_stands_on_all_boards() -> None:
     aucs = {"auc": 0.9, "mpiou": 0.6, "l1": 0.5}
     made = [*runs("a", 0.8), record("supervised", role="ceiling", aucs=aucs), *runs("floor", 0.7, role="floor")]
     for found in tabulate(made).boards:
-        assert found.rows[0].scores[0].headline == (90.0, None, 1)
+        assert found.summary(0, 0) == (90.0, None, 1)
         assert percent(found, "a (mlp)") == pytest.approx(50.0)
 
 
 def test_the_floor_is_ranked_and_every_row_is_compared_with_it() -> None:
     scores = {"a": (0.80, 0.75, 0.76), "floor": (0.70, 0.73, 0.70), "b": (0.60, 0.70, 0.65)}
     found = board(*(datasets(name, *aucs, role="floor" if name == "floor" else "") for name, aucs in scores.items()))
-    ranked = [(row.contender.method, row.rank, row.mark) for row in found.rows]
+    ranked = [*found.entries[["method", "rank", "mark"]].itertuples(index=False, name=None)]
     assert ranked == [("a", 1, ""), ("floor", 2, "floor"), ("b", 3, "")]
     # 10, 2 and 6: mean 6, std 4, t of 2 degrees of freedom 4.3027: 6 ± 4.3027 * 4 / sqrt(3)
     assert parts(found, "a (mlp)", "floor", "points", "ahead", "of") == pytest.approx((6.0, 3, 3))
@@ -197,19 +197,19 @@ def test_columns_of_few_validation_bags_count_on_fine_boards_alone() -> None:
     made = [*runs("a", 0.8, 0.8), *runs("a", 0.6, 0.6, bag_size=256, bags=few)]
     made += [*runs("b", 0.7, 0.7), *runs("b", 0.9, 0.9, bag_size=256, bags=few)]
     fine, coarse, _ = tabulate(made).boards
-    assert [row.contender.method for row in fine.rows] == ["b", "a"]
-    assert [row.contender.method for row in coarse.rows] == ["a", "b"], "by bags of 64 alone"
-    assert [column.heading for column in coarse.columns] == ["adult 64", "adult 256 †"]
-    assert all(column.counts for column in fine.columns)
+    assert [*fine.entries["method"]] == ["b", "a"]
+    assert [*coarse.entries["method"]] == ["a", "b"], "by bags of 64 alone"
+    assert [*coarse.tasks["heading"]] == ["adult 64", "adult 256 †"]
+    assert fine.tasks["counts"].all()
     nothing = tabulate([run for run in made if run["spec"]["bag_size"] == 256]).of("coarse")[0]
-    assert [row.rank for row in nothing.rows] == [None, None]
+    assert [*nothing.entries["rank"]] == [None, None]
 
 
 def test_rounding_does_not_break_ties() -> None:
     """0.1 + 0.2 + 0.3 is more than 0.3 + 0.2 + 0.1 in floats."""
     for some in (datasets, runs):
         found = board(some("a", 0.3, 0.2, 0.1), some("b", 0.1, 0.2, 0.3))
-        assert [row.rank for row in found.rows] == [1, 1]
+        assert [*found.entries["rank"]] == [1, 1]
         assert {standing(found, label)["mean_rank", ""] for label in ("a (mlp)", "b (mlp)")} == {1.5}
 
 
@@ -234,7 +234,7 @@ def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
     few = board(runs("a", 0.8, 0.8), runs("b", 0.8, 0.8), runs("c", 0.7, 0.7))
     assert not any(standing(few, f"{label} (mlp)")["tie", ""] for label in "abc"), "too few to test"
     found = board(runs("a", 0.8, 0.8, 0.8), runs("b", 0.8, 0.8, 0.8), runs("c", 0.7, 0.7, 0.7))
-    assert [row.rank for row in found.rows] == [1, 1, 3]
+    assert [*found.entries["rank"]] == [1, 1, 3]
     assert overall(found, "a (mlp)") == (80.0, 0.0, 3)
     assert parts(found, "a (mlp)", "interval", "low", "high") == (1, 2)
     assert standing(found, "a (mlp)")["wins", ""] == 75.0
@@ -265,8 +265,8 @@ class TestMetric:
         made = [*self.judged("a", brier=0.2, accuracy=0.9), *self.judged("b", brier=0.1, accuracy=0.7)]
         for metric, order, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
             (found,) = tabulate(fine_alone(made), metric=metric).of("fine")
-            assert [(row.contender.method, row.rank) for row in found.rows] == [(order[0], 1), (order[1], 2)]
-            assert found.rows[0].scores[0].headline == Summary(cast("float", pytest.approx(best)), 0.0, 2)
+            assert [*zip(found.entries["method"], found.entries["rank"], strict=True)] == [(order[0], 1), (order[1], 2)]
+            assert found.summary(0, 0) == Summary(cast("float", pytest.approx(best)), 0.0, 2)
             assert standing(found, f"{order[0]} (mlp)")["wins", ""] == pytest.approx(100.0)
             assert found.leaders == {(0, 0)}
 
@@ -279,14 +279,14 @@ class TestMetric:
 
     def test_runs_that_lack_it_have_no_rank(self) -> None:
         (found,) = tabulate(fine_alone([*self.judged("a", brier=0.1), *runs("b", 0.9, 0.9)]), metric="brier").of("fine")
-        assert [(row.contender.method, row.rank) for row in found.rows] == [("a", 1), ("b", None)]
+        assert [*zip(found.entries["method"], found.entries["rank"], strict=True)] == [("a", 1), ("b", None)]
 
 
 def test_a_column_of_a_plugin_is_a_column_of_every_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
 
     def memory(board: Board) -> DataFrame:
-        return DataFrame({"": board.runs.groupby("row")["memory_mb"].max()})
+        return DataFrame({"": board.runs.groupby("entry")["memory_mb"].max()})
 
     column = LeaderboardColumn("memory", "MB", ("",), memory, lambda parts: f"{parts['']:.0f}", caption="Peak memory.")
     register_column(column)
@@ -301,7 +301,7 @@ def test_a_broken_column_of_a_plugin_is_one_line_with_its_file(part: str, monkey
     monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
 
     def compute(board: Board) -> DataFrame:
-        return DataFrame({"": board.runs.groupby("row")["memory" if part == "compute" else "memory_mb"].max()})
+        return DataFrame({"": board.runs.groupby("entry")["memory" if part == "compute" else "memory_mb"].max()})
 
     column = LeaderboardColumn("memory", "MB", ("",), compute, lambda parts: f"{parts['']:.0f}"[99:][0])
     register_column(column)
@@ -324,16 +324,16 @@ def test_a_journal_in_which_no_method_has_every_run_that_counts_has_a_board_with
     ]
     found = board(records)
     assert len(found.counting) == 18
-    assert [row.rank for row in found.rows] == [None] * 3
+    assert [*found.entries["rank"]] == [None] * 3
     assert standings(found)[["interval", "tie", "wins"]].isna().all(axis=None)
 
 
 def order(shown: Board) -> list[tuple[str, int | None]]:
-    return [(row.contender.method, row.rank) for row in shown.rows]
+    return [*zip(shown.entries["method"], shown.entries["rank"], strict=True)]
 
 
 def leaders(shown: Board) -> set[tuple[str, str]]:
-    return {(shown.rows[row].contender.method, shown.columns[column].title) for row, column in shown.leaders}
+    return {(shown.entries["method"][entry], shown.titles[task]) for entry, task in shown.leaders}
 
 
 def test_rows_are_ranked_by_the_mean_over_columns_between_ceilings_and_floors() -> None:
@@ -375,7 +375,7 @@ def test_arms_of_one_method_on_one_column_take_no_other_away() -> None:
     ]
     arms = [record("a", 0.9, bag_size=64, params={"weight": weight}) for weight in (0.1, 0.2, 0.3)]
     shown = board(both, arms)
-    assert [row.rank for row in shown.rows] == [1, 2, None, None, None]
+    assert [*shown.entries["rank"]] == [1, 2, None, None, None]
 
 
 def test_a_column_where_everything_failed_takes_no_rank_away() -> None:

@@ -51,21 +51,21 @@ def board(found: Leaderboards, criterion: str) -> Board:
 def test_a_configuration_is_shown_under_the_criterion_that_chose_it_alone() -> None:
     found = tabulate(RECORDS, tunings=TUNINGS)
     rows = {
-        name: {row.contender.label: row.scores[0].cell for row in board(found, name).rows}
+        name: dict(zip(board(found, name).labels, board(found, name).scores["cell"], strict=True))
         for name in ("auc", "mpiou", "l1")
     }
     usual = {"dllp (mlp)": START.id}
     assert rows["auc"] == usual | {"dllp (mlp, tuned, 10 trials)": BETTER.id}
     assert rows["l1"] == usual | {"dllp (mlp, tuned, 10 trials)": COARSE.id}
     assert rows["mpiou"] == usual | {"dllp (mlp, tuned, 10 trials)": START.id}
-    assert {row.contender.label: row.is_default for row in board(found, "mpiou").rows} == {
+    assert board(found, "mpiou").entries.set_index("label")["is_default"].to_dict() == {
         "dllp (mlp)": True,
         "dllp (mlp, tuned, 10 trials)": False,
     }
 
 
 def test_without_its_search_a_configuration_is_a_row_of_its_own() -> None:
-    labels = [row.contender.label for row in board(tabulate(RECORDS), "auc").rows]
+    labels = board(tabulate(RECORDS), "auc").labels
     assert labels == ["dllp (mlp, weight=0.5)", "dllp (mlp)", "dllp (mlp, weight=0.9)"]
 
 
@@ -109,10 +109,10 @@ def test_the_choice_of_a_repeated_search_is_no_row() -> None:
     records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]
     joined = join_tunings({TUNINGS[0]["tuning"]: cast(TuningRecord, old)}, {each["tuning"]: each for each in TUNINGS})
     found = board(tabulate(records, tunings=list(joined.values())), "auc")
-    assert {row.contender.label for row in found.rows} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
-    assert found.columns[0].seeds == (0, 1, 2), "nor do its seeds lack anywhere"
+    assert {*found.labels} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
+    assert found.tasks["seeds"][0] == (0, 1, 2), "nor do its seeds lack anywhere"
     missing = board(tabulate(records, tunings=TUNINGS), "auc")
-    assert "dllp (mlp, weight=0.7)" in {row.contender.label for row in missing.rows}
+    assert "dllp (mlp, weight=0.7)" in {*missing.labels}
 
 
 def test_which_record_of_a_search_counts_and_what_it_remembers_depends_on_no_order() -> None:
@@ -130,10 +130,11 @@ def test_which_record_of_a_search_counts_and_what_it_remembers_depends_on_no_ord
 
 def test_runs_of_what_a_stale_search_has_chosen_are_stale_with_it() -> None:
     stale = {TUNINGS[0]["tuning"]: "version of method 1, now 2", f"{BETTER.id}-1": "numerics 0, now 1"}
-    rows = {row.contender.tuned: row for row in board(tabulate(RECORDS, tunings=TUNINGS, stale=stale), "auc").rows}
+    found = board(tabulate(RECORDS, tunings=TUNINGS, stale=stale), "auc")
     search = "its search: version of method 1, now 2"
-    assert rows[True].scores[0].stale == {0: search, 1: "numerics 0, now 1", 2: search}
-    assert rows[False].scores[0].stale == {}
+    tuned = found.runs["entry"].map(found.entries["is_tuned"])
+    assert [*found.runs["stale"][tuned]] == [search, "numerics 0, now 1", search]
+    assert [*found.runs["stale"][~tuned]] == ["", "", ""]
 
 
 def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
@@ -142,7 +143,8 @@ def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
 
     def labels(*others: TuningRecord) -> dict[str, str | None]:
         found = board(tabulate(RECORDS, tunings=[usual, *others]), "auc")
-        return {row.contender.configuration: row.scores[0].tuning for row in found.rows if row.contender.tuned}
+        searches = zip(found.entries["configuration"], found.scores["search"], strict=True)
+        return {configuration: search for configuration, search in searches if search}
 
     assert labels() == {"tuned, 10 trials": usual["tuning"]}
     seed = searched(START, "fine", choice, seed=7, space=usual["spec"]["space"])
@@ -175,7 +177,7 @@ def test_there_is_a_page_only_where_something_was_tuned() -> None:
 
 def test_beside_the_published_runs_too_a_choice_stands_under_its_criterion_alone() -> None:
     found = compare({run["run"]: run for run in RECORDS}, {}, TUNINGS)
-    labels = {row.contender.label for row in board(found.leaderboards, "auc").rows}
+    labels = {*board(found.leaderboards, "auc").labels}
     assert labels == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
 
 
@@ -223,7 +225,7 @@ def test_over_columns_only_methods_that_have_each_are_ranked_and_the_page_begins
     records = [run for found, default, tuned in made for run in both_runs(found, default, tuned)]
     first = make_report(records, tunings=[each for each, _, _ in made]).tuning[0]
     assert first.title.startswith("Order before and after tuning, fine-grained")
-    assert [heading.text for heading in first.headings[-3:]] == ["adult 4", "adult 8", "all columns"]
+    assert [heading.text for heading in first.headings[-3:]] == ["adult 4", "adult 8", "all tasks"]
     order = {row[0].lines[0]: [field.lines[0] for field in row[-3:]] for row in first.rows}
     assert order == {
         "b": ["2 → 1", "2 → 2", "2 → 1"],
@@ -237,12 +239,12 @@ def test_columns_with_too_few_bags_have_no_order() -> None:
     made.append((search("b", size=4), 0.8, 0.8))
     tunings = [found for found, _, _ in made]
     (board,) = [each for each in boards_of(*made) if each.criterion.name == "auc"]
-    few = replace(board, columns=(board.columns[0]._replace(counts=False), *board.columns[1:]))
+    few = replace(board, tasks=board.tasks.assign(counts=[False, True]))
     table = tuning_order(few, tunings, "x")
     assert table is not None
     assert [heading.text for heading in table.headings[-1:]] == ["adult 8"]
     assert "adult 4" not in {heading.text for heading in table.headings}
-    assert tuning_order(replace(few, columns=few.columns[:1]), tunings, "x") is None
+    assert tuning_order(replace(few, tasks=board.tasks.assign(counts=False)), tunings, "x") is None
 
 
 def test_of_several_searches_for_a_method_that_of_most_trials_counts() -> None:

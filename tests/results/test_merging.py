@@ -239,8 +239,8 @@ class TestCompare:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
         found = compare(_by_run(record("mine", 0.83)), _by_run(*there))
         (board,) = found.leaderboards.of("fine")
-        assert [row.contender.method for row in board.rows] == ["bdc", "mine", "dllp"]
-        assert [column.dataset for column in board.columns] == ["adult"]
+        assert [*board.entries["method"]] == ["bdc", "mine", "dllp"]
+        assert [*board.tasks["dataset"]] == ["adult"]
         assert found.yours == {record("mine")["run"]}
         assert found.remarks == ()
         nowhere = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
@@ -264,10 +264,10 @@ class TestCompare:
 
     def test_what_is_far_from_the_published_result_of_the_same_run_does_not_count(self) -> None:
         found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))
-        assert [row.contender.method for row in found.leaderboards.of("fine")[0].rows] == ["b"]
+        assert [*found.leaderboards.of("fine")[0].entries["method"]] == ["b"]
         assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
         broken = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
-        assert broken.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
+        assert broken.leaderboards.of("fine")[0].summary(0, 0) == (80.0, None, 1)
         assert "1 run failed here but succeeded when published" in broken.remarks[0]
 
     def test_another_protocol_is_reported(self) -> None:
@@ -281,7 +281,7 @@ class TestCompare:
         there += [record("dllp", 0.9, params={"hidden": 8}), record("dllp", 0.7, pretraining="self+bag"), record("bdc")]
         for ablations, number in ((False, 4), (True, 7)):
             found = compare(_by_run(record("mine")), _by_run(*there), ablations=ablations)
-            assert len(found.leaderboards.of("fine")[0].rows) == number
+            assert len(found.leaderboards.of("fine")[0].entries) == number
             assert any("3 published ablations not ranked" in line for line in found.remarks) != ablations
 
     def test_seeds_that_others_have_run_are_not_yours(self) -> None:
@@ -297,9 +297,9 @@ class TestCompare:
         mine, there = record("mine", 0.83), record("dllp", 0.8)
         stale = {mine["run"]: "mine.py has changed", there["run"]: "version of engine 2, now 1"}
         (board,) = compare(_by_run(mine), _by_run(there), stale=stale).leaderboards.of("fine")
-        assert {row.contender.method: row.scores[0].stale for row in board.rows} == {
-            "mine": {0: "mine.py has changed"},
-            "dllp": {0: "version of engine 2, now 1"},
+        assert dict(zip(board.runs["method"], board.runs["stale"], strict=True)) == {
+            "mine": "mine.py has changed",
+            "dllp": "version of engine 2, now 1",
         }
 
 

@@ -22,10 +22,8 @@ from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import duration
 from llpbench.running import display as displays
 from llpbench.running import runner
-from llpbench.running.display import LiveDisplay, PlainDisplay, make_display
+from llpbench.running.display import Display, Show, cell_output, figure, in_short, make_display, title
 from llpbench.running.live_board import TITLE, draw
-from llpbench.running.notebook import NotebookDisplay, cell_output
-from llpbench.running.run_progress import figure, in_short, title
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 
@@ -41,18 +39,23 @@ def shown(console: Console) -> str:
     return console.file.getvalue()
 
 
+def notebook(show: Show) -> Display:
+    return Display(displays._html_console(), "notebook", show)
+
+
 def test_terminals_and_notebooks_have_displays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llpbench.running.notebook.cell_output", lambda: print)
-    for options, no_color, kind in (
-        ({"force_terminal": True}, "", LiveDisplay),
-        ({"force_terminal": True}, "1", PlainDisplay),
-        ({"force_terminal": False}, "", PlainDisplay),
-        ({"force_jupyter": True}, "", NotebookDisplay),
+    monkeypatch.setattr(displays, "cell_output", lambda: print)
+    monkeypatch.setattr(displays, "_html_console", Console)
+    for options, no_color, form in (
+        ({"force_terminal": True}, "", "live"),
+        ({"force_terminal": True}, "1", "plain"),
+        ({"force_terminal": False}, "", "plain"),
+        ({"force_jupyter": True}, "", "notebook"),
     ):
         made: Any = Console(file=io.StringIO(), **options)  # type: ignore[arg-type]
         monkeypatch.setattr(displays, "Console", lambda made=made, **_: made)
         monkeypatch.setenv("NO_COLOR", no_color)
-        assert type(make_display()) is kind
+        assert make_display().form == form
 
 
 def test_a_job_says_what_differs_from_the_default(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
@@ -66,7 +69,7 @@ def test_a_run_in_a_terminal(tiny_bench: Path, tmp_path: Path) -> None:
     settings = make_settings(
         tiny_bench, tmp_path, methods="quick-a,broken", set=("quick-a.seconds=0.3",), bag_sizes="8"
     )
-    runner.run(settings, LiveDisplay(console))
+    runner.run(settings, Display(console, "live"))
     text = shown(console)
     assert "/4 runs" in text
     assert "quick-a on tiny ordered 8 (2 seeds)" in text
@@ -75,7 +78,7 @@ def test_a_run_in_a_terminal(tiny_bench: Path, tmp_path: Path) -> None:
 
 
 def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
-    display = LiveDisplay(terminal())
+    display = Display(terminal(), "live")
     display.begin(6)
     display.estimate(200.0)
     display.started(JOB)
@@ -92,7 +95,7 @@ def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
 
 def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
     console = Console(file=io.StringIO(), width=40)
-    with PlainDisplay(console) as display:
+    with Display(console, "plain") as display:
         display.begin(4)
         display.say("[bold]a line that is longer than the width of the terminal[/]")
         display.started(JOB)
@@ -111,7 +114,7 @@ def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
 
 
 def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> None:
-    display = LiveDisplay(terminal(height=14))
+    display = Display(terminal(height=14), "live")
     display.begin(80, runs("done-before", 0.7))
     for number in range(20):
         job = Job(make_cell_of(f"method-{number}"), (0,))
@@ -155,7 +158,7 @@ def test_durations(seconds: float, text: str) -> None:
 def test_a_notebook_shows_one_output_that_is_updated(tiny_bench: Path, tmp_path: Path) -> None:
     outputs: list[str] = []
     settings = make_settings(tiny_bench, tmp_path, methods="quick-a,broken", bag_sizes="8")
-    runner.run(settings, NotebookDisplay(outputs.append))
+    runner.run(settings, notebook(outputs.append))
     assert all(output.startswith("<pre") for output in outputs)
     during = " ".join(outputs)
     assert "/4 runs" in during
@@ -183,11 +186,11 @@ def test_what_is_refused_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", stand_in)
     with pytest.raises(LLPBenchError, match="unknown method 'quik-a'"):
-        runner.run(make_settings(tiny_bench, tmp_path, methods="quik-a"), NotebookDisplay(cell_output()))
-    with NotebookDisplay(cell_output()):
+        runner.run(make_settings(tiny_bench, tmp_path, methods="quik-a"), notebook(cell_output()))
+    with notebook(cell_output()):
         pass
     assert calls == []
-    with NotebookDisplay(cell_output()) as shown:
+    with notebook(cell_output()) as shown:
         shown.say("one")
     assert [call.split()[0] for call in calls] == ["display", "update"]
     assert all("one" in call for call in calls)

@@ -15,10 +15,9 @@ from factory import make_cell_of, make_record
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record
 from llpbench.results.merging import read_shipped
-from llpbench.running.estimates import Basis, Estimate, Estimator
+from llpbench.running.estimates import Basis, Estimate, Estimator, Timings, published_timings, table_sizes, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
-from llpbench.running.timings import Timings, published_timings, table_sizes, timings_of
 from llpbench.training.specification import make_cell
 
 QUICK = Protocol(epochs=10, patience=3)

@@ -30,17 +30,17 @@ from llpbench.core.provenance import software
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.temporary import private_root
 from llpbench.results.journal import SAVED, Journal, read
-from llpbench.running import channel, ray_executor, ray_host
+from llpbench.running import channel, ray_host
 from llpbench.running.cluster import Alive, Finished, NodeFiles, Nodes, Progressed, Room, Started, TrialRequest
-from llpbench.running.debug import Debug
-from llpbench.running.estimates import Estimator
+from llpbench.running.estimates import Estimator, published_timings, table_sizes
+from llpbench.running.executors import ray as ray_executor
 from llpbench.running.executors import run_job
-from llpbench.running.inline import HeadStart, Inline
+from llpbench.running.executors.debug import Debug
+from llpbench.running.executors.inline import HeadStart, Inline
 from llpbench.running.resources import Resources
 from llpbench.running.runner import pick_executor
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
-from llpbench.running.timings import published_timings, table_sizes
 
 JOB = Job(make_cell_of("bag-mean-linear", encoder=None), (0, 1))
 

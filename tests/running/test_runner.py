@@ -16,6 +16,7 @@ import pytest
 from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
 from registries import as_they_were
+from rich.console import Console
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -23,10 +24,10 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, read
 from llpbench.running import runner
-from llpbench.running.debug import Debug
+from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome, notify
+from llpbench.running.executors.debug import Debug
 from llpbench.running.resources import Resources
-from llpbench.running.run_progress import Display
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
@@ -45,6 +46,7 @@ class Silent(Display):
     """A display that remembers what was said."""
 
     def __init__(self) -> None:
+        super().__init__(Console(quiet=True), "plain")
         self.said: list[str] = []
         self.tracebacks: list[str] = []
         self.jobs: list[str] = []
@@ -310,6 +312,15 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(settings, jobs, resources).startswith(said)
     assert runner._compiling(settings, jobs[:1], resources) == ""
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
+
+
+def test_remaining_time_follows_a_machine_that_becomes_busy_and_quiet_again() -> None:
+    pace = runner._Pace()
+    assert pace.ratio == 1.0
+    for taken, expected in ((60.0, (2.5, 3.0)), (20.0, (1.0, 1.2)), (5.0, (1.0, 1.0))):
+        for _ in range(20):
+            pace.learn(taken, 20.0)
+        assert expected[0] <= pace.ratio <= expected[1]
 
 
 def test_run_without_its_cluster_says_so_and_leaves_nothing(tiny_bench: Path, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         keep-stale = true
         time-budget = "9m"
         save-predictions = true
+        plots = false
         data-dir = "{tmp_path}"
         plugin = ["mine.py"]
         tune = 20
@@ -188,7 +189,7 @@ def test_bad_numbers_and_times(name: str, given: list[Any], message: str) -> Non
         ({"threads": "two"}, "--threads must be a positive whole number, got two"),
         ({"device": "gpu"}, "--device must be auto, cpu, cuda or cuda:N, got gpu"),
         ({"precision": "float16"}, "--precision must be float32 or bfloat16, got float16"),
-        ({"executor": "slurm"}, "--executor must be auto or inline or ray or debug, got slurm"),
+        ({"executor": "slurm"}, "--executor must be auto or debug or inline or ray, got slurm"),
         ({"ray-address": "auto", "executor": "inline"}, "--ray-address and --executor inline cannot be combined"),
         ({"cell-timeout": "9s", "executor": "debug"}, "--cell-timeout and --executor debug cannot be combined"),
         ({"cell-timeout": "soon"}, "--cell-timeout must be a time"),

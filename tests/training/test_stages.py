@@ -16,7 +16,6 @@ from torch import Tensor
 from llpbench.core.bags import Bags, FloatArray, Schema
 from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES
-from llpbench.core.declaration import course_faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Member, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
@@ -24,6 +23,7 @@ from llpbench.core.tables import Assignment
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
+from llpbench.training.declaration import course_faults
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun

@@ -1,5 +1,5 @@
 "use strict";
-// Choice of a board, filters, sorting, and the runs of a row. All numbers come from Python.
+// Choice of a board, filters, sorting, and the runs of an entry. All numbers come from Python.
 
 /** Result of `page_data`; null until `loaded` resolves. @type {any} */
 let data = null;
@@ -44,7 +44,7 @@ function render() {
   for (const [id, name] of [["dataset", "dataset"], ["size", "size"]]) offer(at(id), new Set(heads.map((cell) => cell.dataset[name])));
   const [search, rows] = [at("search").value.trim().toLowerCase(), at("rows").value];
   for (const row of written(table)) {
-    const wanted = rows === "all lines" || (rows ? row.dataset.rows === rows : !row.matches(".unranked"));
+    const wanted = rows === "all entries" || (rows ? row.dataset.rows === rows : !row.matches(".unranked"));
     row.hidden = search ? !row.cells[1].textContent.toLowerCase().includes(search) : !wanted;
   }
   const hidden = heads.map(({ dataset }) => {
@@ -53,7 +53,7 @@ function render() {
   });
   for (const row of table.rows) hidden.forEach((isHidden, place) => (row.cells[place].hidden = isHidden));
   const seen = [...table.tBodies[0].rows].filter((row) => !row.hidden).length;
-  at("shown").textContent = `${seen} of ${table.tBodies[0].rows.length} lines.${seen ? "" : " No method passes the filters."}`;
+  at("shown").textContent = `${seen} of ${table.tBodies[0].rows.length} entries.${seen ? "" : " No method passes the filters."}`;
 }
 
 /** Hides options that the board does not have, and resets a choice that is hidden. */
@@ -97,18 +97,18 @@ function sortBy(head) {
   table.tBodies[0].append(...rows);
 }
 
-// ---- the runs of a row --------------------------------------------------------------------------------------------
+// ---- the runs of an entry -------------------------------------------------------------------------------------------
 
-/** Opens the runs of a row by column: chosen epoch, metrics on test rows, times and memory. */
+/** Opens the runs of an entry by task: chosen epoch, metrics on test rows, times and memory. */
 function showRuns(button) {
   const [row, board] = [button.closest("tr"), button.closest("section.board")];
   const place = written(row.closest("table")).indexOf(row);
   const runs = data.boards[boards.indexOf(board)];
-  const indicesOfRow = runs.row.flatMap((number, index) => (number === place ? [index] : []));
+  const indicesOfRow = runs.entry.flatMap((number, index) => (number === place ? [index] : []));
   const fact = (name, index) => data.runs[name].values[data.runs[name].at[runs.run[index]]];
-  const groups = Map.groupBy(indicesOfRow, (index) => runs.column[index]);
+  const groups = Map.groupBy(indicesOfRow, (index) => runs.task[index]);
   const heads = ["seed", "status", "epoch", "validation", ...data.metrics, "train s", "warm-up s", "pretraining s", "MB", "finished"];
-  const shown = [...groups].map(([column, indices]) => {
+  const shown = [...groups].map(([task, indices]) => {
     const cell = fact("cell", indices[0]);
     const lines = indices.map((index) => [
       fact("seed", index), fact("status", index), runs.epoch[index], runs.validation[index], ...(data.tests[runs.test[index]] ?? data.metrics.map(() => null)),
@@ -118,7 +118,7 @@ function showRuns(button) {
     const seeds = lines.map(([seed]) => seed);
     const command = data.commands[cell] ? `${data.commands[cell]} --seeds ${seeds.length === 1 ? `${seeds[0]}-${seeds[0]}` : seeds.join(",")}` : "";
     return element("details", groups.size === 1 ? { open: "" } : {},
-      element("summary", { text: runs.columns[column] }),
+      element("summary", { text: runs.tasks[task] }),
       grid(heads, lines),
       ...reasons.map((text) => element("p", { class: "bad", text })),
       ...(command ? [element("pre", { tabindex: "0" }, element("code", { text: command }))] : []),

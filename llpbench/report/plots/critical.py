@@ -23,7 +23,7 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     width = statistics.critical_difference(len(ranks), len(means))
     end = ranks.iat[0] + width
     names = layout.labels(board)
-    figure, ax = layout.named_lines([names[row] for row in ranks.index])
+    figure, ax = layout.named_lines([names[entry] for entry in ranks.index])
     ax.axvspan(ranks.iat[0], end, color="0.92", zorder=0)
     for place, rank in enumerate(ranks):
         ax.plot([rank], [place], "o", color="0.55" if rank <= end else "#1c5490", markersize=6)

@@ -1,6 +1,6 @@
 """Differences with their intervals.
 
-The leader minus each other method, and each row with pretraining minus the same row without it.
+The leader minus each other method, and each entry with pretraining minus the same entry without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from llpbench.report.leaderboard import blocks
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 
-MOST_ROWS = 20
+MOST_ENTRIES = 20
 
 CLEAR, OPEN = "#1c5490", "0.55"
 """Colours of intervals that exclude and include 0."""
@@ -30,36 +30,39 @@ Difference = tuple[float, Ends]
 
 
 def differences(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw the first row minus each other ranked row, over datasets (or seeds of a single dataset)."""
+    """Draw the first entry minus each other ranked entry, over datasets (or seeds of a single dataset)."""
     if len(board.ranked) < 2:
         return
-    leader, *others = board.ranked[: MOST_ROWS + 1]
+    leader, *others = board.ranked[: MOST_ENTRIES + 1]
     independent = blocks(board, board.ranked)
-    rows = {row: _difference([*(independent[leader] - independent[row])]) for row in others}
+    gains = {entry: _difference([*(independent[leader] - independent[entry])]) for entry in others}
     first = layout.labels(board)[leader]
     unit = "points" if board.metric.percent else "units"
-    figure = _figure(board, rows, f"{unit} of {board.metric.title} by which {first.strip()} is ahead")
-    facts = {"first": first, "number": len(others), "clear": _number_clear(rows), "over": _over(len(board.datasets))}
+    figure = _figure(board, gains, f"{unit} of {board.metric.title} by which {first.strip()} is ahead")
+    facts = {"first": first, "number": len(others), "clear": _number_clear(gains), "over": _over(len(board.datasets))}
     yield layout.of_board(board, name, "differences", figure, **facts)
 
 
 def pretraining(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw each row with pretraining minus the same row without, over datasets (or seeds of a single dataset)."""
-    plain = {row.contender: n for n, row in enumerate(board.rows) if row.contender.pretraining == "none"}
-    pairs = [(n, plain.get(row.contender._replace(pretraining="none"))) for n, row in enumerate(board.rows)]
-    datasets = len({column.dataset for column in board.columns})
+    """Draw each entry with pretraining minus the same entry without, over datasets (or seeds of a single dataset)."""
+    others = zip(*(board.entries[name] for name in ("method", "encoder", "configuration", "is_tuned")), strict=True)
+    names = [*zip(others, board.entries["pretraining"], strict=True)]
+    plain = {name: entry for entry, (name, pretraining) in enumerate(names) if pretraining == "none"}
+    datasets = board.tasks["dataset"].nunique()
     values = board.sign * board.values()
-    rows = {
-        row: _difference(gains)
-        for row, without in pairs
-        if without not in (None, row) and (gains := _gains(board, values[row] - values[without], datasets > 1))
+    gains = {
+        entry: _difference(pairs)
+        for entry, (name, pretraining) in enumerate(names)
+        if pretraining != "none"
+        and name in plain
+        and (pairs := _gains(board, values[entry] - values[plain[name]], datasets > 1))
     }
-    rows = dict([*rows.items()][:MOST_ROWS])
-    if not rows:
+    gains = dict([*gains.items()][:MOST_ENTRIES])
+    if not gains:
         return
-    figure = _figure(board, rows, "points that pretraining adds")
-    middle = median(mean for mean, _ in rows.values())
-    facts = {"number": len(rows), "clear": _number_clear(rows), "middle": middle, "over": _over(datasets)}
+    figure = _figure(board, gains, "points that pretraining adds")
+    middle = median(mean for mean, _ in gains.values())
+    facts = {"number": len(gains), "clear": _number_clear(gains), "middle": middle, "over": _over(datasets)}
     yield layout.of_board(board, name, "pretraining", figure, **facts)
 
 
@@ -70,8 +73,8 @@ def _over(datasets: int) -> str:
 def _gains(board: Board, differences: Series, by_dataset: bool) -> list[float]:
     """Return means of the differences that are not NaN, by dataset or by seed."""
     known = differences.dropna()
-    columns, seeds = (known.index.get_level_values(level) for level in (0, 1))
-    keys = [board.columns[column].dataset for column in columns] if by_dataset else [*seeds]
+    tasks, seeds = (known.index.get_level_values(level) for level in (0, 1))
+    keys = board.of_task(tasks) if by_dataset else [*seeds]
     return [*known.groupby(keys, sort=False).mean()]
 
 
@@ -84,15 +87,15 @@ def _is_clear(ends: Ends) -> bool:
     return ends is not None and (ends[0] > 0 or ends[1] < 0)
 
 
-def _number_clear(rows: Mapping[int, Difference]) -> int:
-    return sum(_is_clear(ends) for _, ends in rows.values())
+def _number_clear(gains: Mapping[int, Difference]) -> int:
+    return sum(_is_clear(ends) for _, ends in gains.values())
 
 
-def _figure(board: Board, rows: Mapping[int, Difference], label: str) -> Figure:
-    """Draw a line for each row: the mean, its interval, and both as text on the right."""
+def _figure(board: Board, gains: Mapping[int, Difference], label: str) -> Figure:
+    """Draw a line for each entry: the mean, its interval, and both as text on the right."""
     names = layout.labels(board)
-    figure, ax = layout.named_lines([names[row] for row in rows])
-    for place, (mean, ends) in enumerate(rows.values()):
+    figure, ax = layout.named_lines([names[entry] for entry in gains])
+    for place, (mean, ends) in enumerate(gains.values()):
         colour = CLEAR if _is_clear(ends) else OPEN
         if ends is not None:
             ax.plot(ends, [place, place], color=colour, linewidth=1.6, zorder=2)

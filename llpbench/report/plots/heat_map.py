@@ -1,4 +1,4 @@
-"""Heat map: the mean of each ranked row in each column of a board."""
+"""Heat map: the mean of each ranked entry on each task of a board."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from llpbench.report.plots.style import WIDTH
 
 MOST_METHODS = 8
 
-MOST_COLUMNS = 36
-"""Columns of the board; each is a row of the figure."""
+MOST_TASKS = 36
+"""Tasks of the board; each is a row of the figure."""
 
 COLOURS = "YlGnBu"
 """Colour map whose grey value is monotonic, too."""
@@ -27,15 +27,15 @@ CHANCE = 50.0
 
 
 def heat_map(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw a row for each column of the board, and a column for each method."""
-    rows, places = board.ranked[:MOST_METHODS], [*range(len(board.columns))][:MOST_COLUMNS]
-    if not rows:
+    """Draw a row for each task of the board, and a column for each method."""
+    entries, tasks = board.ranked[:MOST_METHODS], board.tasks.index[:MOST_TASKS]
+    if not entries:
         return
-    values = board.values()[rows].groupby(level=0)
-    means, stds = values.mean().reindex(places), values.std().reindex(places)
-    leads = sum((rows[0], place) in board.leaders for place in board.counting_columns)
-    facts = {"first": layout.labels(board)[rows[0]], "leads": leads, "of": len(board.counting_columns)}
-    left = len(board.ranked) - len(rows)
+    values = board.values()[entries].groupby(level=0)
+    means, stds = values.mean().reindex(tasks), values.std().reindex(tasks)
+    leads = sum((entries[0], task) in board.leaders for task in board.counting_tasks)
+    facts = {"first": layout.labels(board)[entries[0]], "leads": leads, "of": len(board.counting_tasks)}
+    left = len(board.ranked) - len(entries)
     yield layout.of_board(board, name, "heat-map", _figure(board, means, stds), left=left, **facts)
 
 
@@ -47,7 +47,7 @@ def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
     low = better.min(axis="columns").clip(lower=CHANCE if board.metric.name == HEADLINE else None)
     span = better.max(axis="columns") - low
     shades = better.sub(low, axis="index").div(span.where(span > 0, 1.0), axis="index").clip(0, 1)
-    texts = [[_text(board, row, place, means, stds) for row in means] for place in means.index]
+    texts = [[_text(board, entry, task, means, stds) for entry in means] for task in means.index]
     seaborn.heatmap(
         shades, cmap=COLOURS, vmin=-0.1, vmax=1.25, annot=np.array(texts), fmt="", cbar=False, linewidths=0.8, ax=ax
     )
@@ -55,26 +55,26 @@ def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
         text.set_in_layout(False)  # faster: the layout need not measure hundreds of texts
     ax.set(xlabel="", ylabel="")
     ax.set_xticks(np.arange(len(names)) + 0.5, [*names.values()], rotation=40, ha="left")
-    ax.set_yticks(np.arange(len(means)) + 0.5, _row_names(board, [*means.index]), rotation=0)
+    ax.set_yticks(np.arange(len(means)) + 0.5, _task_names(board, [*means.index]), rotation=0)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     return figure
 
 
-def _text(board: Board, row: int, place: int, means: DataFrame, stds: DataFrame) -> str:
+def _text(board: Board, entry: int, task: int, means: DataFrame, stds: DataFrame) -> str:
     """Return mean and standard deviation over seeds, with a star if a seed is missing."""
-    mean, std, score = means.at[place, row], stds.at[place, row], board.rows[row].scores[place]
+    mean, std, score = means.at[task, entry], stds.at[task, entry], board.score(entry, task)
     if np.isnan(mean):
         return words.NOTHING
     spread = "" if np.isnan(std) else f" ±{std:.{0 if std >= 9.95 else 1}f}"
-    return f"{mean:.1f}{'*' if len(score.values) < score.expected else ''}{spread}"
+    return f"{mean:.1f}{'*' if score.values < score.expected else ''}{spread}"
 
 
-def _row_names(board: Board, places: Sequence[int]) -> list[str]:
+def _task_names(board: Board, tasks: Sequence[int]) -> list[str]:
     """Return dataset and bag size; further sizes of a dataset alone."""
-    columns = [board.columns[place] for place in places]
-    is_first = [not n or column.dataset != columns[n - 1].dataset for n, column in enumerate(columns)]
+    shown = board.tasks.loc[tasks]
+    is_first = shown["dataset"] != shown["dataset"].shift()
     return [
-        f"{layout.shown(column.dataset, 20)}  {column.bags}" if first else column.bags
-        for column, first in zip(columns, is_first, strict=True)
+        f"{layout.shown(dataset, 20)}  {bags}" if first else bags
+        for dataset, bags, first in zip(shown["dataset"], shown["bags"], is_first, strict=True)
     ]

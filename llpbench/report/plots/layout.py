@@ -1,4 +1,4 @@
-"""Parts that plots share: labels, panels, choice of rows, legends and texts."""
+"""Parts that plots share: labels, panels, choice of entries, legends and texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from llpbench.report import wording as words
-from llpbench.report.boards import Board
+from llpbench.report.boards import Board, entry_label
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import WIDTH
 
@@ -19,7 +19,7 @@ LONGEST = 40
 """Characters of a name in a plot."""
 
 MOST_MARKS = 7
-"""Rows in one panel."""
+"""Entries in one panel."""
 
 CHARACTER = 0.067
 """Mean width of a character in inches."""
@@ -37,14 +37,13 @@ def shown(name: str, longest: int = LONGEST) -> str:
     return f" {name}" if name.startswith("_") else name  # legends skip names that begin with an underscore
 
 
-def labels(board: Board, rows: Iterable[int] | None = None, longest: int = LONGEST) -> dict[int, str]:
-    """Return distinct labels by row, without encoders and names of hyperparameters where these are not needed."""
-    places = [*range(len(board.rows))] if rows is None else [*rows]
-    contenders = [board.rows[place].contender for place in places]
-    short = {contender: contender._replace(encoder=None).label for contender in contenders}
-    encoders = {contender.encoder for contender in contenders if contender.encoder}
-    needs_encoder = len(encoders) > 1 or len(set(short.values())) < len(contenders)
-    names = [contender.label if needs_encoder else short[contender] for contender in contenders]
+def labels(board: Board, entries: Iterable[int] | None = None, longest: int = LONGEST) -> dict[int, str]:
+    """Return distinct labels by entry, without encoders and names of hyperparameters where these are not needed."""
+    places = [*board.entries.index] if entries is None else [*entries]
+    named = board.entries.loc[places]
+    short = [*map(entry_label, named["method"], [None] * len(named), named["pretraining"], named["configuration"])]
+    needs_encoder = named["encoder"].nunique() > 1 or len(set(short)) < len(short)
+    names = named["label"].tolist() if needs_encoder else short
     brief = [_TEXT.sub(r"\1", name) for name in names]
     is_distinct = len(set(brief)) == len(set(names))
     cut = [shown(name, longest) for name in (brief if is_distinct else names)]
@@ -53,15 +52,15 @@ def labels(board: Board, rows: Iterable[int] | None = None, longest: int = LONGE
 
 
 def prominent(board: Board, among: Iterable[int] | None = None, most: int = MOST_MARKS) -> list[int]:
-    """Return the most interesting rows: the leader, a ceiling, a floor, the best network, then the next best.
+    """Return the most interesting entries: the leader, a ceiling, a floor, the best network, then the next best.
 
-    Rows are in the order of the board, without tuned ones. `among`: rows that can be drawn; default all.
+    Entries are in the order of the board, without tuned ones. `among`: entries that can be drawn; default all.
     """
-    candidates = [place for place, row in enumerate(board.rows) if not row.contender.tuned]
-    candidates = candidates if among is None else [place for place in among if place in candidates]
-    ranked = [place for place in board.ranked if place in candidates] or candidates
-    ceilings, floors = ([n for n in candidates if board.rows[n].mark == mark] for mark in ("ceiling", "floor"))
-    networks = [n for n in ranked if board.rows[n].contender.kind == "neural" and not board.rows[n].mark]
+    is_tuned, kinds, marks = (board.entries[name].tolist() for name in ("is_tuned", "kind", "mark"))
+    candidates = [n for n in (board.entries.index if among is None else among) if not is_tuned[n]]
+    ranked = [n for n in board.ranked if n in candidates] or candidates
+    ceilings, floors = ([n for n in candidates if marks[n] == mark] for mark in ("ceiling", "floor"))
+    networks = [n for n in ranked if kinds[n] == "neural" and not marks[n]]
     first = (*ranked[:1], *ceilings[:1], *floors[:1], *networks[:1])
     return sorted([*dict.fromkeys([*first, *ranked, *candidates])][:most])
 
@@ -124,7 +123,7 @@ def of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -
     """Return the plot of a board. `facts` are for its title and caption in `templates/captions.j2`."""
     epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
     setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
-    has_several = any((column.classes or 2) > 2 for column in board.columns)
+    has_several = (board.tasks["classes"].fillna(2) > 2).any()
     title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", board, **facts) for part in ("title", "plot"))
     return Drawing(
         kind=kind,

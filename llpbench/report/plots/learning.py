@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from statistics import fmean, median
 from typing import NamedTuple
@@ -41,54 +42,55 @@ LOOKS: Mapping[str, Look] = {
 
 def learning_curves(board: Board, name: str, *, every: bool = False) -> Iterator[Drawing]:
     """Draw a panel for each method at one bag size, for the easiest and the hardest dataset or `every` dataset."""
-    places: dict[str, int] = {}
-    for place in sorted(range(len(board.columns)), key=lambda n: board.columns[n].bag_size != PREFERRED_SIZE):
-        if _runs_with_curves(board, place):
-            places.setdefault(board.columns[place].dataset, place)
-    by_ease = sorted(places, key=lambda dataset: (-_mean(board, places[dataset]), dataset))
-    for dataset in sorted(places) if every else dict.fromkeys([*by_ease[:1], *by_ease[-1:]]):
-        yield _figure(board, places[dataset], name)
+    tasks: dict[str, int] = {}
+    runs = _runs_with_curves(board)
+    for task in sorted(runs, key=lambda task: (board.tasks.at[task, "bag_size"] != PREFERRED_SIZE, task)):
+        tasks.setdefault(board.tasks.at[task, "dataset"], task)
+    by_ease = sorted(tasks, key=lambda dataset: (-_mean(board, tasks[dataset]), dataset))
+    for dataset in sorted(tasks) if every else dict.fromkeys([*by_ease[:1], *by_ease[-1:]]):
+        yield _figure(board, tasks[dataset], runs[tasks[dataset]], name)
 
 
-def _mean(board: Board, place: int) -> float:
-    """Return the mean score of the ranked rows in a column."""
-    means = [summary.mean for row in board.ranked if (summary := board.rows[row].scores[place].headline)]
+def _mean(board: Board, task: int) -> float:
+    """Return the mean score of the ranked entries on a task."""
+    means = [summary.mean for entry in board.ranked if (summary := board.summary(entry, task))]
     return board.sign * fmean(means) if means else 0.0
 
 
-def _runs_with_curves(board: Board, place: int) -> dict[int, Record]:
-    """Return the first run with curves of each row without pretraining."""
-    first = {}
-    for n, row in enumerate(board.rows):
-        runs = [run for _, run in sorted(row.scores[place].runs.items()) if any(run["curves"].values())]
-        if runs and row.contender.pretraining == "none" and not row.contender.tuned:
-            first[n] = runs[0]
+def _runs_with_curves(board: Board) -> dict[int, dict[int, Record]]:
+    """Return the first run with curves of each untuned entry without pretraining, by task and entry."""
+    first: dict[int, dict[int, Record]] = defaultdict(dict)
+    is_drawn = (board.entries["pretraining"] == "none") & ~board.entries["is_tuned"]
+    runs = board.runs[board.runs["entry"].map(is_drawn)]
+    for entry, task, run in zip(runs["entry"], runs["task"], runs["run"], strict=True):
+        if any(board.records[run]["curves"].values()):
+            first[task].setdefault(entry, board.records[run])
     return first
 
 
-def _figure(board: Board, place: int, name: str) -> Drawing:
-    column, runs = board.columns[place], _runs_with_curves(board, place)
-    rows = layout.prominent(board, runs, MOST_PANELS)
-    names = layout.labels(board, rows, 28)
-    panels = layout.panels(len(rows), height=1.6, below=0.3, share_y=True)
-    for ax, row in zip(panels.axes, rows, strict=True):
-        _panel(ax, runs[row])
-        ax.set_title(names[row])
+def _figure(board: Board, task: int, runs: Mapping[int, Record], name: str) -> Drawing:
+    entries = layout.prominent(board, runs, MOST_PANELS)
+    names = layout.labels(board, entries, 28)
+    panels = layout.panels(len(entries), height=1.6, below=0.3, share_y=True)
+    for ax, entry in zip(panels.axes, entries, strict=True):
+        _panel(ax, runs[entry])
+        ax.set_title(names[entry])
     panels.label("epoch", "on validation data")
     layout.legend(panels.figure)
     epochs = {
         criterion: median(known)
         for criterion in LOOKS
-        if (known := [epoch for row in rows if (epoch := _chosen_epoch(runs[row], criterion)) is not None])
+        if (known := [epoch for entry in entries if (epoch := _chosen_epoch(runs[entry], criterion)) is not None])
     }
+    dataset, bag_size, bags = board.tasks.loc[task, ["dataset", "bag_size", "bags"]]
     return layout.of_board(
         board,
-        f"{name}-{slug(column.dataset)}",
+        f"{name}-{slug(dataset)}",
         "learning-curves",
         panels.figure,
-        bag_size=column.bag_size,
-        dataset=column.dataset,
-        bags=column.bags,
+        bag_size=bag_size,
+        dataset=dataset,
+        bags=bags,
         epochs=epochs,
     )
 

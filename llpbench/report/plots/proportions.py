@@ -13,7 +13,8 @@ from llpbench.core.bags import FloatArray
 from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import Column, ColumnKey, Leaderboards
+from llpbench.report.boards import Leaderboards
+from llpbench.report.notes import bags_by_seed
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import method_style
@@ -25,8 +26,8 @@ PREFERRED_SIZE = 256
 
 _COLOURS = {"ordered": "#0072b2", "random": "#d55e00"}
 
-Place = tuple[ColumnKey, str]
-"""Column and bagging."""
+Place = tuple[str, int | None, str, str]
+"""Dataset, bag size, natural key and bagging."""
 
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
@@ -35,12 +36,11 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     drawn = _chosen_places(histograms)
     if not drawn:
         return
-    bags = _bags_by_seed(leaderboards)
-    columns = {(column.key, board.bagging): column for board in leaderboards.boards for column in board.columns}
+    places = _places(leaderboards)
     panels = layout.panels(len(drawn), height=2.2, below=0.2, share_y=True)
     spreads = []
     for ax, place in zip(panels.axes, drawn, strict=True):
-        shares, bagging, column = histograms[place], place[1], columns[place]
+        shares, bagging, (task, bags) = histograms[place], place[-1], places[place]
         colour = _COLOURS.get(bagging) or method_style(bagging).colour
         edges = np.linspace(0, 1, len(shares) + 1)
         ax.stairs(100 * shares, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2)
@@ -48,9 +48,9 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
         ax.axvline(mean, color="black", linewidth=1, linestyle="--")
         at_top: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "va": "top"}
         ax.annotate(f"mean {mean:.2f}", (mean, 1), (4, 0), **at_top)
-        name = words.clean(f"bags {column.bags}" if column.by else words.bags_words(bagging))
+        name = words.clean(f"bags {task.bags}" if task.by else words.bags_words(bagging))
         lines = textwrap.wrap(name, 32, max_lines=2, placeholder=" …")
-        ax.set_title("\n".join([*lines, _size_text(column, [*bags[place].values()])]))
+        ax.set_title("\n".join([*lines, _size_text(task, [*bags.values()])]))
         ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
         spreads.append((name, std))
     panels.axes[0].set_ylim(0, 112 * max(histograms[place].max() for place in drawn))
@@ -59,7 +59,7 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
         kind="proportions",
         name="proportions",
         title=words.caption("title_proportions", spreads=spreads),
-        setting=words.clean(drawn[0][0][0]),
+        setting=words.clean(drawn[0][0]),
         caption=words.caption("plot_proportions"),
         figure=panels.figure,
     )
@@ -69,44 +69,44 @@ def _chosen_places(histograms: Mapping[Place, FloatArray]) -> list[Place]:
     """Return one bagging of each kind on one dataset, ordered and random bags first."""
 
     def order(place: Place) -> tuple[Any, ...]:
-        (dataset, size, _), bagging = place
+        dataset, size, _, bagging = place
         return dataset, size != PREFERRED_SIZE, size or 0, len(bagging), bagging
 
     kinds: dict[str, dict[str, Place]] = defaultdict(dict)
     for place in sorted(histograms, key=order):
-        kinds[place[0][0]].setdefault(place[1].partition(":")[0], place)
+        kinds[place[0]].setdefault(place[-1].partition(":")[0], place)
     most = max(kinds.values(), key=len, default={})
     first = [*_COLOURS, NATURAL]
     chosen = sorted(most, key=lambda kind: (first.index(kind) if kind in first else len(first), kind))
     return [most[kind] for kind in chosen[:MOST_PANELS]]
 
 
-def _size_text(column: Column, bags: Sequence[Mapping[str, Any]]) -> str:
+def _size_text(task: Any, bags: Sequence[Mapping[str, Any]]) -> str:
     """Return the rows of a bag, and the mean number of bags."""
     numbers = [facts["number"] for facts in bags if facts.get("number")]
     counted = f", {plural(round(float(np.mean(numbers))), 'bag')}" if numbers else ""
-    if column.unequal and column.sizes is not None:
-        return f"{column.sizes[0]:,} to {column.sizes[2]:,} rows{counted}"
-    rows = column.sizes[0] if column.sizes else column.bag_size
+    if task.is_unequal:
+        return f"{task.least_rows:,} to {task.most_rows:,} rows{counted}"
+    rows = task.least_rows or task.bag_size
     return f"{rows:,} rows{counted}" if rows else f"unknown sizes{counted}"
 
 
-def _bags_by_seed(leaderboards: Leaderboards) -> Mapping[Place, dict[int, Mapping[str, Any]]]:
-    """Return facts about bags by seed. All runs of a seed have the same bags."""
-    bags: dict[Place, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+def _places(leaderboards: Leaderboards) -> Mapping[Place, tuple[Any, dict[int, Mapping[str, Any]]]]:
+    """Return each task, of its last board, with facts about its bags by seed."""
+    places: dict[Place, tuple[Any, dict[int, Mapping[str, Any]]]] = {}
     for board in leaderboards.boards:
-        for row in board.rows:
-            for column, score in zip(board.columns, row.scores, strict=True):
-                for seed, run in score.runs.items():
-                    if run["bags"]:
-                        bags[column.key, board.bagging].setdefault(seed, run["bags"])
-    return bags
+        bags = bags_by_seed(board)
+        for task in board.tasks.itertuples():
+            place = task.dataset, task.bag_size, task.by, board.bagging
+            _, known = places.get(place, (task, {}))
+            places[place] = task, bags.get(task.Index, {}) | known
+    return places
 
 
 def mean_histograms(leaderboards: Leaderboards) -> dict[Place, FloatArray]:
     """Return the share of bags in each bin of the last class's proportion, mean over seeds."""
     histograms = {}
-    for place, by_seed in _bags_by_seed(leaderboards).items():
+    for place, (_, by_seed) in _places(leaderboards).items():
         counts = [facts["histograms"][-1] for _, facts in sorted(by_seed.items()) if facts.get("histograms")]
         shares = [np.array(bins) / sum(bins) for bins in counts if sum(bins)]
         if shares:

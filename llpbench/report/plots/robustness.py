@@ -12,7 +12,7 @@ from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.robustness_ranking import ANCHOR, robustness
 
-MOST_ROWS = 20
+MOST_ENTRIES = 20
 
 WIDTH = 4.2
 """Width in inches: texts are readable on a phone."""
@@ -23,7 +23,7 @@ COLOUR = "#0072b2"
 def robustness_bars(board: Board, name: str) -> Iterator[Drawing]:
     """Draw the mean rank of the standard deviation over seeds of each entry, with the deviation beside it."""
     ranking = robustness(board)
-    drawn = ranking.head(MOST_ROWS)
+    drawn = ranking.head(MOST_ENTRIES)
     if drawn.empty:
         return
     names = layout.labels(board, ranking.index, longest=26)

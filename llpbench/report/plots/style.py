@@ -1,6 +1,6 @@
 """Look of all plots: settings of matplotlib, and a colour and marker for each method.
 
-Most colours are those of Okabe & Ito and of Tol's `muted`, which colour-blind readers can distinguish. A row with
+Most colours are those of Okabe & Ito and of Tol's `muted`, which colour-blind readers can distinguish. An entry with
 pretraining has hollow markers.
 """
 
@@ -64,7 +64,7 @@ Marker = str | tuple[int, int, float]
 
 @dataclass(frozen=True)
 class Style:
-    """Look of a row."""
+    """Look of an entry."""
 
     colour: str
     marker: Marker
@@ -128,15 +128,15 @@ def method_style(method: str, role: str = "") -> Style:
     return Style(*METHODS.get(method, others), dashed=bool(role))
 
 
-def row_styles(board: Board, rows: Iterable[int]) -> dict[int, Style]:
-    """Return styles by row. Further rows of the same method are paler."""
+def entry_styles(board: Board, entries: Iterable[int]) -> dict[int, Style]:
+    """Return styles by entry. Further entries of the same method are paler."""
     styles: dict[int, Style] = {}
     number: Counter[tuple[str, bool]] = Counter()
-    contenders = {row: board.rows[row].contender for row in rows}
-    for row, who in sorted(contenders.items(), key=lambda item: (item[1].configuration != "", item[1].label)):
-        style, pretrained = method_style(who.method, who.role), who.pretraining != "none"
-        share = 1 - 0.7 ** min(number[who.method, pretrained], 3)
+    drawn = board.entries.loc[[*entries]].itertuples()
+    for entry in sorted(drawn, key=lambda entry: (entry.configuration != "", entry.label)):
+        style, pretrained = method_style(entry.method, entry.role), entry.pretraining != "none"
+        share = 1 - 0.7 ** min(number[entry.method, pretrained], 3)
         red, green, blue = (part + share * (1 - part) for part in to_rgb(style.colour))
-        styles[row] = replace(style, colour=to_hex((red, green, blue)), hollow=pretrained)
-        number[who.method, pretrained] += 1
+        styles[entry.Index] = replace(style, colour=to_hex((red, green, blue)), hollow=pretrained)
+        number[entry.method, pretrained] += 1
     return styles

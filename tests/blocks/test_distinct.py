@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llpbench.core import distinct as module
+from llpbench.blocks import distinct as module
+from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import Rows
-from llpbench.core.distinct import distinct_rows
 
 
 def rows(number: int, values: int) -> Rows:

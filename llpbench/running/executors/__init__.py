@@ -1,7 +1,7 @@
 """The contract of executors: they run the jobs of a schedule and report each outcome to a listener.
 
-Each executor is a module with a function `make` and a line in `executor_names.py`. All use `run_job` with the same
-number of threads, so all give the same numbers.
+Each executor is a module of this package with a function `make`; its name is that of the module. All use `run_job` with
+the same number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import log_traceback, one_line
-from llpbench.running.executor_names import EXECUTORS
 from llpbench.running.schedule import Ended, Job, Schedule
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Request:
 
 def make_executor(name: str, request: Request) -> Executor:
     """Return the executor of that name. Raises `LLPBenchError` if it is unavailable or does not fit the settings."""
-    executor: Executor = importlib.import_module(f"{__package__}.{EXECUTORS[name]}").make(request)
+    executor: Executor = importlib.import_module(f"{__name__}.{name}").make(request)
     return executor
 
 

@@ -22,7 +22,7 @@ def test_the_peak_is_that_since_the_reset_once_freed_memory_is_given_back() -> N
     before, large, kept, small = measure(
         """
         import numpy as np
-        from llpbench.core import memory
+        from llpbench.training import memory
 
         memory.keep_freed()
         memory.reset_peak()
@@ -46,7 +46,7 @@ def test_the_peak_is_that_since_the_reset_once_freed_memory_is_given_back() -> N
 def test_freed_memory_is_kept() -> None:
     code = """
         import resource, torch
-        from llpbench.core.memory import keep_freed
+        from llpbench.training.memory import keep_freed
 
         def faults():
             for _ in range(20):  # until the heap is large enough for every order in which it splits and joins blocks
