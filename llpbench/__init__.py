@@ -63,6 +63,8 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.interactive.sweep import run as run
     from llpbench.owndata.choosing import choose as choose
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
+    from llpbench.owndata.cross_tables import CrossTable as CrossTable
+    from llpbench.owndata.cross_tables import cross_table as cross_table
     from llpbench.owndata.number_text import as_numbers as as_numbers
     from llpbench.owndata.selecting import bag_scorer as bag_scorer
 
@@ -87,6 +89,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "interactive.sweep": ("run",),
     "owndata.choosing": ("choose",),
     "owndata.classifier": ("LLPClassifier",),
+    "owndata.cross_tables": ("CrossTable", "cross_table"),
     "owndata.number_text": ("as_numbers",),
     "owndata.selecting": ("bag_scorer",),
 }

@@ -24,7 +24,6 @@ from typing import Annotated
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import masked_mean, proportion_loss
@@ -145,6 +144,8 @@ def masked_share(q: Tensor, mask: Tensor) -> Tensor:
 
 def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
     """Return k-means centroids [classes, dim] of `z` [rows, dim], in the order of their classes."""
+    from sklearn.cluster import KMeans
+
     classes = train.counts.shape[1]
     kmeans = KMeans(classes, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(z)
     order = clusters_of_classes(kmeans.labels_.astype(np.int64), train)

@@ -13,6 +13,7 @@ import click
 
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.applying import estimate, predict
+from llpbench.cli.estimating_tables import estimate_table
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.helping import REPORT, RUN, CommandGroup
@@ -108,6 +109,7 @@ cli.add_command(choose)
 cli.add_command(data)
 cli.add_command(effects)
 cli.add_command(estimate)
+cli.add_command(estimate_table)
 cli.add_command(fit)
 cli.add_command(predict)
 

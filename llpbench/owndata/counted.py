@@ -108,6 +108,28 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
     return ""
 
 
+class OneRowPerBag(LLPBenchWarning):
+    """Rows are bags, not people."""
+
+
+def one_row_per_bag(frame: pd.DataFrame, labels: BagLabels, table: BagTable) -> str:
+    """Return a message if every bag has one row, but its counts are of many people; else ""."""
+    if (
+        not table.is_counts
+        or labels.weights is not None
+        or len(labels.names) < len(frame)
+        or len(frame) < _FEWEST_PEOPLE
+    ):
+        return ""
+    if np.nanmedian(np.nansum(table.values, axis=1)) < _FEWEST_PEOPLE:
+        return ""
+    return (
+        f"every bag has one row, but counts of many people, such as bag {table.names[0]!r}. Rows must be people, or "
+        "groups of people with weights. To estimate a table of groups by outcomes from such a file, use llpbench "
+        "estimate-table, in Python cross_table."
+    )
+
+
 class LargeNoise(LLPBenchWarning):
     """Noise is larger than every bag."""
 

@@ -163,7 +163,7 @@ def fit_large(
             warnings.warn(told, MissingCounts, stacklevel=4)
         return found
 
-    with passes_on(ray_address) as passes:
+    with rows.batches.unchanged(), passes_on(ray_address) as passes:
         reader = _Reader(rows, passes, say, show)
         counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
         counted = replace(counted, of_rows=not (sampled or as_shares))
@@ -207,9 +207,10 @@ class _Reader:
     def _pass(self, what: str, compute: Compute[Found]) -> Iterator[Found]:
         """Yield `compute` of each batch, in the order of batches, and show progress."""
         done = RowsDone(self.show, what, self._total)
-        for rows, found in self._passes.read(self._rows, compute):
-            yield found
-            done.add(rows)
+        with self._rows.batches.unchanged():
+            for rows, found in self._passes.read(self._rows, compute):
+                yield found
+                done.add(rows)
 
     def count(
         self,

@@ -10,7 +10,7 @@ import io
 import shlex
 import warnings
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from llpbench.core.text import one_line
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, FileFormat, read_dialect
 from llpbench.owndata.marks import csv_line
 from llpbench.owndata.row_files import FileNote, convert, encoding_of, read_piece
-from llpbench.owndata.table_sources import HEAD, TableSource, sources
+from llpbench.owndata.table_sources import HEAD, TableSource, parts_of, sources
 
 BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""
@@ -80,6 +80,8 @@ class RowBatches:
         self.decimals: dict[str, str] = dict(decimals or {})
         self._types, self._keys, self._features, self._form = types, keys, features, form
         self._earlier = decimals
+        self._files = self._listed()
+        """Size and time of each part, before anything was read."""
         self._sources = sources(path)
         for source in self._sources:
             if source.kind == "excel" or source.content is not None:
@@ -136,8 +138,35 @@ class RowBatches:
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
-        for number in range(len(self._sources)):
-            yield from self.of_part(number)
+        with self.unchanged():
+            for number in range(len(self._sources)):
+                yield from self.of_part(number)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise `DataError` if a part has changed meanwhile, before any other error, which that may cause."""
+        try:
+            yield
+        except LLPBenchError:
+            self._require_unchanged()
+            raise
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        now = self._listed()
+        if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
+            raise DataError(
+                f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "
+                "command again when no other program writes there."
+            )
+
+    def _listed(self) -> dict[Path, tuple[int, int]]:
+        found = {}
+        for path in parts_of(self.path):
+            with suppress(FileNotFoundError):  # removed just now
+                status = path.stat()
+                found[path] = status.st_size, status.st_mtime_ns
+        return found
 
     def of_part(self, number: int) -> Iterator[RowBatch]:
         """Yield the rows of one part. Raises as an iteration."""

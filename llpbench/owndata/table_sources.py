@@ -65,20 +65,23 @@ def sources(path: Path) -> list[TableSource]:
     """
     if str(path) == "-":
         return [_source(path, sys.stdin.buffer.read())]
+    files = parts_of(path)
+    if not files:
+        what = f"folder {str(path)!r} has no table" if path.is_dir() else f"there is no file {str(path)!r}"
+        raise DataError(f"{what}. Give a .csv, .tsv, .xlsx or .parquet file, or a folder with such files.")
     if path.is_dir():
-        parts = sorted(each for each in path.rglob("*") if _is_part(each.relative_to(path)) and each.is_file())
-        if not parts:
-            raise DataError(
-                f"folder {str(path)!r} has no table. Give a folder with .csv, .tsv, .xlsx or .parquet files."
-            )
-        return [_source(each, keys=_keys(each.relative_to(path))) for each in parts]
-    if not path.exists():
-        parts = sorted(map(Path, glob.glob(str(path), recursive=True))) if glob.has_magic(str(path)) else []
-        parts = [each for each in parts if each.is_file()]
-        if not parts:
-            raise DataError(f"there is no file {str(path)!r}. Give a .csv, .tsv, .xlsx or .parquet file.")
-        return [_source(each) for each in parts]
-    return [_source(path, None if path.is_file() else path.read_bytes())]
+        return [_source(each, keys=_keys(each.relative_to(path))) for each in files]
+    return [_source(each, None if each.is_file() else each.read_bytes()) for each in files]
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return the files of a path that is a file, a folder or a pattern; none if there are none."""
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*") if _is_part(each.relative_to(path)) and each.is_file())
+    if path.exists():
+        return [path]
+    found = sorted(map(Path, glob.glob(str(path), recursive=True))) if glob.has_magic(str(path)) else []
+    return [each for each in found if each.is_file()]
 
 
 def is_among(path: Path, read: Path) -> bool:

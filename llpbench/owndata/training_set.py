@@ -21,9 +21,11 @@ from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess
 from llpbench.owndata.counted import (
     LargeNoise,
     MissingCounts,
+    OneRowPerBag,
     large_noise_warning,
     missing_counts_warning,
     noise_deviation,
+    one_row_per_bag,
     repeat_hint,
     require_no_shares,
 )
@@ -147,6 +149,10 @@ def read_training_set(
     require_people(of_bags)
     if deviation and (told := large_noise_warning(deviation, of_bags.sizes)):
         warnings.warn(told, LargeNoise, stacklevel=3)
+    if told := one_row_per_bag(frame, of_bags, table):
+        if not (sampled or as_shares):
+            raise LLPBenchError(told)
+        warnings.warn(told, OneRowPerBag, stacklevel=3)
     inside = np.flatnonzero(of_bags.of_row >= 0)
     hint, suppress = repeat_hint(frame, of_bags, table, sampled), impossible == "suppress"
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)

@@ -225,12 +225,31 @@ def fewest_seeds(board: Board) -> int:
     return int(tasks.value_counts().min()) if len(tasks) else 0
 
 
+def corrected_p(board: Board) -> DataFrame | None:
+    """Return p values of all pairs of ranked entries (`statistics.paired_p`); None if differences are not tested.
+
+    Letters, the main finding and figures call two entries significantly different if their p is below 0.05.
+    """
+    if not board.ranked or not is_tested(board) or len(board.ranked) > statistics.MOST_METHODS:
+        return None
+
+    def compute() -> DataFrame:
+        independent = blocks(board, board.ranked)
+        return DataFrame(statistics.paired_p(independent), independent.columns, independent.columns)
+
+    return board.cached("corrected p", compute)
+
+
+def differing(board: Board) -> list[int] | None:
+    """Return the ranked entries that differ significantly from the first one; None if differences are not tested."""
+    p = corrected_p(board)
+    return None if p is None else [*p.index[p[board.ranked[0]] < 1 - statistics.CONFIDENCE]]
+
+
 def _ties(board: Board) -> DataFrame:
     """Return letters; entries that share one do not differ significantly."""
-    if not is_tested(board) or len(board.ranked) > statistics.MOST_METHODS:
-        return DataFrame(columns=[""])
-    independent = blocks(board, board.ranked)
-    return DataFrame({"": statistics.letters(statistics.paired_p(independent))}, index=independent.columns)
+    p = corrected_p(board)
+    return DataFrame(columns=[""]) if p is None else DataFrame({"": statistics.letters(p.to_numpy())}, index=p.index)
 
 
 def _against_floor(board: Board) -> DataFrame:

@@ -108,23 +108,6 @@ def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:
         return np.where(difference == 0, 0.0, difference / error)
 
 
-@cache
-def critical_difference(methods: int, datasets: int, *, alpha: float = 1 - CONFIDENCE) -> float:
-    """Return how far two mean ranks must be apart to differ, by Nemenyi's test (Demšar 2006, section 3.2)."""
-    quantile = stats.studentized_range.ppf(1 - alpha, methods, np.inf) / sqrt(2)
-    return float(quantile * sqrt(methods * (methods + 1) / (6 * datasets)))
-
-
-def friedman_p(datasets: DataFrame) -> float:
-    """Return p of Friedman's test that all methods rank alike (Demšar 2006). Needs three methods.
-
-    The chi-squared approximation is good from about 10 datasets and 5 methods on, and conservative with fewer.
-    """
-    if datasets.eq(datasets.iloc[:, 0], axis="index").all(axis=None):
-        return 1.0  # scipy divides 0 by 0 if no two methods differ on any dataset
-    return float(stats.friedmanchisquare(*datasets.to_numpy().T).pvalue)
-
-
 def robustness(stds: DataFrame, datasets: Sequence[str]) -> Series:
     """Return the mean rank of each method's standard deviation; 1 is the smallest, ties share the mean rank.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, combinations
 from math import inf, nan
-from typing import Any
+from typing import Any, NamedTuple
 
 from pandas import DataFrame, Series, isna
 
@@ -95,29 +95,17 @@ class Setting:
         return " · ".join(part for part in parts if part)
 
 
-@dataclass(frozen=True)
-class StudyScore:
+class StudyScore(NamedTuple):
     """Score of a row on a task."""
 
-    values: Mapping[int, float]
+    values: Mapping[int, float] = {}
     """by seed"""
-    failed: int
-    is_papers_pretraining: bool
-    """whether the pretraining is that of the study"""
+    summary: Summary | None = None
+    """over seeds; None without a value. Times that seeds share have no standard deviation"""
+    failed: int = 0
     remark: str = ""
     """pretraining, if the row does not fix it or another one is shown"""
     devices: frozenset[str] = frozenset()
-    shares_time: bool = False
-    """whether its values are times of seeds that were trained together"""
-
-    @property
-    def summary(self) -> Summary | None:
-        """Summary over seeds; None without a value. Times that seeds share have no standard deviation."""
-        summary = summarise([self.values[seed] for seed in sorted(self.values)])
-        return summary._replace(std=None) if summary and self.shares_time else summary
-
-
-NO_SCORE = StudyScore({}, 0, is_papers_pretraining=True)
 
 
 @dataclass(frozen=True)
@@ -215,41 +203,43 @@ def _scores(study: Study, lines: DataFrame) -> Iterator[tuple[int, int, str, Stu
             values[tuple(key)][seed] = value
     runs = lines.drop_duplicates([*_SCORE, "run"])
     runs = runs.assign(failed=runs["status"] != "ok")
-    how = {"failed": "sum", "is_other": "all", "remark": "first", "device": frozenset, "members": "max"}
-    for key, failed, is_other, remark, devices, members in runs.groupby(_SCORE).agg(how).itertuples(name=None):
-        shares_time = rows[key[1]].fixed["measure"] in TIMES and members > 1
-        yield *key, StudyScore(values[key], int(failed), not is_other, remark, devices, shares_time)
+    how = {"failed": "sum", "remark": "first", "device": frozenset, "members": "max"}
+    for key, failed, remark, devices, members in runs.groupby(_SCORE).agg(how).itertuples(name=None):
+        summary = summarise([values[key][seed] for seed in sorted(values[key])])
+        if summary is not None and rows[key[1]].fixed["measure"] in TIMES and members > 1:
+            summary = summary._replace(std=None)
+        yield *key, StudyScore(values[key], summary, int(failed), remark, devices)
 
 
 def _of_shown_cells(study: Study, lines: DataFrame) -> DataFrame:
     """Return the lines of the cells that scores show, with a remark on their pretraining.
 
-    If defaults have changed, a pretraining has several cells; the one with most runs is shown. The pretraining
-    `otherwise` is shown only if the one of the row has not run.
+    If defaults have changed, a pretraining has several cells; the one with most runs is shown.
     """
     runs = lines.drop_duplicates([*_SCORE, "run"])
     sizes = runs.groupby([*_SCORE, "pretraining", "cell"]).size().reset_index(name="size")
     cells = sizes.sort_values(["size", "cell"]).drop_duplicates([*_SCORE, "pretraining"], keep="last")
-    lines = lines.merge(cells[[*_SCORE, "cell"]])
-    otherwise = lines["row"].map({number: row.fixed.get("otherwise") for number, row in enumerate(study.rows)})
-    lines["is_other"] = lines["pretraining"] == otherwise
-    lines = lines[~lines["is_other"] | lines.groupby(_SCORE)["is_other"].transform("all")]
-    names = lines["pretraining"].map(lambda name: "without pretraining" if name == "none" else f"pretraining {name}")
-    lines = lines.assign(remark=names.where(lines["is_other"], ""))
-    for number, row in enumerate(study.rows):
-        if len(row.pretrainings) > 1:
-            for _, of_score in lines[lines["row"] == number].groupby(_SCORE):
-                best, tried = _best_pretraining(row, of_score), of_score["pretraining"].nunique()
-                lines = lines.drop(of_score.index[of_score["pretraining"] != best])
-                chosen = of_score.index[of_score["pretraining"] == best]
-                lines.loc[chosen, "remark"] = f"{best}, best of {tried} of {len(row.pretrainings)}"
+    lines = lines.merge(cells[[*_SCORE, "cell"]]).assign(remark="")
+    has_choice = [len(row.pretrainings) > 1 or "otherwise" in row.fixed for row in study.rows]
+    for (_, number, _), of_score in lines[lines["row"].map(has_choice.__getitem__)].groupby(_SCORE):
+        chosen, remark = _chosen_pretraining(study.rows[number], of_score)
+        lines.loc[of_score.index, "remark"] = remark
+        lines = lines.drop(of_score.index[of_score["pretraining"] != chosen])
     return lines
 
 
-def _best_pretraining(row: StudyRow, lines: DataFrame) -> str:
-    """Return the pretraining with the best mean criterion on validation rows, over the seeds that all share."""
+def _chosen_pretraining(row: StudyRow, lines: DataFrame) -> tuple[str, str]:
+    """Return the pretraining that a score shows, with a remark.
+
+    Of several, it is the one with the best mean criterion on validation rows, over the seeds that all share.
+    """
+    tried = sorted({*lines["pretraining"]})
+    if len(row.pretrainings) == 1:
+        wanted, other = row.pretrainings[0], "without pretraining" if tried[0] == "none" else f"pretraining {tried[0]}"
+        return (wanted, "") if wanted in tried else (tried[0], other)
     criterion = CRITERIA[row.fixed["criterion"]]
     known = lines[(lines["criterion"] == criterion.name) & lines["validation"].notna()]
     by_seed = known.pivot(index="seed", columns="pretraining", values="validation")
     means = (by_seed if by_seed.dropna().empty else by_seed.dropna()).mean() * (1 if criterion.maximise else -1)
-    return str(means.idxmax() if len(means) else lines["pretraining"].min())
+    best = str(means.idxmax() if len(means) else tried[0])
+    return best, f"{best}, best of {len(tried)} of {len(row.pretrainings)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite
@@ -17,7 +18,7 @@ from llpbench.report.boards import Summary
 from llpbench.report.origin import device
 from llpbench.report.reference import Printed, Reference, reference
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
-from llpbench.report.study_runs import NO_SCORE, TIMES, Setting, StudyRuns, StudyScore, study_runs
+from llpbench.report.study_runs import TIMES, Setting, StudyRuns, StudyScore, study_runs
 from llpbench.results.frame import MACHINE
 
 FLAG = "⚑"
@@ -100,13 +101,12 @@ def _scores_table(study: Study, setting: Setting, runs: StudyRuns, name: str) ->
         labels = dict(zip(study.factors, row.labels, strict=True))
         fields = {Heading(factor, numeric=False): text(label) for factor, label in labels.items()}
         for code, dataset in columns:
-            ours = runs.scores.get((place, dataset), NO_SCORE)
+            ours = runs.scores.get((place, dataset), StudyScore())
             theirs = printed.find(labels, code) if printed else None
             figure = None
             if theirs is not None and ours.summary is not None:
-                figure = PaperFigure(
-                    row.fixed["measure"], code, theirs, ours.summary, _is_comparable(row, setting, ours)
-                )
+                is_comparable = _is_comparable(row, setting, ours)
+                figure = PaperFigure(row.fixed["measure"], code, theirs, ours.summary, is_comparable)
                 figures.append(figure)
                 if figure.is_beyond:
                     flagged.append(f"{', '.join(row.labels)} on {code or dataset}: {figure}")
@@ -134,9 +134,8 @@ def _score_field(row: StudyRow, theirs: Printed | None, ours: StudyScore, figure
 
 
 def _is_comparable(row: StudyRow, setting: Setting, ours: StudyScore) -> bool:
-    is_timed = row.fixed["measure"] in TIMES
-    same_hardware = all(PAPERS_HARDWARE in device for device in ours.devices)
-    return setting.has_papers_network and ours.is_papers_pretraining and (same_hardware or not is_timed)
+    is_papers = setting.has_papers_network and not ("otherwise" in row.fixed and ours.remark)
+    return is_papers and (row.fixed["measure"] not in TIMES or all(PAPERS_HARDWARE in name for name in ours.devices))
 
 
 def _columns(printed: Reference | None, runs: StudyRuns) -> list[tuple[str, str]]:
@@ -153,9 +152,11 @@ def _robustness_table(study: Study, setting: Setting, runs: StudyRuns, name: str
     """Return mean ranks of standard deviations, over the tasks on which every row that has run has one."""
     from llpbench.report.statistics import robustness
 
-    summaries = {key: score.summary for key, score in runs.scores.items()}
-    stds = Series({key: summary.std for key, summary in summaries.items() if summary}, dtype=float).unstack()
-    shared = stds.dropna(axis="columns")
+    stds: dict[int, dict[str, float | None]] = defaultdict(dict)
+    for (place, task), score in runs.scores.items():
+        if score.summary:
+            stds[place][task] = score.summary.std
+    shared = DataFrame(stds, dtype=float).T.dropna(axis="columns")
     ranks = robustness(shared, [runs.datasets[task] for task in shared]) if len(shared) > 1 and shared.size else {}
     printed, body = reference(study.reference), []
     for place, (label,) in enumerate(row.labels for row in study.rows):
@@ -195,7 +196,7 @@ def _difference(runs: StudyRuns, first: int, last: int) -> Field:
 
     changes = {}
     for dataset in runs.datasets:
-        before, after = (runs.scores.get((row, dataset), NO_SCORE).values for row in (first, last))
+        before, after = (runs.scores.get((row, dataset), StudyScore()).values for row in (first, last))
         if shared := sorted(before.keys() & after.keys()):
             changes[dataset] = [after[seed] - before[seed] for seed in shared]
     if not changes:

@@ -180,14 +180,23 @@ def _moved(first: Board, other: Board) -> list[str]:
 def _name_column(board: Board, yours: Collection[str], console: Console) -> TableColumn:
     """Return rank, label and marks of each entry. Long labels are shortened so that numbers fit."""
     most, marked = max(console.width - _NUMBERS, 24), _your_entries(board, yours)
-    fields = []
-    for rank, entry in zip(words.rank_texts(board), board.entries.itertuples(), strict=True):
-        rank = "" if entry.role in UNRANKED else rank
-        mine = _yours_text(board, entry.Index, yours) if entry.Index in marked else ""
-        marks = "".join(f", {mark}" for mark in (entry.mark, mine) if mark)
-        label, room = words.clean(entry.label), most - len(marks)
-        fields.append(Field((f"{rank:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
+    mine = [_yours_text(board, entry, yours) if entry in marked else "" for entry in board.entries.index]
+    pairs = zip(board.entries["mark"], mine, strict=True)
+    marks = ["".join(f", {mark}" for mark in pair if mark) for pair in pairs]
+    labels = shortened([*map(words.clean, board.labels)], [most - len(mark) for mark in marks])
+    roles = zip(board.entries["role"], words.rank_texts(board), strict=True)
+    ranks = ["" if role in UNRANKED else rank for role, rank in roles]
+    fields = [Field((f"{rank:>2} {label}{mark}",)) for rank, label, mark in zip(ranks, labels, marks, strict=True)]
     return Heading("method", numeric=False), fields
+
+
+def shortened(labels: Sequence[str], rooms: Sequence[int]) -> list[str]:
+    """Return labels cut to some characters each: at their end, or in their middle if two would read the same."""
+    cut = [label if len(label) <= room else f"{label[: room - 2]}.." for label, room in zip(labels, rooms, strict=True)]
+    return [
+        f"{label[: room - 2 - room // 2]}..{label[-(room // 2) :]}" if cut.count(end) > 1 and end != label else end
+        for label, room, end in zip(labels, rooms, cut, strict=True)
+    ]
 
 
 def _yours_text(board: Board, entry: int, yours: Collection[str]) -> str:

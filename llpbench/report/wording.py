@@ -103,8 +103,13 @@ def method_texts(board: Board) -> list[str]:
 
 def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 1, sign: str = "") -> str:
     """Return a value with its interval: `+1.9 [-3.2, 7.0]`."""
-    ends = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
-    return f"{value:{sign}.{digits}f}{ends}"
+    ends = "" if interval is None else f" [{_end(interval[0], digits)}, {_end(interval[1], digits)}]"
+    return f"{value:{sign}z.{digits}f}{ends}"
+
+
+def _end(value: float, digits: int) -> str:
+    """Return an end of an interval; one more digit if it would be 0, so that its sign is seen."""
+    return f"{value:z.{digits + (value != 0 and not round(value, digits))}f}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -76,16 +77,19 @@ def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents
     from pyarrow import parquet
 
     try:
-        names = parquet.read_schema(path).names
+        file = parquet.ParquetFile(path)  # `read_table` would import pandas
+        names = file.schema_arrow.names
         if fields is not None:
             names = [name for name in names if name.split()[0].replace("seconds", "times") in ("cell", "seed", *fields)]
-        table = parquet.read_table(path, columns=names)
+        table = file.read(columns=names)
     except (OSError, pa.ArrowException) as error:
         raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
     if fields is not None:  # a row per run instead of one per criterion
         rows = enumerate(zip(table.column("cell").to_pylist(), table.column("seed").to_pylist(), strict=True))
         first = {run: place for place, run in reversed([*rows]) if run[0] is not None}
-        table = table.take(sorted(first.values()))
+        places = array("q", sorted(first.values()))
+        # made from a list, an array of pyarrow would import pandas
+        table = table.take(pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)]))
     columns = _columns(table)
     nothing = [None] * len(table)
     metrics = [(name, columns[name]) for name in METRICS if name in columns]

@@ -118,3 +118,25 @@ def test_bags_are_called_as_in_memory(tmp_path: Path, frame: pd.DataFrame, names
     for label, expected in zip(found, keys.itertuples(index=False, name=None), strict=True):
         whole = not any(pd.isna(each) for each in expected)
         assert label == ((expected if len(names) > 1 else expected[0]) if whole else None)
+
+
+@pytest.mark.parametrize("change", ["remove", "replace", "add"])
+def test_part_that_changes_during_pass_is_named_before_other_errors(
+    tmp_path: Path, frame: pd.DataFrame, change: str
+) -> None:
+    for name in ("1.csv", "2.csv"):
+        frame.to_csv(tmp_path / name, index=False)
+    batches = RowBatches(tmp_path, {}, rows=700)
+    path = tmp_path / ("3.csv" if change == "add" else "2.csv")
+
+    def disturbed() -> None:
+        for number, _ in enumerate(batches):
+            if number == 0 and change == "remove":
+                path.unlink()
+            elif number == 0:
+                path.write_text("other\n1\n")
+
+    with pytest.raises(DataError, match=f"file '{path}' was changed, added or removed while"):
+        disturbed()
+    with pytest.raises(DataError, match="was changed"), batches.unchanged():
+        raise DataError("400 of 400 bags have this problem")

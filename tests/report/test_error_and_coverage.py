@@ -30,15 +30,13 @@ def at_most(share: float, draws: int = DRAWS) -> float:
 @pytest.mark.parametrize("datasets", [4, 9])
 def test_equal_methods_differ_significantly_no_more_often_than_claimed(datasets: int) -> None:
     rng = np.random.default_rng(datasets)
-    corrected = uncorrected = tests = 0
+    corrected = uncorrected = 0
     for _ in range(DRAWS):
         found = blocks(rng, TRUTHS["equal"](rng), datasets)
         corrected += bool((statistics.paired_p(found) < 0.05).any())
         t = np.abs(statistics._paired_t(found))
         uncorrected += bool((t > stats.t.ppf(0.975, datasets - 1)).any())
-        tests += stats.friedmanchisquare(*found.to_numpy().T).pvalue < 0.05
     assert corrected / DRAWS <= at_most(0.05)
-    assert tests / DRAWS <= at_most(0.05)
     assert uncorrected / DRAWS > 0.5, "these boards do tempt"
 
 

@@ -49,7 +49,7 @@ def test_datasets_are_the_independent_values_of_several() -> None:
     (found,) = compared(*records)
     expected = stats.ttest_1samp([100 * gain for gain in gains.values()], 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx(tuple(expected))
-    assert str(found) == "mine (mlp) minus dllp (mlp): +2.8 [0.0, 5.5], 4 datasets, 2 seeds, significantly better"
+    assert str(found) == "mine (mlp) minus dllp (mlp): +2.8 [0.03, 5.5], 4 datasets, 2 seeds, significantly better"
 
 
 def test_significance_is_corrected_for_the_number_of_comparisons() -> None:

@@ -21,11 +21,11 @@ from llpbench.core import registry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.leaderboard import costs
+from llpbench.report.finding import finding
+from llpbench.report.leaderboard import costs, differing, standings
 from llpbench.report.plots import Plot, draw_gallery, layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
-from llpbench.report.plots.critical import critical_difference
-from llpbench.report.plots.forest import differences, pretraining
+from llpbench.report.plots.forest import CLEAR, OPEN, differences, pretraining
 from llpbench.report.plots.gallery import KINDS, MOST, gallery
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
@@ -325,13 +325,6 @@ def test_robustness_bars_are_sorted_by_mean_rank() -> None:
     assert not list(robustness_bars(board(journal(seeds=1)), "x"))
 
 
-def test_critical_differences_need_ten_datasets() -> None:
-    few, many = (journal(sizes=(64,), datasets=[f"d{n}" for n in range(number)], seeds=1) for number in (9, 10))
-    assert not list(critical_difference(board(few), "x"))
-    (drawing,) = critical_difference(board(many), "x")
-    assert visible(drawing)[0].texts[0].get_text() == "1.0"
-
-
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     def timed(method: str, auc: float, seconds: float, **facts: Any) -> Record:
         return record(method, auc, times={"train": seconds, "warm-up": 1.0, "total": 99.0}, **facts)
@@ -386,14 +379,45 @@ def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> N
     (drawing,) = heat_map(of, "x")
     (ax,) = visible(drawing)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b"]
-    assert {text.get_text() for text in ax.texts} == {"85.0 ±7.1", "65.0 ±7.1", "60.0"}
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["adult  64", "credit  64"]
-    assert "1 of 1 columns" in drawing.title
+    assert {text.get_text() for text in ax.texts} == {"85.0 ±7.1", "65.0 ±7.1"}  # credit does not count
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["adult  64"]
+    assert "1 of 1 tasks" in drawing.title
     large = board(journal([f"m{n:02}" for n in range(20)], sizes=tuple(range(8, 48)), datasets=("x",), seeds=1))
     (drawing,) = heat_map(large, "x")
     (ax,) = visible(drawing)
     assert (len(ax.get_xticklabels()), len(ax.get_yticklabels())) == (8, 36)
-    assert "13 further methods" in drawing.caption
+    assert "13 methods that are best in no row" in drawing.caption
+
+
+def test_a_heat_map_shows_the_best_method_of_every_row() -> None:
+    names = [f"m{n:02}" for n in range(12)]
+    records = [each for n, name in enumerate(names) for each in runs(name, 0.9 - n / 100, 0.9 - n / 100)]
+    for n, name in enumerate(names):
+        worth = 0.95 if name == "m11" else 0.9 - n / 100
+        records += runs(name, worth, worth, dataset="credit")
+    (drawing,) = heat_map(board(records), "x")
+    (ax,) = visible(drawing)
+    assert "m11" in [label.get_text() for label in ax.get_xticklabels()]
+    assert len(ax.get_xticklabels()) == 8
+
+
+def test_the_finding_the_figure_and_the_letters_count_the_same_differences() -> None:
+    gains = {"first": 0.0, "close": -0.01, "far": -0.05}
+    rng = np.random.default_rng(0)
+    records = [
+        each
+        for dataset in "pqrstu"
+        for name, gain in gains.items()
+        for each in runs(name, *(0.8 + gain + rng.normal(0, 0.02 if name == "close" else 0.002, 3)), dataset=dataset)
+    ]
+    of = board(records)
+    (drawing,) = differences(of, "x")
+    letters = {of.labels[n]: standings(of).at[n, ("tie", "")] for n in of.ranked}
+    assert sum("A" not in letter for letter in letters.values()) == len(differing(of) or []) == 1
+    assert "1 of the 2 other methods differs significantly" in finding(of)
+    assert "1 of them differs significantly" in drawing.title
+    (ax,) = visible(drawing)
+    assert [line.get_color() for line in ax.get_lines() if line.get_marker() == "o"] == [OPEN, CLEAR]
 
 
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:

@@ -27,6 +27,7 @@ from llpbench.report.exports import to_latex
 from llpbench.report.finding import finding
 from llpbench.report.report_table import Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
+from llpbench.report.terminal import shortened
 from llpbench.report.wording import score_lines
 
 
@@ -417,3 +418,13 @@ def test_pages_of_recommended_methods_name_their_datasets_and_link_to_those_of_o
     links = [re.findall(r"\]\((\S+)\)", page) for page in (above, below)]
     assert links == [["few/which-method.md"], ["../which-method.md"]], "a single method has no such page"
     assert ("adult, x" in above, "adult, x" in below, "1 dataset: adult" in below) == (True, False, True)
+
+
+def test_shortened_labels_never_read_the_same() -> None:
+    labels = [
+        "tabllp-bdc (mlp, self+bag, view=a)",
+        "tabllp-bdc (mlp, self+bag, view=b)",
+        "dllp (mlp, self+bag, view=a)",
+    ]
+    cut = shortened([*labels, "short"], [24, 24, 24, 24])
+    assert cut == ["tabllp-bdc..bag, view=a)", "tabllp-bdc..bag, view=b)", "dllp (mlp, self+bag, v..", "short"]

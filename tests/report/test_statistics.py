@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from math import exp, isnan, sqrt
+from math import isnan, sqrt
 
 import numpy as np
 import pytest
@@ -142,22 +142,3 @@ def test_ratio_interval_is_none_where_it_cannot_be() -> None:
     assert all(map(isnan, statistics.ratio_interval([(1.0, 2.0), (2.0, 3.0)])))
     assert all(map(isnan, statistics.ratio_interval([(1.0, -2.0), (2.0, 3.0), (2.0, 1.0), (1.0, -1.0)])))
     assert statistics.ratio_interval([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)]) == pytest.approx((0.5, 0.5))
-
-
-def test_friedman_by_hand() -> None:
-    # ranks of a: 1 1 1 2 (sum 5), of b: 2 2 3 1 (8), of c: 3 3 2 3 (11). The statistic is
-    # 12 / (N k (k + 1)) * sum of squares - 3 N (k + 1) = 12 / (4 * 3 * 4) * (25 + 64 + 121) - 3 * 4 * 4 = 4.5,
-    # with 2 degrees of freedom: p = exp(-4.5 / 2)
-    scores = DataFrame({"a": [0.9, 0.9, 0.9, 0.8], "b": [0.8, 0.8, 0.7, 0.9], "c": [0.7, 0.7, 0.8, 0.7]})
-    assert statistics.friedman_p(scores) == pytest.approx(exp(-2.25))
-    assert statistics.friedman_p(DataFrame({method: [0.5, 0.6, 0.7] for method in "abc"})) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("methods", "alpha", "q"),
-    [(2, 0.05, 1.960), (5, 0.05, 2.728), (10, 0.05, 3.164), (2, 0.10, 1.645), (4, 0.10, 2.291)],
-)
-def test_critical_differences_of_the_published_table(methods: int, alpha: float, q: float) -> None:
-    # Demšar, table 5
-    difference = statistics.critical_difference(methods, 7, alpha=alpha)
-    assert difference / sqrt(methods * (methods + 1) / (6 * 7)) == pytest.approx(q, abs=1e-3)

@@ -5,24 +5,25 @@ The leader minus each other method, and each entry with pretraining minus the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import fsum
 from statistics import median
 
+import numpy as np
 from matplotlib.figure import Figure
 from pandas import Series
 
 from llpbench.report import statistics
 from llpbench.report import wording as words
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import blocks
+from llpbench.report.leaderboard import blocks, differing
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 
 MOST_ENTRIES = 20
 
 CLEAR, OPEN = "#1c5490", "0.55"
-"""Colours of intervals that exclude and include 0."""
+"""Colours of differences that are significant after correction, and of others."""
 
 Ends = tuple[float, float] | None
 Difference = tuple[float, Ends]
@@ -34,12 +35,19 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
     if len(board.ranked) < 2:
         return
     leader, *others = board.ranked[: MOST_ENTRIES + 1]
-    independent = blocks(board, board.ranked)
+    independent, significant = blocks(board, board.ranked), differing(board)
     gains = {entry: _difference([*(independent[leader] - independent[entry])]) for entry in others}
     first = layout.labels(board)[leader]
     unit = "points" if board.metric.percent else "units"
-    figure = _figure(board, gains, f"{unit} of {board.metric.title} by which {first.strip()} is ahead")
-    facts = {"first": first, "number": len(others), "clear": _number_clear(gains), "over": _over(len(board.datasets))}
+    label = f"{unit} of {board.metric.title} by which {first.strip()} is ahead"
+    figure = _figure(board, gains, significant or [], label)
+    facts = {
+        "first": first,
+        "number": len(board.ranked) - 1,
+        "clear": None if significant is None else len(significant),
+        "over": _over(len(board.datasets)),
+        "hidden": len(board.ranked) - 1 - len(others),
+    }
     yield layout.of_board(board, name, "differences", figure, **facts)
 
 
@@ -50,19 +58,22 @@ def pretraining(board: Board, name: str) -> Iterator[Drawing]:
     plain = {name: entry for entry, (name, pretraining) in enumerate(names) if pretraining == "none"}
     datasets = board.tasks["dataset"].nunique()
     values = board.sign * board.values()
-    gains = {
-        entry: _difference(pairs)
+    paired = {
+        entry: pairs
         for entry, (name, pretraining) in enumerate(names)
         if pretraining != "none"
         and name in plain
         and (pairs := _gains(board, values[entry] - values[plain[name]], datasets > 1))
     }
-    gains = dict([*gains.items()][:MOST_ENTRIES])
+    gains = {entry: _difference(pairs) for entry, pairs in [*paired.items()][:MOST_ENTRIES]}
     if not gains:
         return
-    figure = _figure(board, gains, "points that pretraining adds")
+    p = {entry: each for entry in gains if (each := statistics.difference_p(paired[entry])) == each}
+    corrected = zip(p, statistics.holm(np.array([*p.values()])), strict=True)
+    significant = [entry for entry, each in corrected if each < 1 - statistics.CONFIDENCE]
+    figure = _figure(board, gains, significant, "points that pretraining adds")
     middle = median(mean for mean, _ in gains.values())
-    facts = {"number": len(gains), "clear": _number_clear(gains), "middle": middle, "over": _over(datasets)}
+    facts = {"number": len(gains), "clear": len(significant), "middle": middle, "over": _over(datasets)}
     yield layout.of_board(board, name, "pretraining", figure, **facts)
 
 
@@ -82,21 +93,12 @@ def _difference(values: Sequence[float]) -> Difference:
     return fsum(values) / len(values), statistics.interval(values) if len(values) >= statistics.FEWEST else None
 
 
-def _is_clear(ends: Ends) -> bool:
-    """Return whether an interval excludes 0."""
-    return ends is not None and (ends[0] > 0 or ends[1] < 0)
-
-
-def _number_clear(gains: Mapping[int, Difference]) -> int:
-    return sum(_is_clear(ends) for _, ends in gains.values())
-
-
-def _figure(board: Board, gains: Mapping[int, Difference], label: str) -> Figure:
-    """Draw a line for each entry: the mean, its interval, and both as text on the right."""
+def _figure(board: Board, gains: Mapping[int, Difference], significant: Collection[int], label: str) -> Figure:
+    """Draw a line for each entry: the mean, its interval, and both as text on the right; `significant` ones in blue."""
     names = layout.labels(board)
     figure, ax = layout.named_lines([names[entry] for entry in gains])
-    for place, (mean, ends) in enumerate(gains.values()):
-        colour = CLEAR if _is_clear(ends) else OPEN
+    for place, (entry, (mean, ends)) in enumerate(gains.items()):
+        colour = CLEAR if entry in significant else OPEN
         if ends is not None:
             ax.plot(ends, [place, place], color=colour, linewidth=1.6, zorder=2)
         ax.plot([mean], [place], "o", color=colour, markersize=5.5, zorder=3)

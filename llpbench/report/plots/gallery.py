@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.plots.bag_sizes import bag_size_curves
-from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.forest import differences, pretraining
 from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.learning import learning_curves
@@ -26,7 +25,6 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "time": time,
     "bag-size": bag_size_curves,
     "heat-map": heat_map,
-    "critical-difference": critical_difference,
     "reliability": reliability,
     "robustness": robustness_bars,
     "pretraining": pretraining,
@@ -37,7 +35,7 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
 SCORES = ("time", "bag-size", "heat-map")
 """Figures that other boards than the first have, too."""
 
-EARLY = ("differences", *SCORES, "critical-difference")
+EARLY = ("differences", *SCORES)
 """Figures of the first board that come before the proportions of bags. All others come last."""
 
 
@@ -65,7 +63,6 @@ def _planned(leaderboards: Leaderboards) -> Iterator[Drawing]:
     if by_proportions is not None and by_proportions.protocol is not None:  # without epochs all criteria are the same
         yield from drawn(by_proportions, *SCORES)
     yield from drawn(second.get("auc"), *SCORES)
-    yield from drawn(first.get("auc"), "critical-difference")
     yield from proportions(leaderboards)
     yield from drawn(first.get("auc"), *(kind for kind in KINDS if kind not in EARLY))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import seaborn
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
@@ -27,11 +28,15 @@ CHANCE = 50.0
 
 
 def heat_map(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw a row for each task of the board, and a column for each method."""
-    entries, tasks = board.ranked[:MOST_METHODS], board.tasks.index[:MOST_TASKS]
-    if not entries:
+    """Draw a row for each task that counts, and a column for each of the first methods and of those best on a task."""
+    tasks = board.counting_tasks[:MOST_TASKS]
+    if not board.ranked or not tasks:
         return
-    values = board.values()[entries].groupby(level=0)
+    best = (board.sign * board.task_means.loc[tasks, board.learners]).dropna(how="all")
+    winners = {*best.idxmax(axis="columns")}
+    others = [entry for entry in board.ranked if entry not in winners][: max(MOST_METHODS - len(winners), 0)]
+    entries = sorted({board.ranked[0], *winners, *others})
+    values = board.counted()[entries].groupby(level=0)
     means, stds = values.mean().reindex(tasks), values.std().reindex(tasks)
     leads = sum((entries[0], task) in board.leaders for task in board.counting_tasks)
     facts = {"first": layout.labels(board)[entries[0]], "leads": leads, "of": len(board.counting_tasks)}
@@ -48,8 +53,18 @@ def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
     span = better.max(axis="columns") - low
     shades = better.sub(low, axis="index").div(span.where(span > 0, 1.0), axis="index").clip(0, 1)
     texts = [[_text(board, entry, task, means, stds) for entry in means] for task in means.index]
+    size = rcParams["font.size"] * min(1.0, MOST_METHODS / len(names))
     seaborn.heatmap(
-        shades, cmap=COLOURS, vmin=-0.1, vmax=1.25, annot=np.array(texts), fmt="", cbar=False, linewidths=0.8, ax=ax
+        shades,
+        cmap=COLOURS,
+        vmin=-0.1,
+        vmax=1.25,
+        annot=np.array(texts),
+        annot_kws={"size": size},
+        fmt="",
+        cbar=False,
+        linewidths=0.8,
+        ax=ax,
     )
     for text in ax.texts:
         text.set_in_layout(False)  # faster: the layout need not measure hundreds of texts
@@ -62,12 +77,12 @@ def _figure(board: Board, means: DataFrame, stds: DataFrame) -> Figure:
 
 
 def _text(board: Board, entry: int, task: int, means: DataFrame, stds: DataFrame) -> str:
-    """Return mean and standard deviation over seeds, with a star if a seed is missing."""
-    mean, std, score = means.at[task, entry], stds.at[task, entry], board.score(entry, task)
+    """Return mean and standard deviation over seeds, with a star if a seed that counts is missing."""
+    mean, std, is_complete = means.at[task, entry], stds.at[task, entry], board.task_means.at[task, entry]
     if np.isnan(mean):
         return words.NOTHING
     spread = "" if np.isnan(std) else f" ±{std:.{0 if std >= 9.95 else 1}f}"
-    return f"{mean:.1f}{'*' if score.values < score.expected else ''}{spread}"
+    return f"{mean:.1f}{'*' if np.isnan(is_complete) else ''}{spread}"
 
 
 def _task_names(board: Board, tasks: Sequence[int]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas import DataFrame, MultiIndex, Series
 
@@ -56,7 +57,8 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     drawn = [entry for entry in front if entry in entries]
     ends = [*seconds[drawn], ax.get_xlim()[1]]
     ax.step(ends, [*scores["mean"][drawn], *scores["mean"][drawn[-1:]]], where="post", color="0.45", lw=1, zorder=1)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    decades = np.log10(ax.get_xlim()[1] / ax.get_xlim()[0])
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 3 else (1.0,), numticks=9))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set(

@@ -1,0 +1,141 @@
+"""`llpbench estimate-table`: cells of a table of groups by outcomes, from the margins of precincts."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from llpbench.cli.explaining import check_plot
+from llpbench.cli.helping import Command
+from llpbench.cli.options import AnyPath
+from llpbench.cli.output import echo
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
+from llpbench.owndata.csv_dialect import FileFormat
+
+if TYPE_CHECKING:
+    from llpbench.owndata.cross_tables import CrossTable
+
+_PATH = AnyPath(path_type=Path)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "llpbench estimate-table precincts.csv --groups black,white --outcomes ann,bob,abstained --out cells.csv",
+        "llpbench estimate-table precincts.csv --groups black,white --outcomes ann,bob --rest-as abstained --out c.csv",
+    ),
+)
+@click.argument("precincts", type=_PATH)
+@click.option("--groups", required=True, multiple=True, metavar="NAMES", help="Columns of people by group.")
+@click.option("--outcomes", required=True, multiple=True, metavar="NAMES", help="Columns of people by outcome.")
+@click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the cells: .csv or .parquet.")
+@click.option("--rest-as", metavar="NAME", help="Outcome of all people who are in no column of --outcomes.")
+@click.option("--precinct-column", metavar="NAME", help="Name of each precinct. [default: its line]")
+@click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
+@click.option("--weight-column", metavar="NAME", help="How often each precinct counts.")
+@click.option(
+    "--differences",
+    type=_PATH,
+    metavar="FILE",
+    help="File of the differences between groups, and of how strong confounding must be to change their signs.",
+)
+@click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed.")
+@click.option("--separator", metavar="MARK", help="Separator of values, such as ';', tab or '|'.")
+@click.option("--decimal", metavar="MARK", help="Decimal mark, '.' or ','.")
+@click.option("--encoding", metavar="NAME", help="Encoding of text, such as cp1252 or utf-16.")
+@click.option("--skip-rows", type=click.IntRange(min=0), metavar="N", help="Number of lines before the header.")
+def estimate_table(
+    precincts: Path,
+    groups: tuple[str, ...],
+    outcomes: tuple[str, ...],
+    out: Path,
+    rest_as: str | None,
+    precinct_column: str | None,
+    size_column: str | None,
+    weight_column: str | None,
+    differences: Path | None,
+    plot: Path | None,
+    seed: int,
+    separator: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    skip_rows: int | None,
+) -> int:
+    """Estimate a table of groups by outcomes from precincts (ecological inference).
+
+    PRECINCTS has a line for each precinct, with the number of people in each group and with each outcome, such as
+    voters by race and votes by candidate. The file --out has the cells of all precincts together (precinct "all") and
+    of each. They add up to both margins. Intervals are 95 %. Columns with _min and _max are the bounds of Duncan and
+    Davis, and goodman is the regression of that name.
+    """
+    import pandas as pd
+
+    from llpbench.owndata.column_names import split_names
+    from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
+    from llpbench.owndata.row_files import bag_keys, column_of, read_rows, write_rows
+
+    if plot is not None:
+        check_plot(plot, "--plot")
+    wanted = [(part, text) for text in (*groups, *outcomes) for part in text.split(",")]
+    form = FileFormat(separator, decimal, encoding, skip_rows)
+    frame = read_rows(precincts, keys=[precinct_column] if precinct_column else (), form=form, columns=wanted)
+    names = [split_names(given, [*frame.columns]) for given in (groups, outcomes)]
+    index = pd.Index(range(1, len(frame) + 1))
+    if precinct_column is not None:
+        index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
+    if (taken := [name for name in index if str(name) == "all"]) or index.has_duplicates:
+        first = taken[0] if taken else index[index.duplicated()][0]
+        why = "is the name of all precincts together" if taken else "stands on two lines"
+        raise LLPBenchError(f"names of precincts must be different, but {first!r} {why}. Rename it in the file.")
+    margins = [
+        pd.DataFrame({name: column_of(frame, name, precincts).to_numpy() for name in some}, index) for some in names
+    ]
+    sizes, weights = (
+        None if name is None else column_of(frame, name, precincts).to_numpy() for name in (size_column, weight_column)
+    )
+    table = cross_table(*margins, sizes=sizes, rest=rest_as, weights=weights, random_state=seed)
+    cells = pd.concat([table.cells.assign(precinct="all"), table.by_precinct()], ignore_index=True)
+    computed = (*NUMBERS, *SHARES, "goodman")
+    write_rows(cells[["precinct", "group", "outcome", *computed]], out, computed)
+    if differences is not None:
+        write_rows(table.differences, differences, [*table.differences.columns[3:]])
+    if plot is not None:
+        _draw(table, plot)
+    _show(table)
+    size = f"{plural(len(table.groups), 'group')} x {plural(len(table.outcomes), 'outcome')}"
+    echo(f"{size}, {plural(len(index), 'precinct')}: {plural(len(cells), 'line')} in {out}")
+    return 0
+
+
+def _show(table: CrossTable) -> None:
+    """Print the shares of all precincts with their intervals."""
+    from rich.console import Console
+
+    from llpbench.report import render_tables
+    from llpbench.report.report_table import Heading, ReportTable, text
+
+    shares = table.cells[["share", "share_lower", "share_upper"]] * 100
+    cells = [
+        "-" if isnan(share) else f"{share:.1f} [{lower:.1f}, {upper:.1f}]"
+        for share, lower, upper in shares.itertuples(index=False)
+    ]
+    people, across = table.people.sum(axis=0), len(table.outcomes)
+    rows = [
+        tuple(text(field) for field in (group, f"{number:,.0f}", *cells[place * across : (place + 1) * across]))
+        for place, (group, number) in enumerate(zip(table.groups, people, strict=True))
+    ]
+    headings = [Heading(name, numeric=False) for name in ("group", "people", *table.outcomes)]
+    caption = "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups."
+    render_tables([ReportTable("cells", "Outcomes by group", caption, tuple(headings), tuple(rows))], Console())
+
+
+def _draw(table: CrossTable, plot: Path) -> None:
+    from llpbench.report.plots.group_shares import cell_shares
+    from llpbench.report.plots.saving import save_figure
+
+    save_figure(lambda: cell_shares(table.cells), plot)

@@ -1,0 +1,222 @@
+"""Tables of groups by outcomes from precincts: margins, bounds, intervals, and New Zealand's elections."""
+
+from __future__ import annotations
+
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import check_grad
+
+from benchmarks.elections import District, districts, error
+from llpbench import cross_table
+from llpbench.blocks.cross_shares import _Likelihood
+from llpbench.core.bags import FloatArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.cross_tables import _bounds
+
+SHARES = np.array([[0.85, 0.10, 0.05], [0.35, 0.50, 0.15], [0.20, 0.20, 0.60]])
+GROUPS, OUTCOMES = ["black", "white", "asian"], ["ann", "bob", "abstained"]
+ELECTIONS = Path(__file__).parents[3] / "shared" / "data" / "elections"
+
+
+def simulated(precincts: int = 60, rho: float = 0.02, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, FloatArray]:
+    """People by group, votes, and true cells [precincts, groups, outcomes]; shares vary between precincts."""
+    rng = np.random.default_rng(seed)
+    people = np.array([rng.multinomial(rng.integers(200, 800), mix) for mix in rng.dirichlet([1.5, 1.5, 1], precincts)])
+    cells = np.array(
+        [
+            [rng.multinomial(number, rng.dirichlet(p * (1 / rho - 1))) for number, p in zip(row, SHARES, strict=True)]
+            for row in people
+        ]
+    )
+    index = pd.Index([f"P{number:02}" for number in range(precincts)])
+    votes = pd.DataFrame(cells.sum(axis=1), index, OUTCOMES)
+    return pd.DataFrame(people, index, GROUPS), votes, cells.astype(np.float64)
+
+
+def test_cells_add_up_to_both_margins_and_lie_within_their_bounds() -> None:
+    people, votes, _ = simulated()
+    table = cross_table(people, votes)
+    cells, each = table.cells, table.by_precinct()
+    assert np.allclose(cells.groupby("group", sort=False)["count"].sum(), people.sum())
+    assert np.allclose(cells.groupby("outcome", sort=False)["count"].sum(), votes.sum())
+    wide = each.pivot_table(index="precinct", columns="group", values="count", aggfunc="sum")[GROUPS]
+    assert np.allclose(wide, people, atol=1e-6)
+    assert np.allclose(each.groupby(["group", "outcome"], sort=False)["count"].sum(), cells["count"])
+    for lines in (cells, each):
+        in_order = lines[["count_min", "count_lower", "count", "count_upper", "count_max"]].to_numpy()
+        assert (np.diff(in_order, axis=1) >= -1e-6).all()
+
+
+def test_shares_are_found_and_intervals_cover_the_cells() -> None:
+    covered, wide = [], []
+    for seed in range(8):
+        people, votes, truth = simulated(seed=seed)
+        table = cross_table(people, votes)
+        total = truth.sum(axis=0)
+        assert np.abs(table.shares.to_numpy() - total / total.sum(axis=1, keepdims=True)).max() < 0.08
+        for lines, cells in ((table.cells, total), (table.by_precinct(), truth)):
+            inside = cells.ravel() >= lines["count_lower"] - 0.5
+            covered.append((inside & (cells.ravel() <= lines["count_upper"] + 0.5)).mean())
+            wide.append((lines["share_upper"] - lines["share_lower"]).mean())
+    assert np.mean(covered[::2]) > 0.9
+    assert np.mean(covered[1::2]) > 0.9
+    assert max(wide) < 0.6, "intervals say something"
+
+
+def test_bounds_are_those_of_all_possible_tables() -> None:
+    people, counts = np.array([[3.0, 2.0]]), np.array([[4.0, 1.0]])
+    cells = [np.array([[a, 3 - a], [4 - a, a - 2]]) for a in range(6) if min(3 - a, 4 - a, a - 2) >= 0]
+    least, most = _bounds(people, counts)
+    assert np.array_equal(least[0], np.min(cells, axis=0))
+    assert np.array_equal(most[0], np.max(cells, axis=0))
+
+
+def test_gradient_is_that_of_the_value() -> None:
+    people, votes, _ = simulated(20)
+    weights = np.linspace(0.5, 2, 20)
+    likelihood = _Likelihood(people.to_numpy(np.float64), votes.to_numpy(np.float64), weights)
+    at = np.random.default_rng(0).normal(-1, 1, 10)
+    value = likelihood._value(at)[0]
+    assert check_grad(lambda x: likelihood._value(x)[0], lambda x: likelihood._value(x)[1], at) < 1e-4 * abs(value)
+
+
+def test_the_order_of_precincts_and_columns_has_no_effect() -> None:
+    people, votes, _ = simulated()
+    plain = cross_table(people, votes).shares
+    turned = cross_table(people[::-1][GROUPS[::-1]], votes[OUTCOMES[::-1]]).shares
+    assert np.allclose(turned.loc[GROUPS, OUTCOMES], plain, atol=1e-4)
+
+
+def test_weights_are_repeated_precincts() -> None:
+    people, votes, _ = simulated(30)
+    often = np.arange(30) % 3
+    repeated = [table.loc[table.index.repeat(often)].reset_index(drop=True) for table in (people, votes)]
+    weighted, plain = cross_table(people, votes, weights=often), cross_table(*repeated)
+    assert np.allclose(weighted.shares, plain.shares, atol=1e-3)
+    assert np.allclose(weighted.cells[["count_min", "count_max"]], plain.cells[["count_min", "count_max"]])
+
+
+def test_shares_with_sizes_are_counts() -> None:
+    people, votes, _ = simulated(30)
+    sizes = people.sum(axis=1)
+    given = [table.div(sizes, axis=0).round(4) for table in (people, votes)]
+    found = cross_table(*given, sizes=sizes).shares
+    assert np.allclose(found, cross_table(people, votes).shares, atol=0.01)
+
+
+def test_people_who_are_not_counted_are_the_rest() -> None:
+    people, votes, _ = simulated(30)
+    counted = votes.drop(columns="abstained")
+    assert np.allclose(cross_table(people, counted, rest="abstained").shares, cross_table(people, votes).shares)
+    with pytest.raises(LLPBenchError, match="rest="):
+        cross_table(people, counted)
+
+
+def test_totals_may_differ_by_rounding() -> None:
+    people, votes, _ = simulated(30)
+    votes.iloc[0, 0] += 2
+    assert np.allclose(cross_table(people, votes).cells["count"].sum(), people.to_numpy().sum())
+    votes.iloc[0, 0] += 20
+    with pytest.raises(LLPBenchError, match="'P00'"):
+        cross_table(people, votes)
+
+
+def test_groups_without_people_and_single_precincts() -> None:
+    people, votes, _ = simulated(30)
+    nobody = cross_table(people.assign(nobody=0), votes)
+    assert nobody.shares.loc["nobody"].isna().all()
+    assert np.allclose(nobody.shares.loc[GROUPS], cross_table(people, votes).shares)
+    one = cross_table(people[:1], votes[:1]).cells
+    assert np.allclose(one.groupby("outcome", sort=False)["count"].sum(), votes.iloc[0])
+    bounds = (one["share_max"] - one["share_min"]).clip(upper=0.9)
+    assert ((one["share_upper"] - one["share_lower"])[bounds > 0.3] > 0.2).all(), "little is known"
+
+
+def test_goodman_is_least_squares_of_shares_weighted_by_people() -> None:
+    people, votes, _ = simulated(30)
+    size = people.sum(axis=1).to_numpy()
+    x, y = (table.to_numpy() / size[:, None] for table in (people, votes))
+    expected = np.linalg.solve(x.T * size @ x, x.T * size @ y)
+    assert np.allclose(cross_table(people, votes).goodman, expected)
+
+
+def test_robustness_is_that_of_a_regression() -> None:
+    people, votes, _ = simulated(40)
+    people = people[["black", "white"]].assign(white=people["white"] + people["asian"])
+    table = cross_table(people, votes)
+    size, line = people.sum(axis=1).to_numpy(), table.differences.query("outcome == 'ann'").iloc[0]
+    x, y = people["black"].to_numpy() / size, votes["ann"].to_numpy() / size
+    design = np.column_stack([np.ones(40), x]) * np.sqrt(size)[:, None]
+    slope, left = np.linalg.lstsq(design, y * np.sqrt(size), rcond=None)[:2]
+    error_ = np.sqrt(left[0] / 38 * np.linalg.inv(design.T @ design)[1, 1])
+    assert line["difference"] == pytest.approx(slope[1], abs=0.1)
+    f = abs(line["difference"]) / error_ / np.sqrt(38)  # Cohen's f of a regression with this slope
+    assert line["robustness"] == pytest.approx(0.5 * (np.sqrt(f**4 + 4 * f**2) - f**2))
+    assert line["difference_lower"] < line["difference"] < line["difference_upper"]
+    bias = error_ * np.sqrt(38) * np.sqrt(line["robustness"] ** 2 / (1 - line["robustness"]))
+    assert bias == pytest.approx(abs(line["difference"]))
+
+
+def test_differences_of_all_pairs() -> None:
+    people, votes, _ = simulated(40)
+    differences = cross_table(people.assign(nobody=0), votes).differences
+    assert len(differences) == 3 * 3
+    assert {*differences["group"], *differences["other"]} == {*GROUPS}
+    assert differences["robustness"].between(0, 1).all()
+    assert cross_table(people[:2], votes[:2]).differences["robustness"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda people, votes: (people.mask(people.eq(people.loc["P03"]) & (people.index == "P03")[:, None]), votes),
+            "'black' of precinct 'P03'",
+        ),
+        (lambda people, votes: (people, votes - 1000), "got '-"),
+        (lambda people, votes: (people[1:], votes), "'P00' in only one"),
+        (lambda people, votes: (people[["black"]], votes), "two columns"),
+        (lambda people, votes: (people, votes.rename(columns={"ann": "black"})), "'black' must not be both"),
+        (lambda people, votes: (people.rename(index={"P01": "P00"}), votes), "'P00' twice"),
+    ],
+)
+def test_wrong_margins_are_refused(change: Any, message: str) -> None:
+    people, votes, _ = simulated(10)
+    with pytest.raises(LLPBenchError, match=message):
+        cross_table(*change(people, votes))
+
+
+def test_districts_of_new_zealand() -> None:
+    if not ELECTIONS.is_dir():
+        pytest.skip("no elections beside the repository")
+    errors = []
+    for district in islice(districts(ELECTIONS), 0, 60, 6):
+        assert isinstance(district, District)
+        table = cross_table(
+            pd.DataFrame(district.parties).add_prefix("p"), pd.DataFrame(district.candidates).add_prefix("c")
+        )
+        found = table.cells["count"].to_numpy().reshape(district.truth.shape)
+        errors.append(error(found, district.truth))
+    assert np.mean(errors) < 9.5  # 8.3 in these districts of 2002
+
+
+def test_the_command_writes_every_cell(tmp_path: Path, llpbench: Any) -> None:
+    people, votes, _ = simulated(12)
+    pd.concat([people, votes], axis=1).rename_axis("precinct").to_csv(tmp_path / "precincts.csv")
+    columns = ["--groups", ",".join(GROUPS), "--outcomes", "ann,bob"]
+    out = ["--precinct-column", "precinct", "--out", str(tmp_path / "cells.csv"), "--plot", str(tmp_path / "cells.svg")]
+    result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, "--rest-as", "others", *out)
+    assert result.code == 0, result.err
+    cells = pd.read_csv(tmp_path / "cells.csv")
+    names = [*product(["all", *people.index], GROUPS, ["ann", "bob", "others"])]
+    assert [*cells[["precinct", "group", "outcome"]].itertuples(index=False, name=None)] == names
+    assert cells["count"][:9].sum() == pytest.approx(people.to_numpy().sum(), rel=1e-4)
+    assert all(name in result.out for name in (*GROUPS, "ann", "others"))
+    assert (tmp_path / "cells.svg").stat().st_size > 1_000
+    result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, *out)
+    assert (result.code, "--rest-as" in result.err) == (2, True)
