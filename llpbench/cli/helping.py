@@ -45,6 +45,13 @@ OWN_DATA = {
 }
 """Options of fit, choose, predict and estimate, by the heading of their group."""
 
+CROSS_TABLE = {
+    "Table": ("groups", "outcomes", "rest_as", "precinct_column", "size_column", "weight_column", "seed"),
+    "Output": ("out", "differences", "plot"),
+    "Format of the file (normally detected)": ("separator", "decimal", "encoding", "skip_rows"),
+}
+"""Options of estimate-table, by the heading of their group."""
+
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "plugin"),
     "Output": ("out", "plots_dir", "no_plots", "formats", "title", "all_boards"),
