@@ -15,7 +15,7 @@ RUN = {
         *("preset", "config", "study", "methods", "datasets", "baggings", "bag_sizes", "max_bags", "seeds", "encoders"),
         *("pretraining", "numbers", "plugin", "shard", "retry", "keep_stale", "dry_run"),
     ),
-    "Training": ("epochs", "patience", "bags_per_step", "set", "ensemble"),
+    "Training": ("epochs", "patience", "bags_per_step", "set", "ensemble", "average"),
     "Tuning": ("tune", "tune_regimes", "tune_sampler", "tune_seed"),
     "Machine": (
         *("device", "threads", "compile", "precision", "executor", "ray_address", "time_budget", "cell_timeout"),

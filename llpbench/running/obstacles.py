@@ -112,7 +112,7 @@ def _without_labels(one: Resolved, facts: _Facts) -> str:
         return (
             f"dataset {cell.dataset!r} has labels of rows but no counts of bags. Choose a bagging other than {GIVEN!r}."
         )
-    if not facts.labelled and one.method.load().supervision == "instances":
+    if not facts.labelled and one.method.load().supervision != "bags":
         return f"{cell.method!r} needs labels of rows, but {cell.dataset!r} has none. Leave it out."
     return ""
 

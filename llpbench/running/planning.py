@@ -298,11 +298,21 @@ def expand(settings: Settings) -> list[Resolved]:
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
+    resolve = resolver()
     cells = (
-        cell if cell.protocol is None else replace(cell, precision=settings.precision, ensemble=settings.ensemble)
+        _with_engine_options(resolve(cell), settings)
         for cell in (_all_cells(settings) if settings.study is None else _study_cells(settings))
     )
-    return [*map(resolver(), {cell.id: cell for cell in cells if in_shard(cell, settings.shard)}.values())]
+    return list({one.cell.id: one for one in cells if in_shard(one.cell, settings.shard)}.values())
+
+
+def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:
+    """Return a network's cell with the engine's options. Ceilings always choose an epoch: averages need no labels."""
+    if one.cell.protocol is None:
+        return one
+    average = settings.average if one.method.load().supervision == "bags" else ""
+    cell = replace(one.cell, precision=settings.precision, ensemble=settings.ensemble, average=average)
+    return one._replace(cell=cell)
 
 
 def _all_cells(settings: Settings) -> Iterator[Cell]:
