@@ -30,9 +30,10 @@ from llpbench.cli.large_files import (
 )
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
-from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
+from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
+from llpbench.owndata.marks import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -75,6 +76,7 @@ def _applying(command: Any) -> Any:
         bags: Path | None,
         repeat_column: str | None,
         weight_column: str | None,
+        drop_unmatched: bool,
         out: Path,
         plugin: tuple[str, ...],
         **others: Any,
@@ -90,10 +92,11 @@ def _applying(command: Any) -> Any:
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
 
         read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
-        read = functools.partial(read, bags_optional=others.get("whole_bags") is False)
+        read = functools.partial(read, bags_optional=others.get("whole_bags") is False, drop_unmatched=drop_unmatched)
         people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         given = [flag for flag, column in people.items() if column is not None]
+        given += ["--drop-unmatched"] if drop_unmatched else []
         if "out_of_core" in others:
             others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, columns, formats, bags)
         return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, people=given, **others)
@@ -117,6 +120,7 @@ _APPLYING_OPTIONS = (
         help="Column of ROWS that says how often to repeat each row (a whole number).",
     ),
     click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
+    click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
     format_options,
     plugin_option,
@@ -134,10 +138,11 @@ def _read(
     weight_column: str | None,
     *,
     bags_optional: bool,
+    drop_unmatched: bool,
 ) -> _Given:
     import pandas as pd
 
-    from llpbench.owndata.bag_files import BagFile, require_common_bags
+    from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
     from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, has_column, read_rows, repeated
     from llpbench.owndata.weights import weights_of_column
 
@@ -175,6 +180,18 @@ def _read(
         require_common_bags(keys, counts.get("counts", counts.get("proportions")), rows, bags)
     if weight_column is not None:
         counts["sample_weight"] = weights_of_column(frame, weight_column, rows)
+    if drop_unmatched:
+        if keys is None:
+            raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
+        known = pd.Index(loaded.bags_) if bags is None else counts.get("counts", counts.get("proportions")).index
+        there = bag_index(keys).isin(known)
+        if not there.any():
+            raise LLPBenchError(f"no row of {str(rows)!r} has a bag with counts. Use the names of bags of fit.")
+        if not there.all():
+            echo(f"dropped {int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag", err=True)
+            frame, features, others, keys = (each[there] for each in (frame, features, others, keys))
+            if "sample_weight" in counts:
+                counts["sample_weight"] = counts["sample_weight"][there]
     return _Given(loaded, frame, features, others, keys, counts)
 
 
@@ -338,6 +355,12 @@ def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, 
     metavar="N",
     help="Number of refits for intervals (not used by auto and bag-gp).",
 )
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Groups, bags and classes to print, such as sex=F,district=7. The file has all.",
+)
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
 @out_of_core_option
@@ -351,6 +374,7 @@ def estimate(
     out: Path,
     by: tuple[str, ...],
     refits: int,
+    where: tuple[str, ...],
     plot: Path | None,
     label: str | None,
     out_of_core: bool | None,
@@ -377,8 +401,10 @@ def estimate(
         )
     if plot is not None:
         check_plot(plot, "--plot")
+    wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
+    shown = None
     if is_large(out_of_core, rows, not people):
-        _require_none(people)
+        _require_none([*people, *(["--where"] if wanted else [])])
         with in_batches() as (model, batches, keys, counts):
             drawn, names = class_of(model, label), split_names(by, list(batches.head().columns))
             overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)
@@ -389,18 +415,37 @@ def estimate(
         with warnings_as_lines(), told_in_flags():
             found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
         write_rows(found, out, NUMBERS)
+        shown = _where(found, wanted, list(given.bags.columns)) if wanted and given.bags is not None else None
         assert given.bags is not None
         told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
         overall, lines = found[(found[[*given.bags.columns]] == ALL).all(axis=1)], len(found)
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
-    _show_groups(overall, names)
+    _show_groups(overall if shown is None else shown, names, "all bags" if shown is None else ", ".join(where))
     echo(f"{told}: {plural(lines, 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
 
 
-def _show_groups(overall: DataFrame, names: list[str]) -> None:
-    """Print shares in all bags with their intervals, at most `_MOST_LINES`."""
+def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFrame:
+    """Return the lines with values of columns, of all bags together unless `wanted` names a bag."""
+    from llpbench.owndata.group_estimates import ALL, NUMBERS
+
+    known = [name for name in found.columns if name not in NUMBERS]
+    if not {*bags} & {*wanted}:
+        found = found[(found[bags] == ALL).all(axis="columns")]
+    for name, value in wanted.items():
+        if name not in known:
+            raise LLPBenchError(f"--where must name one of {', '.join(known)}, got {name!r}.")
+        some = found[found[name].astype(str) == value]
+        if not len(some):
+            values = ", ".join(map(str, found[name].unique()[:5]))
+            raise LLPBenchError(f"--where {name}={value}: no line has this value. Values are {values}.")
+        found = some
+    return found
+
+
+def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
+    """Print shares with their intervals, at most `_MOST_LINES`."""
     from rich.console import Console
 
     from llpbench.report import render_tables
@@ -416,12 +461,12 @@ def _show_groups(overall: DataFrame, names: list[str]) -> None:
                 f"[{100 * row['share_lower']:.1f}, {100 * row['share_upper']:.1f}]",
             )
         )
-        for row in overall.head(_MOST_LINES).to_dict("records")
+        for row in lines.head(_MOST_LINES).to_dict("records")
     ]
     headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
-    more = len(overall) - len(rows)
+    more = len(lines) - len(rows)
     caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
-    render_tables([ReportTable("groups", "Groups in all bags", caption, tuple(headings), tuple(rows))], Console())
+    render_tables([ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], Console())
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:

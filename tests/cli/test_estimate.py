@@ -111,3 +111,36 @@ def test_intervals_of_predictions(llpbench: LLPBench) -> None:
     assert (found["probability_yes"] < found["upper_yes"]).all()
     assert (found["logit_error_yes"] > 0).all()
     refused(llpbench("predict", "model", "rows.csv", "--interval", "--bag-column", "district", "--out", "new.csv"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_where_prints_the_lines_that_were_asked_for(llpbench: LLPBench) -> None:
+    result = llpbench(*ASK, "--by", "zone,owns", "--where", "zone=z2,owns=True", "--where", "class=yes")
+    assert result.code == 0, result.err
+    printed = [line for line in result.out.splitlines() if line.startswith(("z1", "z2", "z3"))]
+    assert [line.split()[:3] for line in printed] == [["z2", "True", "yes"]]
+    found = pd.read_csv("groups.csv").query("district == 'all' and zone == 'z2' and owns and `class` == 'yes'")
+    assert f"{100 * found['share'].iloc[0]:.1f}" in printed[0]
+    result = llpbench(*ASK, "--by", "zone", "--where", "district=3")
+    assert len([line for line in result.out.splitlines() if line.startswith(("z1", "z2", "z3"))]) == 6
+    for wrong in ("sex=F", "zone=z9"):
+        refused(llpbench(*ASK, "--by", "zone", "--where", wrong), wrong.partition("=")[0])
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_without_a_known_bag_are_dropped_on_request(llpbench: LLPBench) -> None:
+    plain = llpbench(*ASK, "--by", "zone")
+    assert plain.code == 0, plain.err
+    expected = pd.read_csv("groups.csv")
+    rows = pd.read_csv("rows.csv")
+    more = pd.concat([rows, rows.head(9).assign(district=99), rows.head(3).assign(district=None)], ignore_index=True)
+    more.to_csv("more.csv", index=False)
+    asked = [each.replace("rows.csv", "more.csv") for each in ASK]
+    assert llpbench(*asked, "--by", "zone").code == 2
+    result = llpbench(*asked, "--by", "zone", "--drop-unmatched")
+    assert result.code == 0, result.err
+    assert "12 of 312 rows" in result.err
+    assert np.allclose(pd.read_csv("groups.csv").select_dtypes("number"), expected.select_dtypes("number"))
+    out = ["--bag-column", "district", "--out", "p.csv", "--whole-bags", "--drop-unmatched"]
+    assert llpbench("predict", "model", "more.csv", *out).code == 0
+    assert len(pd.read_csv("p.csv")) == 300
