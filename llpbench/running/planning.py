@@ -315,35 +315,33 @@ def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:
     return one._replace(cell=cell)
 
 
+def _choices(settings: Settings) -> dict[str, list[Any]]:
+    """Return the values of the settings by parts of a cell, with all names looked up."""
+    return {
+        "dataset": select_datasets(settings.datasets),
+        "bagging": _baggings(settings.baggings),
+        "bag_size": [*settings.bag_sizes],
+        "encoder": ENCODERS.select(settings.encoders),
+        "numbers": [*(settings.numbers or (None,))],
+        "pretraining": [*settings.pretraining],
+        "method": METHODS.select(settings.methods),
+    }
+
+
 def _all_cells(settings: Settings) -> Iterator[Cell]:
-    """Return every combination of the settings."""
-    methods = METHODS.select(settings.methods)
-    params = _params(settings, methods)
-    pretrained = grid(settings.set.get("pretraining", {}))
-    return (
-        make_cell(
-            method,
-            dataset,
-            bag_size=bag_size,
-            bagging=bagging,
-            encoder=encoder,
-            protocol=settings.protocol,
-            params=method_params,
-            pretraining=pretraining,
-            pretraining_params=pretraining_params,
-            max_bags=settings.max_bags,
-            numbers=numbers,
-        )
-        for dataset in select_datasets(settings.datasets)
-        for bagging in _baggings(settings.baggings)
-        for bag_size in settings.bag_sizes
-        for encoder in ENCODERS.select(settings.encoders)
-        for numbers in settings.numbers or (None,)
-        for pretraining in settings.pretraining
-        for method in methods
-        for method_params in grid(params.get(method, {}))
-        for pretraining_params in pretrained
-    )
+    """Yield every combination of the settings."""
+    choices = _choices(settings)
+    params = _params(settings, choices["method"])
+    of_pretraining = grid(settings.set.get("pretraining", {}))
+    for parts in grid(choices):
+        for of_method, pretraining_params in itertools.product(grid(params.get(parts["method"], {})), of_pretraining):
+            yield make_cell(
+                **parts,
+                protocol=settings.protocol,
+                params=of_method,
+                pretraining_params=pretraining_params,
+                max_bags=settings.max_bags,
+            )
 
 
 def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -363,13 +361,13 @@ def _study_cells(settings: Settings) -> list[Cell]:
         raise LLPBenchError(
             "--set and --study cannot be combined, because a study fixes its hyperparameters. Leave one out."
         )
-    chosen = studies.select(settings.study or "")
+    chosen, choices = studies.select(settings.study or ""), _choices(settings)
     cells = {
         cell.id: cell
         for study in chosen
-        for dataset in select_datasets(settings.datasets)
+        for dataset in choices["dataset"]
         for row in study.rows
-        for cell in _row_cells(row, dataset, settings)
+        for cell in _row_cells(row, dataset, choices, settings)
     }
     if not cells:
         rows = [row for study in chosen for row in study.rows]
@@ -385,47 +383,28 @@ def _study_cells(settings: Settings) -> list[Cell]:
 
 _NARROWING = {
     "methods": "method",
-    "pretraining": "pretraining",
     "baggings": "bagging",
     "bag-sizes": "bag_size",
     "encoders": "encoder",
+    "pretraining": "pretraining",
 }
 """Options that select a part of a study, and the part of a cell that each is about."""
 
 
-def _row_cells(row: studies.StudyRow, dataset: str, settings: Settings) -> Iterator[Cell]:
-    fixed = row.fixed
-
-    def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
-        """Return the values that the row fixes, without those that the user excluded.
-
-        If the row fixes none, return those of the settings.
-        """
-        if part not in fixed:
-            return list(wanted)
-        values = row.pretrainings if part == "pretraining" else [fixed[part]]
-        return [value for value in values if option not in settings.narrowed or value in wanted]
-
-    if fixed["method"] not in METHODS.select(settings.methods) and "methods" in settings.narrowed:
-        return
-    for bagging, bag_size, encoder, pretraining in itertools.product(
-        levels("baggings", "bagging", _baggings(settings.baggings)),
-        levels("bag-sizes", "bag_size", settings.bag_sizes),
-        levels("encoders", "encoder", ENCODERS.select(settings.encoders)),
-        levels("pretraining", "pretraining", settings.pretraining),
-    ):
-        yield make_cell(
-            fixed["method"],
-            dataset,
-            bag_size=bag_size,
-            bagging=bagging,
-            encoder=encoder,
-            protocol=settings.protocol,
-            params=fixed.get("params"),
-            pretraining=pretraining,
-            pretraining_params=fixed.get("pretraining_params"),
-            max_bags=fixed.get("max_bags"),
-        )
+def _row_cells(
+    row: studies.StudyRow, dataset: str, choices: Mapping[str, list[Any]], settings: Settings
+) -> Iterator[Cell]:
+    """Yield the cells of a row: what it fixes, without values that the user excluded; other parts as in `choices`."""
+    fixed, levels = row.fixed, {}
+    for option, part in _NARROWING.items():
+        levels[part] = choices[part]
+        if part in fixed:
+            values = row.pretrainings if part == "pretraining" else [fixed[part]]
+            allowed = choices[part] if option in settings.narrowed else values
+            levels[part] = [value for value in values if value in allowed]
+    rest: dict[str, Any] = {name: fixed.get(name) for name in ("params", "pretraining_params", "max_bags")}
+    for parts in grid(levels):
+        yield make_cell(**parts, **rest, dataset=dataset, protocol=settings.protocol)
 
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
