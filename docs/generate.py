@@ -32,6 +32,7 @@ HEADINGS = {
     "classical": "Classical methods",
     "neural": "Neural methods",
     "pseudo-label": "Pseudo-label methods",
+    "control": "Control",
     "ceiling": "Ceilings",
 }
 """Heading of each family, in the order of the page."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.explaining import check_plot
-from llpbench.cli.helping import Command
+from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
@@ -24,6 +24,7 @@ _PATH = AnyPath(path_type=Path)
 
 @click.command(
     cls=Command,
+    groups=CROSS_TABLE,
     examples=(
         "llpbench estimate-table precincts.csv --groups black,white --outcomes ann,bob,abstained --out cells.csv",
         "llpbench estimate-table precincts.csv --groups black,white --outcomes ann,bob --rest-as abstained --out c.csv",

@@ -15,7 +15,7 @@ RUN = {
         *("preset", "config", "study", "methods", "datasets", "baggings", "bag_sizes", "max_bags", "seeds", "encoders"),
         *("pretraining", "numbers", "plugin", "shard", "retry", "keep_stale", "dry_run"),
     ),
-    "Training": ("epochs", "patience", "bags_per_step", "set", "ensemble"),
+    "Training": ("epochs", "patience", "bags_per_step", "set", "ensemble", "average"),
     "Tuning": ("tune", "tune_regimes", "tune_sampler", "tune_seed"),
     "Machine": (
         *("device", "threads", "compile", "precision", "executor", "ray_address", "time_budget", "cell_timeout"),
@@ -44,6 +44,13 @@ OWN_DATA = {
     ),
 }
 """Options of fit, choose, predict and estimate, by the heading of their group."""
+
+CROSS_TABLE = {
+    "Table": ("groups", "outcomes", "rest_as", "precinct_column", "size_column", "weight_column", "seed"),
+    "Output": ("out", "differences", "plot"),
+    "Format of the file (normally detected)": ("separator", "decimal", "encoding", "skip_rows"),
+}
+"""Options of estimate-table, by the heading of their group."""
 
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "plugin"),

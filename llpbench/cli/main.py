@@ -101,7 +101,7 @@ def _fail(message: str) -> int:
 def cli() -> None:
     """Benchmark and toolkit for learning from label proportions (LLP) on tables.
 
-    `llpbench run` without options compares the 21 default methods on Adult in minutes.
+    `llpbench run` without options compares the 22 default methods on Adult in minutes.
     """
 
 

@@ -131,7 +131,7 @@ def seeded(subject: Subject) -> str:
 
 def label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
-    sees = subject.declared.supervision == "instances"
+    sees, control = (subject.declared.supervision == name for name in ("instances", "validation"))
     rows = min(subject.rows, ROWS_OF_SIX_TRAININGS)
     for classes, unequal in ((2, False), (subject.most_classes, True)):
         table, assignment = toy_table(rows, classes), toy_assignment(rows, unequal=unequal)
@@ -146,11 +146,17 @@ def label_free(subject: Subject) -> str:
         require(sees or not differ, f"labels permuted within training bags change what {', '.join(differ)} selects")
         require(not sees or bool(differ), 'labels of training rows change nothing: declare supervision = "bags"')
         permuted = learn(permuted_within(table, assignment.validation))
+        if control:
+            what = 'labels of validation rows change nothing: declare supervision = "bags"'
+            require(not np.array_equal(first.proba, permuted.proba), what)
+            continue
         for name in (criterion.name for criterion in CRITERIA.values() if criterion.regime == "coarse"):
             same = np.array_equal(first.kept[name], permuted.kept[name])
             require(same, f"labels permuted within validation bags change what {name} selects")
             same = first.values.get(name) == permuted.values.get(name)  # few epochs: the same may be best all the same
             require(same, f"labels permuted within validation bags change the value of {name}")
+    if control:
+        return "it sees labels of validation rows, as declared, and no label of a training row"
     return "it is declared to see labels, and does" if sees else "labels permuted within bags change no bit"
 
 
@@ -358,7 +364,7 @@ def learns(subject: Subject) -> str:
     told = f"AUC {auc:.3f}, with probabilities {spread:.2g} apart, if all bags have the same proportions"
     harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - NEAR_CHANCE:g} to {0.5 + NEAR_CHANCE:g}"
     what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
-    require(not subject.direct or subject.declared.supervision == "instances" or alike, what)
+    require(not subject.direct or subject.declared.supervision != "bags" or alike, what)
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
 
 

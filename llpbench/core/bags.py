@@ -41,8 +41,13 @@ BoolArray = NDArray[np.bool_]
 Array = Any
 """a numpy array on the data side, a torch tensor inside a population"""
 
+SUPERVISIONS = ("bags", "instances", "validation")
 Supervision = str
-"""`"bags"`: class counts of bags; `"instances"`: the label of every training row (the ceiling only)"""
+"""What a method is trained on: the class counts of bags, or labels of rows as bags of one row.
+
+`"bags"`: class counts of bags; `"instances"`: the label of every training row (ceilings only); `"validation"`: the
+label of every validation row and no bag (controls only, without a network)
+"""
 
 
 @dataclass(frozen=True)

@@ -58,13 +58,15 @@ class Cell:
     """precision of the networks: `float32`, or `bfloat16` for autocast; direct methods support only float32"""
     numbers: str = "z"
     """representation of numbers for the method, one of `NUMBERS`"""
+    average: str = ""
+    """average in place of a chosen epoch, such as `half:30` (`core/averaging.py`); empty to choose an epoch"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The canonical specification, of JSON types only.
 
-        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults, and no bag size is 0: existing
-        ids must stay the same.
+        `precision`, `max_bags`, `ensemble`, `numbers` and `average` are left out at their defaults, and no bag size is
+        0: existing ids must stay the same.
         """
         spec = {each.name: getattr(self, each.name) for each in fields(self)}
         spec["bag_size"] = self.bag_size or 0
@@ -77,6 +79,8 @@ class Cell:
             del spec["ensemble"]
         if self.numbers == "z":
             del spec["numbers"]
+        if not self.average:
+            del spec["average"]
         return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
 
     @staticmethod
@@ -107,6 +111,7 @@ class Cell:
         encoder += f" x {self.ensemble}" if self.ensemble > 1 else ""
         encoder += f" {self.precision}" if self.precision != "float32" else ""
         encoder += f" numbers={self.numbers}" if self.numbers != "z" else ""
+        encoder += f" average={self.average}" if self.average else ""
         size = f" {self.bag_size}" if self.bag_size else ""
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
 

@@ -30,6 +30,8 @@ class Criterion:
     """heading on a leaderboard"""
     bounds: tuple[float, float] = (0.0, 1.0)
     """smallest and largest possible value, except for rounding"""
+    prolongs: bool = True
+    """whether training goes on until the criterion has settled; otherwise it chooses among the epochs of the others"""
 
     def better(self, value: float, best: float) -> bool:
         """Return whether `value` is strictly better than `best`. Every number is better than NaN, and NaN never is."""
@@ -51,6 +53,8 @@ CRITERIA: dict[str, Criterion] = {
         Criterion(
             "likelihood", "coarse", True, "log likelihood of validation bags", (-_LOG_LIKELIHOOD, _LOG_LIKELIHOOD)
         ),
+        Criterion("dsq", "coarse", False, "debiased square risk of validation bags", (-MANY, MANY), prolongs=False),
+        Criterion("easyllp", "coarse", False, "EasyLLP risk of validation bags", (-MANY, MANY), prolongs=False),
     )
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from llpbench.core.errors import LLPBenchError
 
-FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "ceiling")
+FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "control", "ceiling")
 """families of methods, in the order of lists"""
 
 

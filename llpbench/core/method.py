@@ -22,6 +22,7 @@ during training.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
@@ -97,6 +98,11 @@ class Stage:
     """False: a warm-up without validation, which always runs all epochs; the last stage must be judged"""
     rate: float = 1.0
     """factor on the learning rate"""
+    ramp: float | int = 0
+    """first epochs, in which a weight of the loss is ramped up: a share of all epochs (float) or a number (int)
+
+    Patience counts only the epochs after the ramp.
+    """
 
     def __post_init__(self) -> None:
         """Raise `LLPBenchError` unless all fields are valid."""
@@ -108,6 +114,15 @@ class Stage:
                     f"{what} of stage {self.name!r} must be at least 1, or None, got {number!r}. A stage without "
                     "epochs is left out of `stages`."
                 )
+        if not 0 <= self.ramp <= (1.0 if isinstance(self.ramp, float) else math.inf):
+            raise LLPBenchError(
+                f"ramp of stage {self.name!r} must be a share of its epochs from 0.0 to 1.0, or a number of epochs, "
+                f"got {self.ramp!r}"
+            )
+
+    def ramp_epochs(self, epochs: int) -> int:
+        """Return the number of epochs in the ramp of a stage of `epochs` epochs."""
+        return min(self.ramp, epochs) if isinstance(self.ramp, int) else math.ceil(round(self.ramp * epochs, 9))
 
 
 @dataclass(frozen=True)

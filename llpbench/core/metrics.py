@@ -106,6 +106,35 @@ def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, 
     return _over_bags(value.masked_fill(failed > 0, torch.nan), known)
 
 
+def debiased_square(predicted: Tensor, target: Tensor, sizes: Tensor, known: Tensor) -> Tensor:
+    """Return the mean over bags of m |p - q|^2 - (m - 1) |P - Q|^2, an estimate of the square loss of single rows.
+
+    P and Q are the proportions and the mean prediction of all rows in known bags. In bags of independent rows,
+    m |p - q|^2 is the square loss of rows plus (m - 1) times the squared offset (DSQ; Li et al. 2024). `predicted` and
+    `target` [members, bags, classes], `sizes` and `known` [members, bags] -> [members].
+    """
+    residual = predicted - target
+    rows = (sizes * known).unsqueeze(-1)
+    offset = (residual * rows).sum(dim=-2, keepdim=True) / rows.sum(dim=-2, keepdim=True)
+    each = sizes * residual.square().sum(dim=-1) - (sizes - 1) * offset.square().sum(dim=-1)
+    return _over_bags(each, known)
+
+
+def easy_llp(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor) -> Tensor:
+    """Return the mean over bags and their rows of sum_c w_c |e_c - f|^2, with w = m p - (m - 1) P.
+
+    P are the proportions of all rows in known bags, and f the prediction of a row. In bags of independent rows w is an
+    unbiased estimate of the row's label, which may be far outside [0, 1] (Busa-Fekete et al. 2023). Shapes as for
+    `likelihood`.
+    """
+    sizes = (index >= 0).sum(dim=-1)
+    rows = (sizes * known).unsqueeze(-1)
+    prior = (target * rows).sum(dim=-2, keepdim=True) / rows.sum(dim=-2, keepdim=True)
+    weights = sizes.unsqueeze(-1) * target - (sizes - 1).unsqueeze(-1) * prior
+    squares = bag_means(proba.square().sum(dim=-1, keepdim=True), index).squeeze(-1)
+    return _over_bags(1 + squares - 2 * (weights * predicted).sum(dim=-1), known)
+
+
 def _over_bags(values: Tensor, known: Tensor | None) -> Tensor:
     """Return the mean of `values` [..., bags] over bags with known counts, all with equal weight; NaN without any."""
     if known is None:
@@ -136,6 +165,8 @@ def validation_criteria(
         "l1-hard": l1(hard_bags, target, known),
         "kl": kl(soft_bags, target, known),
         "likelihood": likelihood(proba, soft_bags, target, index, known),
+        "dsq": debiased_square(soft_bags, target, (index >= 0).sum(dim=-1), known),
+        "easyllp": easy_llp(proba, soft_bags, target, index, known),
     }
     return {name: value.masked_fill(broken, torch.nan) for name, value in found.items()}
 

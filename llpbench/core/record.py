@@ -62,6 +62,7 @@ class CellFacts(TypedDict):
     ensemble: NotRequired[Positive]
     precision: NotRequired[Name]
     numbers: NotRequired[Name]
+    average: NotRequired[Name]
 
 
 class SearchFacts(TypedDict):
@@ -81,7 +82,7 @@ class MethodFacts(TypedDict):
     """Facts of a method's declaration."""
 
     kind: Literal["neural", "direct"]
-    role: Literal["floor", "ceiling", ""]
+    role: Literal["floor", "ceiling", "control", ""]
     reference: str | None
     changed: dict[str, Any]
 
@@ -165,9 +166,9 @@ class CriterionResult(Judged):
     """The epoch selected by one validation criterion, and its results on the test rows."""
 
     epoch: Count | None
-    """best epoch, zero-based; null for a method without epochs"""
+    """best epoch, zero-based; null for a method without epochs, the last epoch for an average"""
     validation: Real | None
-    """value of the criterion at that epoch"""
+    """value of the criterion at that epoch; null for an average, which is trained on the validation bags"""
     diagnostics: dict[str, Real | None]
     """other facts about the method at that epoch, by name (`training/diagnostics.py`)
 
@@ -187,11 +188,11 @@ class Record(TypedDict):
     spec: Annotated[dict[str, Any], Shaped(CellFacts)]
     """canonical specification of the cell: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol
 
-    It contains max_bags, ensemble, precision and numbers only if they differ from all bags, one member, float32 and
-    z-scores.
+    It contains max_bags, ensemble, precision, numbers and average only if they differ from all bags, one member,
+    float32, z-scores and a chosen epoch.
     """
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
-    """facts of the method's declaration: kind (neural or direct), role (floor, ceiling or ""), reference
+    """facts of the method's declaration: kind (neural or direct), role (floor, ceiling, control or ""), reference
 
     `changed` are the hyperparameters that differ from their defaults (`training.specification.changed`).
     """

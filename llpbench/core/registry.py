@@ -249,8 +249,8 @@ METHODS = Registry(
     "method",
     "llpbench.methods",
     lazy=True,
-    # role: floor or ceiling, listed separately in leaderboards; classes: multi or binary; family: `Entry.family`;
-    # extra: not part of `all`, so that new methods do not lengthen a default run
+    # role: floor, control or ceiling, listed separately in leaderboards; classes: multi or binary;
+    # family: `Entry.family`; extra: not part of `all`, so that new methods do not lengthen a default run
     defaults={"version": None, "role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=_kind_of_method,
 )

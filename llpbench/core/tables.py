@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -106,6 +106,15 @@ class Assignment:
     """dropped and pooled training rows; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = field(default=None, kw_only=True)
     """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""
+
+    def with_validation_in_training(self) -> Assignment:
+        """Return the assignment with its validation bags among the training bags, after the others."""
+        width = max(self.train.shape[1], self.validation.shape[1])
+        parts = [
+            np.pad(bags, ((0, 0), (0, width - bags.shape[1])), constant_values=-1)
+            for bags in (self.train, self.validation)
+        ]
+        return replace(self, train=np.concatenate(parts))
 
     @cached_property
     def manifest(self) -> str:

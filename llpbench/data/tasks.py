@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows, Schema, Supervision, Task
+from llpbench.core.bags import (
+    SUPERVISIONS,
+    BaggedRows,
+    FloatArray,
+    Holdout,
+    IntArray,
+    Rows,
+    Schema,
+    Supervision,
+    Task,
+)
 from llpbench.core.cell import Protocol
 from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as
 from llpbench.core.errors import LLPBenchError
@@ -25,11 +35,12 @@ def build_task(
     """Return a task: normalise with statistics of the training rows, count labels in bags, and drop the labels.
 
     With `supervision="instances"`, the training set has bags of one row, so supervised methods run the same code as all
-    others. If labels are unknown, bags have their published counts. Raises `LLPBenchError` if labels are needed but
-    unknown. `numbers` is the representation of numbers for methods (`cell.NUMBERS`).
+    others. With `"validation"`, these are the validation rows, and no label of a training row is included. If labels
+    are unknown, bags have their published counts. Raises `LLPBenchError` if labels are needed but unknown. `numbers` is
+    the representation of numbers for methods (`cell.NUMBERS`).
     """
-    if supervision not in ("bags", "instances"):
-        raise LLPBenchError(f"supervision must be 'bags' or 'instances', got {supervision!r}")
+    if supervision not in SUPERVISIONS:
+        raise LLPBenchError(f"supervision must be {' or '.join(map(repr, SUPERVISIONS))}, got {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
     scaler = Scaler(table.numeric[train_rows], table.categorical[train_rows], table.categories, numbers)
     rows = scaler(table.numeric[train_rows], table.categorical[train_rows])
@@ -40,6 +51,12 @@ def build_task(
         return BaggedRows(rows, _positions(bags, train_rows, len(table)), bag_counts(table, bags), noise)
 
     bags = bagged(assignment.train)
+    validation = _holdout(table, scaler, assignment.split.validation, assignment.validation)
+    trained_on = {
+        "bags": lambda: bags,
+        "instances": lambda: _of_single_rows(table, rows, train_rows),
+        "validation": lambda: _of_single_rows(table, validation.rows, assignment.split.validation),
+    }
     return Task(
         schema=Schema(
             numeric=len(table.numeric_names),
@@ -48,8 +65,8 @@ def build_task(
             prior=tuple(float(p) for p in bags.prior),
             rows_per_step=max(round(bags_per_step * len(train_rows) / len(assignment.train)), 1),
         ),
-        train=bags if supervision == "bags" else _of_single_rows(table, rows, train_rows),
-        validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
+        train=trained_on[supervision](),
+        validation=validation,
         test=_holdout(table, scaler, assignment.split.test, assignment.test),
         train_labels=None if table.labels is None else table.labels[train_rows],
         bags=bags,
@@ -144,10 +161,10 @@ def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
     return position[bags]
 
 
-def _of_single_rows(table: Table, rows: Rows, train_rows: IntArray) -> BaggedRows:
-    """Return bags of one row, in the order of `train_rows`."""
-    counts = count_labels(table.row_labels, train_rows[:, None], len(table.classes))
-    return BaggedRows(rows, np.arange(len(train_rows))[:, None], counts)
+def _of_single_rows(table: Table, rows: Rows, numbers: IntArray) -> BaggedRows:
+    """Return bags of one row, in the order of the row `numbers` of the table."""
+    counts = count_labels(table.row_labels, numbers[:, None], len(table.classes))
+    return BaggedRows(rows, np.arange(len(numbers))[:, None], counts)
 
 
 def bag_counts(table: Table, bags: IntArray) -> FloatArray:

@@ -140,7 +140,7 @@ def large_noise_warning(deviation: float, sizes: FloatArray | IntArray) -> str:
         return ""
     return (
         f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {sizes.max():,.6g} rows, so "
-        "counts say next to nothing about a bag. Check that noise= is a scale of counts, not of shares or of a budget."
+        "counts say very little about a bag. Check that noise= is a scale of counts, not of shares or of a budget."
     )
 
 

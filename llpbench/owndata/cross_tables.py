@@ -36,7 +36,15 @@ _MOST_LOCAL = 4.0
 
 @dataclass(frozen=True, eq=False)
 class CrossTable:
-    """Estimated cells of groups by outcomes."""
+    """Estimated cells of groups by outcomes, made by `cross_table`.
+
+    Examples
+    --------
+    >>> from llpbench import CrossTable, cross_table
+    >>> table = cross_table([[90, 10], [50, 50], [10, 90]], [[80, 20], [55, 45], [28, 72]])
+    >>> isinstance(table, CrossTable), list(table.differences.columns[:4])
+    (True, ['group', 'other', 'outcome', 'difference'])
+    """
 
     groups: list[str]
     outcomes: list[str]
@@ -293,7 +301,7 @@ def _bounds(people: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatAr
 def _margin(given: Any, what: str) -> pd.DataFrame:
     """Return one margin as a frame of numbers from 0."""
     given = as_pandas(given)
-    frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given))
+    frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given)).add_prefix(f"{what[:-1]} ")
     if frame.shape[1] < 2 or not len(frame):
         raise LLPBenchError(f"{what} must have a row for each precinct and two columns or more, got {frame.shape}.")
     if frame.columns.has_duplicates or frame.index.has_duplicates:

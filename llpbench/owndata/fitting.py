@@ -78,9 +78,7 @@ def method_on_bags(name: str) -> Any:
     """Return a registered method that learns from bags. Raises `LLPBenchError` for a method that needs labels."""
     declared = METHODS.get(name)
     if declared.supervision != "bags":
-        raise LLPBenchError(
-            f"method {name!r} needs the label of every row. Use a method that learns from bags, such as auto."
-        )
+        raise LLPBenchError(f"method {name!r} needs labels of rows. Use a method that learns from bags, such as auto.")
     return declared
 
 

@@ -76,12 +76,13 @@ def whole_table(board: Board, name: str) -> ReportTable:
 
 
 def first_entries(board: Board, most: int) -> list[int]:
-    """Return the first ranked entries, the best floor and a ceiling."""
+    """Return the first ranked entries, the best floor, the control and a ceiling."""
     roles, marks = board.entries["role"], board.entries["mark"]
     ceilings = [*board.entries.index[(roles == "ceiling") & board.entries["is_plain"]]]
     ceilings.sort(key=lambda entry: marks[entry] != "ceiling")
     floors = [entry for entry in board.ranked[most:] if roles[entry] == "floor"]
-    return [*board.ranked[:most], *floors[:1], *ceilings[:1]]
+    controls = [*board.entries.index[roles == "control"]]
+    return [*board.ranked[:most], *floors[:1], *controls[:1], *ceilings[:1]]
 
 
 def excerpt(board: Board, keys: Iterable[str], entries: Sequence[int], title: str, caption: str = "") -> ReportTable:

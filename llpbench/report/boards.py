@@ -32,7 +32,10 @@ from llpbench.results.frame import shown
 
 T = TypeVar("T")
 
-Role = Literal["ceiling", "", "floor"]
+Role = Literal["ceiling", "control", "", "floor"]
+
+UNRANKED = ("ceiling", "control")
+"""Roles of methods that are trained on labels of rows."""
 
 HEADLINE = "auc"
 """Default test metric of leaderboards."""
@@ -182,7 +185,7 @@ class Board:
     @cached_property
     def learners(self) -> list[int]:
         """Entries that are not trained on labels of rows."""
-        return [*self.entries.index[self.entries["role"] != "ceiling"]]
+        return [*self.entries.index[~self.entries["role"].isin(UNRANKED)]]
 
     @cached_property
     def counting_tasks(self) -> list[int]:

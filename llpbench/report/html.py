@@ -237,7 +237,11 @@ def _legend(board: Board) -> str:
 def _family(role: str, kind: str) -> str:
     """Return the family of a method for the filter of the page."""
     if role:
-        return {"ceiling": "trained on all labels", "floor": "floors"}[role]
+        return {
+            "ceiling": "trained on all labels",
+            "control": "trained on validation labels",
+            "floor": "floors",
+        }[role]
     return "neural networks" if kind == "neural" else "without networks"
 
 

@@ -12,7 +12,7 @@ from pandas import DataFrame
 
 from llpbench.core.text import one_line, plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.boards import HEADLINE, Board
+from llpbench.report.boards import HEADLINE, UNRANKED, Board
 
 FAILED, SURPRISES = "Failed", "Worth a look"
 
@@ -110,7 +110,7 @@ def _suspicious_means(board: Board, entry: int, ceilings: Sequence[float]) -> It
         summary = board.summary(entry, task)
         if summary is None:
             continue
-        if role != "ceiling" and summary.mean - (summary.std or 0.0) > ceilings[task]:
+        if role not in UNRANKED and summary.mean - (summary.std or 0.0) > ceilings[task]:
             above.append(title)
         # seeds have different splits, so equal values are odd even for a deterministic method
         if summary.std == 0.0 and (role, summary.mean) != ("floor", CHANCE):

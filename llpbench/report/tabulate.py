@@ -192,7 +192,11 @@ class _BoardMaker:
         """Return the board of a group of runs; None if it has no entry."""
         if not self._has_criterion(group.runs, criterion):
             return None
-        candidates = [*self._untuned(group.runs), *self._tuned(criterion, group.runs)]
+        shown_runs = group.runs
+        if criterion.regime == "coarse":  # a control shows what labels are worth, and here no label chooses an epoch
+            is_control = (self._table["role"] == "control").tolist()
+            shown_runs = [run for run in group.runs if not is_control[run]]
+        candidates = [*self._untuned(shown_runs), *self._tuned(criterion, shown_runs)]
         choices = [*{(choice.entry, choice.task): choice for choice in candidates}.values()]
         if not choices:
             return None
@@ -376,7 +380,7 @@ def _entries(runs: DataFrame, entries: Sequence[tuple[Any, ...]]) -> DataFrame:
     frame = DataFrame(entries, columns=_IDENTITY, dtype=object).astype({"is_tuned": bool})
     by_entry = runs.groupby("entry")
     frame["label"] = [entry_label(*entry[:4]) for entry in entries]
-    frame["is_default"] = ~(frame["is_tuned"] | (by_entry["changed"].max() != ""))
+    frame["is_default"] = ~(frame["is_tuned"] | (by_entry["changed"].max() != "") | (by_entry["average"].max() != ""))
     frame["ensemble"] = by_entry["ensemble"].max()
     frame["precision"] = by_entry["precision"].first()
     frame["is_plain"] = (frame["pretraining"] == "none") & frame["is_default"] & (frame["ensemble"] == 1)

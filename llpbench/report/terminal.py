@@ -12,7 +12,7 @@ from rich.text import Text
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import score_fields, unlabelled_table
-from llpbench.report.boards import FEW_BAGS, Board, Leaderboards
+from llpbench.report.boards import FEW_BAGS, UNRANKED, Board, Leaderboards
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS, fewest_seeds, is_tested
 from llpbench.report.notes import FAILED, SURPRISES, notes
@@ -185,7 +185,7 @@ def _name_column(board: Board, yours: Collection[str], console: Console) -> Tabl
     marks = ["".join(f", {mark}" for mark in pair if mark) for pair in pairs]
     labels = shortened([*map(words.clean, board.labels)], [most - len(mark) for mark in marks])
     roles = zip(board.entries["role"], words.rank_texts(board), strict=True)
-    ranks = ["" if role == "ceiling" else rank for role, rank in roles]
+    ranks = ["" if role in UNRANKED else rank for role, rank in roles]
     fields = [Field((f"{rank:>2} {label}{mark}",)) for rank, label, mark in zip(ranks, labels, marks, strict=True)]
     return Heading("method", numeric=False), fields
 
@@ -225,7 +225,7 @@ def _standing(board: Board, console: Console, yours: Collection[str], most: int)
             columns[key] = heading, fields
             room -= width
     table = columns_of("", "", "", [names, *(columns[key] for key in _ORDER if key in columns)]).with_rows(entries)
-    ceilings = sum(board.entries["role"][entries] == "ceiling")
+    ceilings = sum(board.entries["role"][entries].isin(UNRANKED))
     grid = _grid(table, range(len(table.headings)), console, above=ceilings)
     if hidden and entries:
         grid.add_row(_text(f"   {plural(hidden, 'more method')}: --all-boards", console, "dim"))
@@ -251,7 +251,7 @@ def _score_grids(board: Board, console: Console, yours: Collection[str]) -> Iter
         for task in board.tasks.itertuples()
     ]
     table = columns_of("", "", "", [_name_column(board, yours, console), *columns])
-    ceilings = sum(board.entries["role"] == "ceiling")
+    ceilings = sum(board.entries["role"].isin(UNRANKED))
     yield from _grids(table, console, above=ceilings)
     yield _text("Bold: best, and results within one standard deviation of it.", console, "dim")
 

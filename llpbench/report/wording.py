@@ -10,7 +10,7 @@ from llpbench.core.cell import NATURAL
 from llpbench.core.criteria import METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
-from llpbench.report.boards import FEWEST_BAGS, FEWEST_DATASETS, HEADLINE, Board, Summary
+from llpbench.report.boards import FEWEST_BAGS, FEWEST_DATASETS, HEADLINE, UNRANKED, Board, Summary
 from llpbench.report.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def score_lines(board: Board, entry: int, task: int) -> list[str]:
 def rank_texts(board: Board) -> list[str]:
     """Return the ranks of all entries, or the marks of entries trained on labels."""
     return [
-        str(rank) if rank is not None else mark if role == "ceiling" else NOTHING
+        str(rank) if rank is not None else mark if role in UNRANKED else NOTHING
         for rank, mark, role in zip(*(board.entries[name] for name in ("rank", "mark", "role")), strict=True)
     ]
 

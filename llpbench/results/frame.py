@@ -25,7 +25,7 @@ NO_STALE_RUNS: Mapping[str, str] = MappingProxyType({})
 NO_PROTOCOL = "null"
 """Protocol of methods without epochs, as JSON."""
 
-_ENGINE = ("ensemble", "precision", "numbers")
+_ENGINE = ("ensemble", "precision", "numbers", "average")
 """Parts of a specification that distinguish rows of a board, and that few runs set."""
 _NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "max_bags", "protocol"}
 """Parts of a specification named by rows, columns and headings of a board; all others are settings."""
@@ -113,7 +113,7 @@ VARIABLES: dict[str, Variable] = {
     "seed": Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
     **_spec("method", "name of the method"),
     "kind": Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
-    "role": Variable("role of the method: `floor`, `ceiling` or empty", lambda run: run["method"]["role"]),
+    "role": Variable("role of the method: `floor`, `control`, `ceiling` or empty", lambda run: run["method"]["role"]),
     "reference": Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
     "dataset_code": Variable(
@@ -130,13 +130,14 @@ VARIABLES: dict[str, Variable] = {
     **_spec("ensemble", "number of networks trained per seed and averaged", 1, "int64"),
     **_spec("precision", "floating-point precision of the networks", "float32"),
     **_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
+    **_spec("average", "average in place of a chosen epoch, such as `half:30`; empty if an epoch is chosen", ""),
     "changed": Variable(
         'hyperparameters that differ from their defaults, with JSON values: `hidden=64, objective="cosine"`; '
         "empty if none do",
         _changed,
     ),
     "configuration": Variable(
-        "`changed`, and ensemble, precision and numbers if they differ from their defaults; used on boards",
+        "`changed`, and ensemble, precision, numbers and average if they differ from their defaults; used on boards",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
     "settings": Variable(

@@ -17,6 +17,7 @@ from itertools import pairwise
 from statistics import median, median_high
 from typing import Any, NamedTuple
 
+from llpbench.core.averaging import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tuning_spec import Tuning
@@ -297,6 +298,8 @@ def _works_of(spec: Mapping[str, Any], rows: float, columns: int) -> Iterator[Wo
         rows = min(rows, bags * spec["bag_size"] / _TRAINING_SHARE)
     values, data = rows * columns, (spec["encoder"], spec["bag_size"], spec["dataset"])
     epochs = min(protocol["epochs"], _PATIENCES * protocol["patience"]) if protocol else 1.0
+    if spec.get("average"):
+        epochs = Average.of(spec["average"]).epochs
     kind = "training" if protocol else "fit"
     yield Work((kind, spec["method"], *data), values * spec.get("ensemble", 1) * epochs)
     epochs = spec.get("pretraining_params", {}).get("epochs")

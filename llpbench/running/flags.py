@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from llpbench.core.averaging import EPOCHS, KINDS, Average
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 
 Reader = Callable[[Any], Any]
@@ -81,6 +83,14 @@ def switch(value: Any) -> bool:
 def one_of(*choices: str) -> Reader:
     """Return a reader of one of the choices."""
     return lambda value: _require(value, value in choices, " or ".join(choices))
+
+
+def average(value: Any) -> str:
+    """Read an average in place of a chosen epoch, in its canonical form: `half:30`."""
+    try:
+        return str(Average.of(str(value)))
+    except LLPBenchError:
+        raise ValueError(f"{' or '.join(KINDS)}, with a number of epochs if not {EPOCHS}, such as half:50") from None
 
 
 def some_of(*choices: str) -> Reader:

@@ -113,7 +113,7 @@ def _without_labels(cell: Cell, facts: _Facts) -> str:
         return (
             f"dataset {cell.dataset!r} has labels of rows but no counts of bags. Choose a bagging other than {GIVEN!r}."
         )
-    if not facts.labelled and METHODS.get(cell.method).supervision == "instances":
+    if not facts.labelled and METHODS.get(cell.method).supervision != "bags":
         return f"{cell.method!r} needs labels of rows, but {cell.dataset!r} has none. Leave it out."
     return ""
 

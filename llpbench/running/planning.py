@@ -286,10 +286,16 @@ def expand(settings: Settings) -> list[Cell]:
     for plugin in settings.plugin:
         load_plugin(plugin)
     cells = (
-        cell if cell.protocol is None else replace(cell, precision=settings.precision, ensemble=settings.ensemble)
+        cell if cell.protocol is None else _with_engine_options(cell, settings)
         for cell in (_all_cells(settings) if settings.study is None else study_cells(settings))
     )
     return list({cell.id: cell for cell in cells if in_shard(cell, settings.shard)}.values())
+
+
+def _with_engine_options(cell: Cell, settings: Settings) -> Cell:
+    """Return a network's cell with the engine's options. Ceilings always choose an epoch: averages need no labels."""
+    average = settings.average if METHODS.get(cell.method).supervision == "bags" else ""
+    return replace(cell, precision=settings.precision, ensemble=settings.ensemble, average=average)
 
 
 def _all_cells(settings: Settings) -> Iterator[Cell]:

@@ -171,6 +171,13 @@ class Settings:
         reading.one_of("float32", "bfloat16"), "Precision of networks: float32 or bfloat16.", "TYPE", default="float32"
     )
     ensemble: int = _option(reading.count, "Number of networks that are averaged for each seed.", "N", default=1)
+    average: str = _option(
+        reading.average,
+        "Train networks without validation for a fixed number of epochs, and average: half (predictions of the second "
+        "half of the epochs) or ema (weights), such as half:50. [default: choose an epoch]",
+        "KIND",
+        default="",
+    )
     executor: str = _option(
         reading.one_of("auto", *EXECUTORS),
         f"How cells run: {', '.join(EXECUTORS)} or auto (ray if several cells can run at a time, otherwise inline).",
@@ -311,6 +318,7 @@ def _require_consistent(settings: Settings) -> None:
         (study and settings.numbers, "--numbers and --study", "a study fixes the scaling"),
         (study and settings.max_bags, "--max-bags and --study", "a study fixes its bags"),
         (settings.tune and settings.ensemble > 1, "--tune and --ensemble", "trials are single networks"),
+        (settings.tune and settings.average, "--tune and --average", "a search needs validation"),
         (
             settings.ray_address is not None and settings.executor not in ("auto", "ray"),
             f"--ray-address and --executor {settings.executor}",

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from llpbench.core.averaging import Average
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
-from llpbench.core.criteria import BOARD_CRITERIA
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import LLPBenchError, hook_error
 from llpbench.core.fields import ROUNDING
 from llpbench.core.global_state import contained
@@ -171,10 +172,10 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     with contained(f"dataset {cell.dataset} or bagging {cell.bagging}"):
         table = load_table(cell.dataset, data_dir)
         assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
-    protocol = cell.protocol or Protocol()
-    return build_task(
-        table, assignment, supervision=supervision, bags_per_step=protocol.bags_per_step, numbers=cell.numbers
-    )
+    bags_per_step = (cell.protocol or Protocol()).bags_per_step
+    used = assignment.with_validation_in_training() if cell.average else assignment
+    task = build_task(table, used, supervision=supervision, bags_per_step=bags_per_step, numbers=cell.numbers)
+    return replace(task, manifest=assignment.manifest)
 
 
 def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:
@@ -246,7 +247,9 @@ def _train_together(
         for seed, task in tasks.items()
         for copy in range(cell.ensemble)
     ]
-    population = Population(members, encoder_factory(cell, method.params.dropout), cell.protocol, machine)
+    average = Average.of(cell.average) if cell.average else None
+    encoder = encoder_factory(cell, method.params.dropout)
+    population = Population(members, encoder, cell.protocol, machine, average=average)
     outcomes = population.train(on_epoch)
     results = []
     for place, seed in enumerate(tasks):
@@ -261,14 +264,15 @@ def _train_together(
         if started:
             result.times["pretraining"] = started[seed].seconds
         failures = [outcome.failure for outcome in members_of_seed if outcome.failure]
-        if not failures and not chosen_by_all(members_of_seed):
+        if not failures and average is None and not chosen_by_all(members_of_seed):
             failures = [NOTHING_CHOSEN]
         if failures:
             result.status, result.reason = "failed", failures[0]
         else:
             start = time.perf_counter()
             result.results = judge(population, numbers)
-            last, judged = method.stages[-1].name, [stage.name for stage in method.stages if stage.judged]
+            judged = [stage.name for stage in method.stages if stage.judged and average is None]
+            last = method.stages[-1].name
             result.curves = _curves(members_of_seed, last)
             result.earlier_curves = {stage: _curves(members_of_seed, stage) for stage in judged if stage != last}
             result.times["test"] = time.perf_counter() - start
@@ -304,7 +308,10 @@ def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedR
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
-    """Fit a direct method and judge it. It has no epochs, so all criteria select the same predictor."""
+    """Fit a direct method and judge it. It has no epochs, so all criteria select the same predictor.
+
+    A control, fitted to the labels of validation rows, has results of fine-grained criteria only, without their values.
+    """
     reset_peak_memory(torch.device("cpu"))
     clock, cpu = time.perf_counter(), time.process_time()
     try:
@@ -318,7 +325,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         judged = time.perf_counter()
         proba.append(proba_of(predictor, task.test.rows, task))
         predicted = time.perf_counter()
-        validation, evaluation = holdout_criteria(proba[0], task.validation), verdict(proba[1], task.test)
+        validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
+        if method.supervision == "validation":
+            validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
+        evaluation = verdict(proba[1], task.test)
         if task.test_bags is not None:
             of_train = proba_of(predictor, task.bags.rows, task)
             evaluation["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)

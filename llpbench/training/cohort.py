@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from llpbench.core.averaging import Average
 from llpbench.core.bags import Bags
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import Regime
@@ -40,15 +43,19 @@ class Cohort:
         protocol: Protocol,
         machine: Machine,
         purpose: str = "training",
+        average: Average | None = None,
     ) -> None:
         """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
 
-        Raises `LLPBenchError` if the members' tasks differ in shape.
+        With an `average`, training has no validation. Raises `LLPBenchError` if the members' tasks differ in shape.
         """
         tasks, device = [member.task for member in members], machine.device
         if len({shape_of(task, protocol.bags_per_step) for task in tasks}) > 1:
             raise LLPBenchError("members of one population must have tasks of the same shape")
+        if average is not None:
+            protocol = replace(protocol, epochs=average.epochs)
         self.members, self.protocol, self.machine, self.purpose = list(members), protocol, machine, purpose
+        self.average = average
         self.method: Method = members[0].method
         self.schema = tasks[0].schema
         networks = [build_network(member, build_encoder, purpose) for member in members]
@@ -131,6 +138,7 @@ class Cohort:
         """Return the loss of every member [n] in the stage and phase `names`."""
         now, precision = Now(*names, *progress.unbind()), self.machine.precision
         modules = next(phase.modules for phase in self.method.phases if phase.name == names[1])
-        with torch.autocast(theta.device.type, precision, enabled=precision != torch.float32):
+        plain = precision == torch.float32  # entering a disabled autocast takes time in each step
+        with nullcontext() if plain else torch.autocast(theta.device.type, precision):
             losses: Tensor = self.map(loss_at(now), self.weights(theta, slots, buffers, modules), bags, keys)
         return losses

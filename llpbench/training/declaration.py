@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
+from llpbench.core.bags import SUPERVISIONS
 from llpbench.core.entries import Entry
 from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Phase, Reports, Stage
 from llpbench.core.ranges import Choice, Uniform, conditions, ranges
@@ -54,8 +55,8 @@ def _formalities(entry: Entry, declared: type) -> Iterator[str]:
     if not entry.summary:
         yield f"{declared.__name__} needs a docstring; its first line is shown in lists"
     role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
-    if role not in ("", "floor", "ceiling"):
-        yield f"role must be floor or ceiling, got {role!r}"
+    if role not in ("", "floor", "ceiling", "control"):
+        yield f"role must be floor, ceiling or control, got {role!r}"
     if not (reference or role):
         yield 'state where it comes from: @register_method(..., reference="Doe 2026")'
     if classes not in ("multi", "binary"):
@@ -63,11 +64,14 @@ def _formalities(entry: Entry, declared: type) -> Iterator[str]:
 
 
 def _supervision(entry: Entry) -> Iterator[str]:
-    supervision = entry.load().supervision
-    if supervision not in ("bags", "instances"):
-        yield f"supervision must be bags or instances, got {supervision!r}"
-    elif supervision == "instances" and entry.facts["role"] != "ceiling":
-        yield 'a method that sees labels of rows must be a ceiling: add role="ceiling"'
+    declared, roles = entry.load(), {"instances": "ceiling", "validation": "control"}
+    supervision = declared.supervision
+    if supervision not in SUPERVISIONS:
+        yield f"supervision must be {' or '.join(SUPERVISIONS)}, got {supervision!r}"
+    elif (role := roles.get(supervision)) and entry.facts["role"] != role:
+        yield f'a method that sees labels of rows must be a {role}: add role="{role}"'
+    elif supervision == "validation" and not is_a(declared, DirectMethod):
+        yield "a network needs labels of validation rows to choose its epoch: only a direct method can train on them"
 
 
 def _hooks(declared: type) -> Iterator[str]:

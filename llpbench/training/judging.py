@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from llpbench.core.bags import BoolArray, FloatArray
+from llpbench.core.bags import BoolArray, FloatArray, Task
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import hook_error
+from llpbench.core.fields import Real
 from llpbench.core.metrics import verdict
 from llpbench.core.record import CriterionResult, Judged
 from llpbench.core.seeding import generator
@@ -30,9 +33,10 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
     epoch is the median of these epochs; validation and diagnostics are means. A criterion that was always NaN (such as
     AUC of validation rows of a single class) selects no epoch and has no result.
     """
+    if population.average is not None:
+        return _judge_average(population, numbers)
     names = chosen_by_all([population.outcomes[number] for number in numbers])
-    members = [_Looked(population, number, names) for number in numbers]
-    task = population.members[numbers[0]].task
+    members = [_selected(population, number, names) for number in numbers]
     judged: dict[tuple[int, ...], Judged] = {}
     results = {}
     for name in names:
@@ -40,18 +44,49 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
         places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
         if places not in judged:
             proba = _mean([member.proba for member in members], places)
-            judged[places] = verdict(proba, task.test)
-            if task.test_bags is not None:
-                of_train = _mean([member.of_train for member in members], places)
-                judged[places]["test"] |= known_bag_metrics(task, of_train, proba) | whole_bag_metrics(task, of_train)
-        diagnostics = [member.diagnostics[place] for member, place in zip(members, places, strict=True)]
+            judged[places] = _verdict(members[0].task, proba, _mean([member.of_train for member in members], places))
         results[name] = CriterionResult(
             epoch=int(np.median([choice.epoch for choice in choices])),
             validation=float(np.mean([choice.value for choice in choices])),
-            diagnostics={key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]},
+            diagnostics=_means([member.diagnostics[place] for member, place in zip(members, places, strict=True)]),
             **judged[places],
         )
     return results
+
+
+def _judge_average(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
+    """Return the same result for every criterion: that of the mean prediction over averaged weights and members."""
+    members, last = [], 0
+    for number in numbers:
+        outcome = population.outcomes[number]
+        assert outcome.averaged is not None
+        last = (population.method.stages[-1].epochs or population.protocol.epochs) - 1
+        first = last + 1 - len(outcome.averaged)
+        weights = {("", epoch): each for epoch, each in enumerate(outcome.averaged, start=first)}
+        members.append(_Looked(population, number, weights))
+    proba, of_train = (
+        np.asarray(np.mean([part.mean(axis=0) for part in parts], axis=0))
+        for parts in ([member.proba for member in members], [member.of_train for member in members])
+    )
+    result = CriterionResult(
+        epoch=last,
+        validation=None,
+        diagnostics=_means([each for member in members for each in member.diagnostics]),
+        **_verdict(members[0].task, proba, of_train),
+    )
+    return {name: result for name, criterion in CRITERIA.items() if criterion.regime in population.regimes}
+
+
+def _verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
+    """Return the evaluation of predictions of the test rows and, if test rows are in training bags, of these bags."""
+    judged = verdict(proba, task.test)
+    if task.test_bags is not None:
+        judged["test"] |= known_bag_metrics(task, of_train, proba) | whole_bag_metrics(task, of_train)
+    return judged
+
+
+def _means(diagnostics: Sequence[Mapping[str, float]]) -> dict[str, Real | None]:
+    return {key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]}
 
 
 def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
@@ -59,14 +94,29 @@ def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
     return np.asarray(np.mean([proba[place] for proba, place in zip(members, places, strict=True)], axis=0))
 
 
-class _Looked:
-    """A member's predictions and diagnostics at each epoch that its criteria selected."""
+def _selected(population: Population, number: int, criteria: Sequence[str]) -> _Looked:
+    """Return a member at each epoch that one of the criteria selected."""
+    selected = {name: population.outcomes[number].selected[name] for name in criteria}
+    weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
+    return _Looked(population, number, weights, selected)
 
-    def __init__(self, population: Population, number: int, criteria: Sequence[str]) -> None:
-        """Raises `ValueError` unless predictions are probabilities."""
-        task = population.members[number].task
-        self.selected = {name: population.outcomes[number].selected[name] for name in criteria}
-        weights = {(choice.training, choice.epoch): choice.weights for choice in self.selected.values()}
+
+class _Looked:
+    """A member's predictions and diagnostics at some epochs."""
+
+    def __init__(
+        self,
+        population: Population,
+        number: int,
+        weights: Mapping[tuple[str, int], Tensor],
+        selected: Mapping[str, Selected] | None = None,
+    ) -> None:
+        """`weights` by validation regime of the training and epoch; `selected`: the choices of criteria among them.
+
+        Raises `ValueError` unless predictions are probabilities.
+        """
+        self.task = task = population.members[number].task
+        self.selected = selected or {}
         self._places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
         clock = time.perf_counter()
@@ -93,7 +143,7 @@ class _Looked:
         return self._places[choice.training, choice.epoch]
 
 
-def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:
+def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[dict[str, float]]:
     """Return the accuracy of a member's pseudo-pairs for each of `weights` [n, parameters].
 
     Pairs are formed in an epoch of training bags. Empty for methods without pairs, and for data without labels.

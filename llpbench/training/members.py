@@ -55,6 +55,8 @@ class Outcome:
     """trained epochs in all stages; if a stage is repeated for each validation regime, each time counts"""
     selected: dict[str, Selected] = field(default_factory=dict)
     """selections of the last stage, by criterion"""
+    averaged: Tensor | None = None
+    """[n, parameters] weights whose predictions are averaged; None if criteria select weights"""
 
 
 def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:

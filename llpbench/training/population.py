@@ -43,12 +43,14 @@ class Population(Cohort):
 
         Stages after a judged one start from its best weights, which depend on the validation regime. They therefore run
         once for each regime, and give the results of that regime's criteria. `regimes` restricts these regimes; None:
-        all that are available. `rungs` may stop members early in the first judged stage.
+        all that are available. `rungs` may stop members early in the first judged stage. Without validation, every
+        stage runs once and starts from the last weights of the previous one.
         """
         if regimes is not None:
             self.regimes = tuple(regime for regime in self.regimes if regime in regimes)
         stages = self.method.stages
-        judged = next((n for n, stage in enumerate(stages) if stage.judged), len(stages))
+        validated = (n for n, stage in enumerate(stages) if stage.judged and self.average is None)
+        judged = next(validated, len(stages))
         for stage in stages[: judged + 1]:
             self.run(stage, self.state, on_epoch, rungs)
         if later := stages[judged + 1 :]:
@@ -86,12 +88,19 @@ class Population(Cohort):
             return Pairs(*self.map(pseudo_pairs, own, bags))
 
     def schedules(self, number: int, epoch: int) -> dict[str, float]:
-        """Return the scheduled loss weights of a member's method at the start of an epoch of the last stage."""
+        """Return the scheduled loss weights of a member's method at the start of an epoch of the last stage.
+
+        For a weight that rises during the stage, `NAME-share` is its share of the value in the last epoch.
+        """
         method, stage = self.members[number].method, self.method.stages[-1]
         if not isinstance(method, Reports):
             return {}
-        now = self.now(stage, epoch * self.steps(stage))
-        return {name: float(value) for name, value in method.schedules(now).items()}
+        last = (stage.epochs or self.protocol.epochs) - 1
+        first, now, full = (
+            {name: float(value) for name, value in method.schedules(self.now(stage, at * self.steps(stage))).items()}
+            for at in (0, epoch, last)
+        )
+        return now | {f"{name}-share": value / full[name] for name, value in now.items() if full[name] > first[name]}
 
     def _own(self, number: int, theta: Tensor) -> tuple[Weights, Tensor]:
         """Return one member with several weights [n, parameters], and its number repeated [n]."""

@@ -151,6 +151,8 @@ def key(cell: Cell, seed: int, task: Task) -> str:
         content["precision"] = cell.precision
     if cell.numbers != "z":
         content["numbers"] = cell.numbers
+    if cell.average:
+        content["validation_bags"] = True
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from llpbench.core.bags import FloatArray, Task
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.training.members import chosen_by_all
@@ -22,6 +23,8 @@ from llpbench.training.stamp import Predicted
 
 def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
     """Return predictions at each criterion's selected epoch; for an ensemble, their mean, as in judging."""
+    if population.average is not None:
+        return _averaged(population, numbers)
     parts: dict[str, dict[str, list[FloatArray]]] = {}
     names = chosen_by_all([population.outcomes[number] for number in numbers])
     for number in numbers:
@@ -37,6 +40,18 @@ def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
         name: {part: np.mean(proba_of_members, axis=0) for part, proba_of_members in of.items()}
         for name, of in parts.items()
     }
+
+
+def _averaged(population: Population, numbers: Sequence[int]) -> Predicted:
+    """Return the mean prediction over averaged weights and members, the same for every criterion."""
+    task = population.members[numbers[0]].task
+    parts = {"validation": task.validation.rows, "test": task.test.rows}
+    weights = {number: population.outcomes[number].averaged for number in numbers}
+    predicted = {
+        part: np.mean([population.predict(n, w, rows) for n, w in weights.items() if w is not None], axis=(0, 1))
+        for part, rows in parts.items()
+    }
+    return {name: predicted for name, each in CRITERIA.items() if each.regime in population.regimes}
 
 
 def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:

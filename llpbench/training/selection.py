@@ -1,7 +1,9 @@
 """Early stopping with several criteria at once.
 
-All criteria are computed in the same run. Each has its own best epoch, weights and patience, and selects the same epoch
-as in a run with this criterion alone. A run ends when all criteria have settled: none has improved within the patience.
+All criteria are computed in the same run. Each has its own best epoch, weights and patience. A run ends when all
+criteria have settled: none has improved within the patience. So each selects the same epoch as in a run with this
+criterion alone, except criteria that do not prolong a run (`Criterion.prolongs`): they choose among its epochs.
+Epochs of a ramp (`Stage.ramp`) can be selected, but patience counts from its end.
 """
 
 from __future__ import annotations
@@ -35,13 +37,23 @@ class Selected:
 class Selection:
     """The best epochs and weights of several members, by criterion."""
 
-    def __init__(self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES)) -> None:
+    def __init__(
+        self,
+        members: int,
+        patience: int,
+        theta: Tensor,
+        regimes: Collection[Regime] = tuple(GUIDES),
+        *,
+        ramp: int = 0,
+    ) -> None:
         """Start with the initial weights `theta` [members, parameters] and all criteria of `regimes`.
 
-        Without labels of validation rows, "coarse" is the only possible regime.
+        Without labels of validation rows, "coarse" is the only possible regime. Patience does not count the first
+        `ramp` epochs.
         """
-        self.patience = patience
+        self.patience, self._earliest = patience, max(ramp - 1, 0)
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
+        self._prolongs = np.array([each.prolongs for each in self.criteria.values()])
         shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
         self.value = np.full(shape, np.nan)
@@ -51,8 +63,8 @@ class Selection:
 
     @property
     def done(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Whether all criteria of a member have settled [members]."""
-        return np.asarray(self.settled.all(axis=0))
+        """Whether all criteria of a member that prolong training have settled [members]."""
+        return np.asarray(self.settled[self._prolongs].all(axis=0))
 
     def give_up(self, member: int) -> None:
         """Settle all criteria of a member."""
@@ -71,7 +83,8 @@ class Selection:
         # a criterion that is still NaN keeps the newest weights, since a later stage may start from them
         undefined = np.isnan(self.value)
         taken = improved | (undefined & ~self.settled)
-        self.settled |= np.where(undefined, epoch, epoch - self.epoch) >= self.patience
+        since = np.maximum(np.where(undefined, 0, self.epoch), self._earliest)
+        self.settled |= epoch - since >= self.patience
         self.epoch[taken] = epoch
         if taken.any():
             where = torch.from_numpy(taken).to(theta.device).unsqueeze(-1)

@@ -37,10 +37,12 @@ class Stack:
         Parameters whose names start with none of the prefixes are detached, because they need no gradient.
         """
         parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward pass is one concatenation
-        named = zip(self.names, parts, self.shapes, strict=True)
-        return {
-            name: (part if name.startswith(prefixes) else part.detach()).reshape(len(theta), *shape)
-            for name, part, shape in named
+        if prefixes != ("",):
+            named = zip(self.names, parts, strict=True)
+            parts = tuple(part if name.startswith(prefixes) else part.detach() for name, part in named)
+        return {  # a vector needs no new shape
+            name: part if len(shape) == 1 else part.view(len(theta), *shape)
+            for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:

@@ -22,6 +22,7 @@ from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
+from llpbench.training.averages import AveragedWeights
 from llpbench.training.cohort import Cohort
 from llpbench.training.device import fast_products
 from llpbench.training.members import Rungs
@@ -50,8 +51,13 @@ class StageRun:
         """[n, parameters] parameters of these members"""
         self.optimisers = self._optimisers()
         """one optimiser for each phase; phases of the same player share one"""
-        self.selection = Selection(len(active), cohort.protocol.patience, self.theta, cohort.regimes)
         self.epochs = stage.epochs or cohort.protocol.epochs
+        patience, ramp = cohort.protocol.patience, stage.ramp_epochs(self.epochs)
+        self.selection = Selection(len(active), patience, self.theta, cohort.regimes, ramp=ramp)
+        self.judged = stage.judged and cohort.average is None
+        """whether criteria are computed after each epoch"""
+        self.average = self._averaged()
+        """average of this stage's weights; None except in the last stage of training without validation"""
         self._cold = True
         """whether the next step includes compilation and other one-time work"""
         self._has_after_step = type(self.method).after_step is not Method.after_step
@@ -73,21 +79,26 @@ class StageRun:
                 self.prepare(epoch)
             losses = self.run_epoch(epoch)
             self._count_epoch(epoch, losses)
-            name, values = self._judge(epoch) if self.stage.judged else ("loss", losses)
+            if self.average is not None:
+                self.average.after_epoch(epoch, self.theta)
+            name, values = self._judge(epoch) if self.judged else ("loss", losses)
             if on_epoch is not None:
                 value = float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
                 on_epoch(Epoch(epoch, self.epochs, name, value, int((~self.selection.done).sum())))
-            if self.stage.judged and rungs is not None:
+            if self.judged and rungs is not None:
                 self._stop_at_rung(rungs, epoch + 1)
             if self.selection.done.all():
                 break
-            if self.stage.judged:
+            if self.judged:
                 self._drop_finished()
         self._recorded = None  # frees its memory for later stages
-        if self.stage.judged:
+        if self.judged:
             self._collect(range(len(self.slots)))
         else:
             self.state.weights[self.slots] = self.theta.detach()
+        if self.average is not None:
+            for number, weights in zip(self.slots.tolist(), self.average.weights, strict=True):
+                self.cohort.outcomes[number].averaged = weights
         self.cohort.seconds[f"stage {self.stage.name}"] += time.perf_counter() - start
 
     def prepare(self, epoch: int) -> None:
@@ -126,6 +137,8 @@ class StageRun:
         total = run_phases(plan.widths[step], plan.drawn[:, step], plan.keys[:, step], progress)
         if self._has_after_step:
             self._after_step(Now(self.stage.name, "", *progress.unbind()))
+        if self.average is not None:
+            self.average.after_step(self.theta)
         return total
 
     def _run_phases(self, width: int, drawn: Tensor, keys: Tensor, progress: Tensor) -> Tensor:
@@ -173,6 +186,12 @@ class StageRun:
     def weights(self) -> Weights:
         """Return the weights of the members in the stack."""
         return self.cohort.weights(self.theta.detach(), self.slots, self.state.buffers)
+
+    def _averaged(self) -> AveragedWeights | None:
+        average = self.cohort.average
+        if average is None or self.stage is not self.method.stages[-1]:
+            return None
+        return AveragedWeights(average.kind, self.epochs, self.cohort.steps(self.stage), self.theta)
 
     def _optimisers(self) -> list[AdamW]:
         names = [phase.name for phase in self.method.phases]

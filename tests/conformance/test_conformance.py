@@ -486,7 +486,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(conformance, "CHECKS_OF", {"method": (partial(Subject, rows=160), CHECKS)})
     code, out, _ = llpbench("check", str(readme_method(tmp_path)))
     assert code == 0
-    assert all(check.title in out for check in CHECKS)
+    assert len(re.findall(r" ok +\S", out)) == len(CHECKS)
     assert out.endswith("mine: 17 checks passed\n")
 
 
@@ -496,7 +496,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, llpbench: LLPBench)
     code, out, _ = llpbench("check", str(path))
     assert code == 1
     assert "mine: 1 check passed, 16 failed: trains, seeded, " in out
-    assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
+    assert out.count("NameError:") == 1, "what fails alike is shown once"
 
 
 def test_what_importing_a_file_changes_is_a_fault(

@@ -16,6 +16,7 @@ from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.metrics import (
     auc,
     bag_means,
+    brier_score,
     expected_calibration_error,
     holdout_criteria,
     kl,
@@ -125,6 +126,37 @@ def test_coarse_criteria_do_not_read_labels() -> None:
     before, after = holdout_criteria(proba, whole), holdout_criteria(proba, shuffled)
     assert set(before) == set(CRITERIA)
     assert {name for name in CRITERIA if before[name] == after[name]} == COARSE
+
+
+def test_risks_of_bags_of_one_row_are_the_brier_score() -> None:
+    rng = np.random.default_rng(5)
+    labels, proba = rng.integers(0, 3, 40), rng.dirichlet(np.ones(3), 40)
+    values = holdout_criteria(proba, holdout(labels, np.arange(40).reshape(40, 1), 3))
+    assert values["dsq"] == pytest.approx(brier_score(proba, labels))
+    assert values["easyllp"] == pytest.approx(brier_score(proba, labels))
+
+
+def test_risks_of_random_bags_estimate_the_brier_score() -> None:
+    """Bags of 8 of 4,000 rows; l1 of bags says little about a row."""
+    rng = np.random.default_rng(6)
+    chance = rng.random(4_000)
+    labels = (rng.random(4_000) < chance).astype(int)
+    index = rng.permutation(4_000).reshape(500, 8)
+    for share in (1.0, 0.5):
+        guess = share * chance + (1 - share) * 0.4
+        proba = np.column_stack([1 - guess, guess])
+        values = holdout_criteria(proba, holdout(labels, index, 2))
+        assert values["dsq"] == pytest.approx(brier_score(proba, labels), abs=0.05)
+        assert values["easyllp"] == pytest.approx(brier_score(proba, labels), abs=0.12)
+
+
+def test_debiased_square_of_a_constant_prediction_has_a_known_answer() -> None:
+    """Two bags of 4 with proportions 0.25 and 0.75, prediction 0.5: m |p - q|^2 without an offset."""
+    labels = np.array([0, 0, 0, 1, 1, 1, 1, 0])
+    values = holdout_criteria(np.full((8, 2), 0.5), holdout(labels, np.arange(8).reshape(2, 4), 2))
+    assert values["dsq"] == pytest.approx(4 * 2 * 0.25**2)
+    # w = 4 p - 3 * 0.5 sums to 1, so sum_c w_c (1 - 2 f_c + |f|^2) = 1 - 1 + 0.5
+    assert values["easyllp"] == pytest.approx(0.5)
 
 
 def test_test_metrics_are_complete_and_right() -> None:

@@ -118,7 +118,10 @@ def test_the_published_markdown_has_the_numbers_that_the_code_makes(published: P
         "Natural bags": "natural",
         "Rare classes": "rare",
     }
-    made = markdown_files(published.report, beside, advised=beside)
+    line = next(line for line in (PUBLISHED / "README.md").read_text().splitlines() if line.startswith("- Figures: "))
+    figures = dict(re.findall(r"\[([^]]+)\]\(([^)]+)\)", line))
+    assert {(PUBLISHED / path).resolve() for path in figures.values()} == {*PLOTS.resolve().glob("*.svg")}
+    made = markdown_files(published.report, beside, advised=beside, figures=figures)
     assert {path.name for path in PUBLISHED.glob("*.md")} == made.keys()
     for name, text in made.items():
         committed = (PUBLISHED / name).read_text(encoding="utf-8")

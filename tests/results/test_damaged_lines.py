@@ -58,7 +58,7 @@ FIELDS: list[tuple[str, object, str]] = [
     ("spec.protocol", 3, "spec.protocol is 3, not an object"),
     ("spec.protocol.patience", 0, "spec.protocol.patience is 0, not a whole number of 1 or more"),
     ("spec.params", None, "spec.params is null, not an object"),
-    ("method.role", "roof", "method.role is \"roof\", not one of 'floor', 'ceiling' or ''"),
+    ("method.role", "roof", "method.role is \"roof\", not one of 'floor', 'ceiling', 'control' or ''"),
     ("method.changed", MISSING, "method.changed is missing"),
     ("dataset.classes", 2.5, "dataset.classes is 2.5, not a whole number of 0 or more"),
     ("bags.sizes", [1, 2], "bags.sizes is a list of 2, not a list of 3"),

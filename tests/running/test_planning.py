@@ -72,6 +72,8 @@ def test_precision_ensembles_and_hyperparameters_are_part_of_the_cells_that_have
     assert direct.id == again.id
     assert neural.id != same.id == expanded()[0].id
     assert [cell.ensemble for cell in expanded(ensemble="5")] == [5, 1]
+    assert [cell.average for cell in expanded(average="half")] == ["half:30", ""]
+    assert [cell.average for cell in expanded(average="ema:7", methods="dllp,supervised")] == ["ema:7", ""]
     changed, same = expanded(set=("dllp.hidden=128",))
     assert changed.params == {**neural.params, "hidden": 128}
     assert (changed.id != neural.id, same) == (True, direct)

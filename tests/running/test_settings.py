@@ -100,7 +100,10 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
     said = tomllib.loads(path.read_text())
     flags = {name: as_flag(value) for name, value in said.items() if name != "space"}
     flags |= {"plugin": ("mine.py",), "set": ("dllp.learning_rate=0.001",)}
-    assert flags.keys() == {name for name, option in OPTIONS.items() if option.form != "file"} - {"study"}
+    assert flags.keys() == {name for name, option in OPTIONS.items() if option.form != "file"} - {
+        "study",
+        "average",
+    }  # both exclude --tune
     from_file, from_flags = resolve({}, config=path), resolve(flags)
     assert from_file.set == {"dllp": {"learning_rate": 0.001}}
     assert from_flags.set == {"dllp": {"learning_rate": "0.001"}}  # its method reads it
@@ -210,6 +213,8 @@ def test_bad_numbers_and_times(name: str, given: list[Any], message: str) -> Non
         ({"tune-sampler": "random"}, "--tune-sampler needs --tune N"),
         ({"tune": "9", "study": "fine-grained"}, "--tune and --study cannot be combined"),
         ({"tune": "9", "ensemble": "5"}, "--tune and --ensemble cannot be combined"),
+        ({"tune": "9", "average": "half"}, "--tune and --average cannot be combined"),
+        ({"average": "half:0"}, "--average must be half or ema, with a number of epochs if not 30, such as half:50"),
         ({"ensemble": "0"}, "--ensemble must be a positive whole number, got 0"),
         ({"tune": "9", "seeds": "999-1001"}, "--tune-seed 1000 is one of --seeds"),
     ],

@@ -35,6 +35,7 @@ def test_an_id_is_the_hash_of_the_specification_alone() -> None:
         ({"precision": "bfloat16"}, "dllp mlp bfloat16 on adult ordered 256"),
         ({"ensemble": 5}, "dllp mlp x 5 on adult ordered 256"),
         ({"numbers": "scores"}, "dllp mlp numbers=scores on adult ordered 256"),
+        ({"average": "half:30"}, "dllp mlp average=half:30 on adult ordered 256"),
     ],
 )
 def test_later_options_are_in_a_specification_only_where_they_are_not_the_default(

@@ -24,6 +24,7 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
 from llpbench.training.declaration import course_faults
+from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
@@ -117,11 +118,55 @@ def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> 
         ({"unit": "bag"}, "unit of stage 'train' must be bags or rows, got 'bag'"),
         ({"epochs": 0}, "epochs of stage 'train' must be at least 1, or None, got 0"),
         ({"refresh": 0}, "refresh of stage 'train' must be at least 1"),
+        ({"ramp": 1.5}, "ramp of stage 'train' must be a share of its epochs from 0.0 to 1.0, or a number of epochs"),
+        ({"ramp": -1}, "ramp of stage 'train' must be a share"),
     ],
 )
 def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         Stage(**facts)
+
+
+@pytest.mark.parametrize(
+    ("ramp", "epochs", "expected"), [(0, 10, 0), (0.4, 10, 4), (0.35, 10, 4), (1.0, 7, 7), (3, 10, 3), (30, 10, 10)]
+)
+def test_a_ramp_is_a_share_or_a_number_of_epochs(ramp: float, epochs: int, expected: int) -> None:
+    assert Stage(ramp=ramp).ramp_epochs(epochs) == expected
+
+
+@pytest.mark.parametrize(("ramp", "last"), [(0, 2), (1, 2), (4, 5), (0.5, 6), (1.0, 9)])
+def test_patience_counts_from_the_end_of_the_ramp(ramp: float, last: int) -> None:
+    """The first epoch is the best of all; patience is 2."""
+    epochs = 10
+    selection = Selection(1, 2, torch.zeros(1, 3), ramp=Stage(ramp=ramp).ramp_epochs(epochs))
+    for epoch in range(epochs):
+        value = np.full(1, 1.0 / (epoch + 1))
+        better = {name: value if each.maximise else -value for name, each in CRITERIA.items()}
+        selection.observe(epoch, better, torch.full((1, 3), epoch + 1.0))
+        if selection.done.all():
+            break
+    assert epoch == last
+    assert {choice.epoch for choice in selection.selected(0, "train", {}).values()} == {0}
+
+
+def test_an_epoch_in_the_ramp_can_be_selected_and_a_later_better_one_replaces_it() -> None:
+    selection = Selection(1, 2, torch.zeros(1, 3), ramp=5)
+    for epoch, value in enumerate((0.6, 0.5, 0.5, 0.5, 0.5, 0.7)):
+        seen = {name: np.full(1, value if each.maximise else -value) for name, each in CRITERIA.items()}
+        selection.observe(epoch, seen, torch.full((1, 3), epoch + 1.0))
+        assert not selection.done.any()
+        assert selection.selected(0, "train", {})["auc"].epoch == (5 if epoch == 5 else 0)
+
+
+class Ramped(DLLP):
+    """All epochs are a ramp."""
+
+    stages = (Stage(ramp=1.0),)
+
+
+def test_a_stage_that_is_all_ramp_runs_all_its_epochs() -> None:
+    outcomes = [trained(method, [0], epochs=8, patience=1)[0] for method in (DLLP(SMALL), Ramped(SMALL))]
+    assert outcomes[0].epochs < outcomes[1].epochs == 8
 
 
 TWO_NAMELESS = (Phase(modules=("encoder.",)), Phase(modules=("head.",)))

@@ -85,6 +85,7 @@ class Style:
 METHODS: Mapping[str, tuple[str, Marker]] = {
     "supervised": ("#6e6e6e", "*"),
     "supervised-gbdt": ("#a3a3a3", "d"),
+    "validation-labels": ("#8a8a8a", "X"),
     "bag-soft-label": ("#000000", (4, 1, 0)),
     "dllp": ("#0072b2", "o"),
     "llp-gan": ("#d55e00", "s"),

@@ -1,0 +1,155 @@
+"""Training without validation: what is averaged, and what it is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small import SMALL, mlp, population
+from torch import Tensor
+
+from llpbench.core.averaging import Average
+from llpbench.core.cell import Cell, Environment, Protocol
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.metrics import verdict
+from llpbench.data.loading import load_table
+from llpbench.data.splits import assign_bags
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import permuted_within, toy_assignment, toy_table, toy_task
+from llpbench.methods.dllp import DLLP
+from llpbench.methods.tabllp_pse import TabLLPPSE
+from llpbench.training.averages import AveragedWeights
+from llpbench.training.cell_runs import make_task, run_cell
+from llpbench.training.device import Machine
+from llpbench.training.judging import judge
+from llpbench.training.members import Trainee
+from llpbench.training.population import Population
+from llpbench.training.saved_predictions import predicted_by
+from llpbench.training.specification import make_cell
+
+
+def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] = (0,)) -> Population:
+    """Members on the toy task, trained without validation."""
+    members = [Trainee(seed, method or DLLP(SMALL), toy_task(seed)) for seed in seeds]
+    trained = Population(members, mlp, Protocol(epochs=3, patience=1), Machine(), average=Average.of(average))
+    trained.train()
+    return trained
+
+
+@pytest.mark.parametrize(("text", "expected"), [("half", "half:30"), ("ema", "ema:30"), ("half:7", "half:7")])
+def test_an_average_is_read_and_written(text: str, expected: str) -> None:
+    assert str(Average.of(text)) == expected
+    assert Average.of(expected) == Average.of(text)
+
+
+@pytest.mark.parametrize("text", ["", "mean", "half:", "half:0", "half:-1", "half:1.5", "ema:x"])
+def test_other_averages_are_rejected(text: str) -> None:
+    with pytest.raises(LLPBenchError, match="average must be half or ema"):
+        Average.of(text)
+
+
+def test_half_keeps_the_weights_after_each_epoch_of_the_second_half() -> None:
+    average = AveragedWeights("half", 5, 10, torch.zeros(2, 3))
+    for epoch in range(5):
+        average.after_step(torch.full((2, 3), 100.0))
+        average.after_epoch(epoch, torch.full((2, 3), float(epoch)))
+    assert average.weights[:, :, 0].tolist() == [[2.0, 3.0, 4.0]] * 2
+
+
+def test_moving_average_forgets_the_initial_weights_at_its_horizon() -> None:
+    average = AveragedWeights("ema", 3, 100, torch.ones(1, 2))
+    theta = torch.zeros(1, 2)
+    for epoch in range(3):
+        for _ in range(100):
+            average.after_step(theta)
+        average.after_epoch(epoch, theta)
+    assert average.weights.shape == (1, 1, 2)
+    assert average.weights[0, 0].tolist() == pytest.approx([np.exp(-1)] * 2, abs=2e-3)
+
+
+def test_training_without_validation_takes_the_steps_of_training_with_it() -> None:
+    """The same random numbers: the weights of the last epoch are equal, and all epochs are trained."""
+    plain = population(DLLP(SMALL), [0], epochs=6, patience=6)
+    last: list[Tensor] = []
+    plain.train(lambda _: last.append(plain.state.weights))
+    half = averaging("half:6")
+    assert half.outcomes[0].epochs == 6
+    assert half.outcomes[0].selected == {}
+    assert half.outcomes[0].averaged is not None
+    assert len(half.outcomes[0].averaged) == 3
+    chosen = {choice.epoch: choice.weights for choice in plain.outcomes[0].selected.values()}
+    assert chosen, "some criterion chooses an epoch"
+    for epoch, weights in chosen.items():
+        if epoch >= 3:
+            assert torch.equal(half.outcomes[0].averaged[epoch - 3], weights)
+    assert any(epoch >= 3 for epoch in chosen)
+
+
+def test_mean_prediction_over_epochs_and_members_is_judged_for_every_criterion() -> None:
+    trained, task = averaging("half:4", seeds=(0, 0)), toy_task(0)
+    results = judge(trained, [0, 1])
+    assert set(results) == set(CRITERIA)
+    weights = [outcome.averaged for outcome in trained.outcomes]
+    proba = np.mean(
+        [trained.predict(n, w, task.test.rows) for n, w in enumerate(weights) if w is not None], axis=(0, 1)
+    )
+    for result in results.values():
+        assert (result["epoch"], result["validation"]) == (3, None)
+        assert result["test"] == pytest.approx(verdict(proba, task.test)["test"])
+    np.testing.assert_allclose(predicted_by(trained, [0, 1])["l1"]["test"], proba)
+
+
+def test_stages_run_once_each_and_hand_over_their_last_weights() -> None:
+    method = TabLLPPSE(TabLLPPSE.Params(hidden=16, learning_rate=0.01))
+    trained = averaging("half:4", method)  # type: ignore[arg-type]
+    assert trained.outcomes[0].epochs == 8
+    assert trained.outcomes[0].averaged is not None
+    assert len(trained.outcomes[0].averaged) == 2
+
+
+def test_labels_within_bags_change_no_averaged_weight() -> None:
+    assignment = toy_assignment().with_validation_in_training()
+    found = []
+    for table in (toy_table(), permuted_within(toy_table(), assignment.train)):
+        members = [Trainee(0, DLLP(SMALL), build_task(table, assignment))]
+        trained = Population(members, mlp, Protocol(), Machine(), average=Average("ema", 3))
+        found.append(trained.train()[0].averaged)
+    assert found[0] is not None
+    assert found[1] is not None
+    assert torch.equal(found[0], found[1])
+
+
+def cell_of(**changes: str) -> Cell:
+    cell = make_cell("dllp", "wine_quality", bag_size=64, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
+    return replace(cell, **changes)  # type: ignore[arg-type]
+
+
+def test_validation_bags_are_trained_on_after_the_others() -> None:
+    assignment = assign_bags(load_table("wine_quality"), "ordered", 64, 0)
+    usual, whole = (make_task(cell_of(average=average), 0, "bags", None) for average in ("", "half:2"))
+    assert len(whole.train.sizes) == len(assignment.train) + len(assignment.validation)
+    np.testing.assert_array_equal(whole.train.counts[: len(assignment.train)], usual.train.counts)
+    np.testing.assert_array_equal(whole.train.counts[len(assignment.train) :], usual.validation.counts)
+    assert usual.manifest == whole.manifest == assignment.manifest
+    np.testing.assert_array_equal(whole.test.labels, usual.test.labels)
+
+
+def test_validation_bags_of_another_width_are_padded() -> None:
+    assignment = toy_assignment(unequal=True)
+    narrow = replace(assignment, validation=assignment.validation[:, :5])
+    whole = narrow.with_validation_in_training().train
+    assert whole.shape == (len(assignment.train) + len(narrow.validation), assignment.train.shape[1])
+    np.testing.assert_array_equal(whole[: len(assignment.train)], assignment.train)
+    np.testing.assert_array_equal(whole[len(assignment.train) :, :5], narrow.validation)
+    assert (whole[len(assignment.train) :, 5:] == -1).all()
+
+
+def test_a_run_has_one_result_and_no_curve() -> None:
+    (record,) = run_cell(cell_of(average="half:2"), [0], Environment(device="cpu"))
+    assert record["status"] == "ok"
+    assert record["spec"]["average"] == "half:2"
+    assert (record["epochs"], record["curves"]) == (2, {})
+    assert len({str(result) for result in record["results"].values()}) == 1
