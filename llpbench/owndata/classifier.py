@@ -20,7 +20,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
 from llpbench.data.other_frames import as_pandas
-from llpbench.owndata.count_ranges import expected_counts
+from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
     DoubtfulFit,
@@ -131,6 +131,8 @@ class LLPClassifier(FittedClassifier):
     >>> model.predict_proba(people[:2]).shape
     (2, 2)
     """
+
+    _ranges: CountRanges | None
 
     def __init__(
         self,
@@ -368,6 +370,7 @@ class LLPClassifier(FittedClassifier):
         same = distinct_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out = known, held_out
+        self._repeats, self._ranges = given.repeats, given.ranges
         self._table = by_bag(proportions, counts) if exact else None
         if doubts is not None and doubts.warning:
             warnings.warn(doubts.warning, DoubtfulFit, stacklevel=2)

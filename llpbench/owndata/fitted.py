@@ -80,6 +80,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _known: BaggedRows
     """training rows of known bags; a loaded model has none"""
     _table: dict[str, Any] | None
+    _repeats: Repeats | None
     _held_out: FloatArray | None
 
     @property
