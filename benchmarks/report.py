@@ -63,12 +63,13 @@ def main() -> None:
         result: dict[str, float] = {"lines": options.lines, "journal MB": path.stat().st_size / 1e6}
 
         from llpbench.running.planning import make_plan
+        from llpbench.running.resolving import resolver
 
         clock = time.process_time()
         records = read(path).records
         result["reading CPU s"] = time.process_time() - clock
         specs = {record["cell"]: record["spec"] for record in records.values()}
-        make_plan(map(Cell.of, specs.values()), tuple(range(SEEDS)), records)
+        make_plan(map(resolver(), map(Cell.of, specs.values())), tuple(range(SEEDS)), records)
         result["reading and plan CPU s"] = time.process_time() - clock
         from llpbench.report import make_report, write_report  # its imports are part of what a report takes
 

@@ -27,6 +27,7 @@ from llpbench.results.journal import FILE, Journal
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
 from llpbench.running.planning import Planned, expand, make_plan
+from llpbench.running.resolving import resolver
 from llpbench.running.schedule import Ended, Job, Limit
 from llpbench.running.settings import Settings, resolve
 from llpbench.running.worker import Worker
@@ -54,7 +55,7 @@ def cells(sizes: Sizes) -> list[Cell]:
     others = [(name, "none") for name in METHODS.names() if neural(name) and name not in named]
     pairs = [(dataset, *pair) for dataset in DATASETS for pair in FIRST]
     pairs += [(dataset, *pair) for pair in others for dataset in DATASETS]
-    return [cell for dataset, method, start in pairs for cell in expand(settings(sizes, dataset, method, start))]
+    return [one.cell for dataset, method, start in pairs for one in expand(settings(sizes, dataset, method, start))]
 
 
 def settings(sizes: Sizes, dataset: str, method: str, pretraining: str) -> Settings:
@@ -97,7 +98,7 @@ def _wanted(
     every = cells(sizes)
     absent = [name for name in dict.fromkeys(cell.dataset for cell in every) if find_local(name, data_dir) is None]
     here = [cell for cell in every if cell.dataset not in absent]
-    plan = make_plan(here, tuple(range(sizes.seeds)), records, why_stale=comparison())
+    plan = make_plan(map(resolver(), here), tuple(range(sizes.seeds)), records, why_stale=comparison())
     return {each.cell.id: each for each in plan.cells}, absent
 
 

@@ -41,7 +41,7 @@ class Speed:
 
 def paper_cells() -> list[Cell]:
     """The cells of both tables, each once."""
-    return expand(resolve({"study": "fine-grained,coarse-grained"}, preset="paper"))
+    return [one.cell for one in expand(resolve({"study": "fine-grained,coarse-grained"}, preset="paper"))]
 
 
 def minutes(rows: Rows) -> list[tuple[Cell, float, bool]]:

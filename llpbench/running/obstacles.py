@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from typing import NamedTuple
 
-from llpbench.core.cell import GIVEN, Cell, is_without_labels
+from llpbench.core.cell import GIVEN, is_without_labels
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import METHODS
 from llpbench.core.text import hint
-from llpbench.data.baggings import is_sized, parse_bagging
 from llpbench.data.loading import load_table, locate
-from llpbench.data.specs import DatasetSpec, dataset_spec
+from llpbench.data.specs import DatasetSpec
 from llpbench.data.splits import largest_bag_size, too_few_bags, training_bags
+from llpbench.running.resolving import Resolved
 
 
 class Obstacle(NamedTuple):
@@ -25,7 +23,7 @@ class Obstacle(NamedTuple):
     """Whether the cell itself is impossible. Otherwise its data could not be loaded this time."""
 
 
-FindObstacle = Callable[[Cell], Obstacle | None]
+FindObstacle = Callable[[Resolved], Obstacle | None]
 
 
 class _Facts(NamedTuple):
@@ -47,26 +45,25 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
     unknown size have no obstacle.
     """
 
-    @cache
-    def facts_of(dataset: str) -> _Facts | Obstacle | None:
-        try:
-            return _facts(dataset, data_dir, load=load)
-        except LLPBenchError as error:
-            return Obstacle(str(error), lasting=False)
+    known: dict[str, _Facts | Obstacle | None] = {}
 
-    def find(cell: Cell) -> Obstacle | None:
-        facts = facts_of(cell.dataset)
+    def find(one: Resolved) -> Obstacle | None:
+        if one.cell.dataset not in known:
+            try:
+                known[one.cell.dataset] = _facts(one.dataset, data_dir, load=load)
+            except LLPBenchError as error:
+                known[one.cell.dataset] = Obstacle(str(error), lasting=False)
+        facts = known[one.cell.dataset]
         if not isinstance(facts, _Facts):
             return facts
-        reason = next(filter(None, _reasons(cell, facts)), "")
+        reason = next(filter(None, _reasons(one, facts)), "")
         return Obstacle(reason, lasting=True) if reason else None
 
     return find
 
 
-def _facts(dataset: str, data_dir: str | None, *, load: bool) -> _Facts | None:
+def _facts(spec: DatasetSpec, data_dir: str | None, *, load: bool) -> _Facts | None:
     """Return the facts of a dataset; None if they are unknown before its download. Raises `LLPBenchError`."""
-    spec = dataset_spec(dataset)
     if not load:
         is_local = locate(spec, data_dir) is not None
         if (known := spec.facts) is not None and (is_local or can_download(spec)):
@@ -74,20 +71,21 @@ def _facts(dataset: str, data_dir: str | None, *, load: bool) -> _Facts | None:
             return _Facts(known.rows, len(known.classes) or None, columns, spec.bags is None)
         if not is_local and can_download(spec):
             return None
-    table = load_table(dataset, data_dir, download=load)
+    table = load_table(spec.name, data_dir, download=load)
     columns = (*table.keys, *table.categorical_names, *table.numeric_names)
     return _Facts(len(table), len(table.classes), columns, table.labels is not None)
 
 
-def _reasons(cell: Cell, facts: _Facts) -> Iterator[str]:
+def _reasons(one: Resolved, facts: _Facts) -> Iterator[str]:
     """Yield the reasons why a cell is impossible; some of them are empty."""
-    for name in _key_columns(cell.bagging):
+    cell = one.cell
+    for name in (*one.bagging.get("columns", ()), *one.bagging.get("by", ())):  # options of baggings by columns
         if facts.columns and name not in facts.columns:
             yield (
                 f"dataset {cell.dataset!r} has no column {name!r}, but {cell.bagging!r} needs it to make bags. "
                 f"{hint(name, facts.columns)}It has: {', '.join(facts.columns)}."
             )
-    yield _too_few_rows(cell, facts.rows)
+    yield _too_few_rows(one, facts.rows)
     largest = largest_bag_size(facts.rows)
     if cell.bag_size is not None and cell.bag_size > largest:
         yield (
@@ -96,13 +94,14 @@ def _reasons(cell: Cell, facts: _Facts) -> Iterator[str]:
         )
     if cell.max_bags and cell.bag_size and cell.max_bags > (bags := training_bags(facts.rows, cell.bag_size)):
         yield too_few_bags(f"dataset {cell.dataset!r} in {cell.bagging} bags of {cell.bag_size}", bags, cell.max_bags)
-    yield _without_labels(cell, facts)
-    if (facts.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
+    yield _without_labels(one, facts)
+    if (facts.classes or 2) > 2 and one.method.facts.get("classes") == "binary":
         yield f"{cell.method!r} is for two classes, but {cell.dataset!r} has {facts.classes}. Leave it out."
 
 
-def _without_labels(cell: Cell, facts: _Facts) -> str:
+def _without_labels(one: Resolved, facts: _Facts) -> str:
     """Return why a cell needs labels or counts of bags that do not exist; "" if it does not."""
+    cell = one.cell
     given = is_without_labels(cell.bagging)
     if not facts.labelled and not given:
         return (
@@ -113,35 +112,29 @@ def _without_labels(cell: Cell, facts: _Facts) -> str:
         return (
             f"dataset {cell.dataset!r} has labels of rows but no counts of bags. Choose a bagging other than {GIVEN!r}."
         )
-    if not facts.labelled and METHODS.get(cell.method).supervision != "bags":
+    if not facts.labelled and one.method.load().supervision != "bags":
         return f"{cell.method!r} needs labels of rows, but {cell.dataset!r} has none. Leave it out."
     return ""
 
 
-def _too_few_rows(cell: Cell, rows: int) -> str:
+def _too_few_rows(one: Resolved, rows: int) -> str:
     """Return why bags of varying size cannot be made of this number of rows; "" if they may be possible."""
-    name, options = parse_bagging(cell.bagging)
+    cell, options = one.cell, one.bagging
     smallest, rows_of = (
         (rows, "rows") if options.get("split") == "bags" else (largest_bag_size(rows), "validation rows")
     )
     if options.get("clusters", 0) > smallest:
         return f"{cell.bagging!r} needs more clusters than {cell.dataset!r} has {rows_of}. Choose at most {smallest:,}."
-    if not is_sized(name) and options.get("least", 1) > rows:
+    if cell.bag_size is None and options.get("least", 1) > rows:
         return (
             f"{cell.bagging!r} needs more rows per bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
         )
     return ""
 
 
-def _key_columns(bagging: str) -> tuple[str, ...]:
-    """Return the columns in the options `columns` and `by`, which baggings by columns have."""
-    options = parse_bagging(bagging)[1]
-    return (*options.get("columns", ()), *options.get("by", ()))
-
-
-def downloads(datasets: Iterable[str], data_dir: str | None) -> Iterator[str]:
+def downloads(datasets: Iterable[DatasetSpec], data_dir: str | None) -> Iterator[str]:
     """Yield `adult from OpenML 1590` for each dataset that is missing on this machine and can be downloaded."""
-    for spec in map(dataset_spec, datasets):
+    for spec in datasets:
         if can_download(spec) and spec.source is not None and locate(spec, data_dir) is None:
             yield f"{spec.name} from {spec.source.describe()}"
 

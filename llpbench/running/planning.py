@@ -20,6 +20,7 @@ from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.data.suites import select_datasets
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle
+from llpbench.running.resolving import Resolved, resolver
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings
 from llpbench.training.declaration import faults
@@ -32,7 +33,7 @@ State = Literal["done", "failed", "stale", "to run", "impossible"]
 class Planned:
     """A cell and the state of its seeds."""
 
-    cell: Cell
+    resolved: Resolved
     done: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
     stale: Mapping[int, str] = field(default_factory=dict)
@@ -42,6 +43,10 @@ class Planned:
     """Seeds that will run if there is no obstacle: missing runs, and runs to repeat."""
     obstacle: Obstacle | None = None
     """Why the wanted seeds cannot run; None if they can."""
+
+    @property
+    def cell(self) -> Cell:
+        return self.resolved.cell
 
     @property
     def retained(self) -> set[int]:
@@ -57,6 +62,8 @@ class Planned:
 class PlannedTuning:
     """A search for hyperparameters and its state."""
 
+    resolved: Resolved
+    """The cell where the search starts."""
     tuning: Tuning
     record: TuningRecord | None = None
     """Result of the search in the journal."""
@@ -107,6 +114,12 @@ class Plan:
         return [*self.searches, *(Job(one.cell, one.wanted) for one in self.cells if one.wanted and not one.obstacle)]
 
     @property
+    def to_run(self) -> list[Resolved]:
+        """Cells of the searches and runs to do."""
+        entries: list[Planned | PlannedTuning] = [*self.tunings, *self.cells]
+        return [one.resolved for one in entries if one.wanted and not one.obstacle]
+
+    @property
     def searches(self) -> list[Job]:
         """Searches to do."""
         return [one.job for one in self.tunings if one.wanted and not one.obstacle]
@@ -132,8 +145,8 @@ class Plan:
     @property
     def doubts(self) -> list[str]:
         """Faults in the declarations of the methods to run."""
-        methods = dict.fromkeys(job.cell.method for job in self.jobs)
-        return [f"method {name!r}: {fault}" for name in methods for fault in faults(METHODS.entry(name))]
+        methods = {one.method.name: one.method for one in self.to_run}
+        return [f"method {name!r}: {fault}" for name, method in methods.items() for fault in faults(method)]
 
     @property
     def changes(self) -> list[str]:
@@ -154,8 +167,8 @@ class Plan:
 
         Raises `LLPBenchError` with the first reason if everything is impossible.
         """
-        cells = (replace(one, obstacle=find(one.cell)) if one.wanted else one for one in self.cells)
-        tunings = (replace(one, obstacle=find(one.tuning.cell)) if one.wanted else one for one in self.tunings)
+        cells = (replace(one, obstacle=find(one.resolved)) if one.wanted else one for one in self.cells)
+        tunings = (replace(one, obstacle=find(one.resolved)) if one.wanted else one for one in self.tunings)
         plan = replace(self, cells=tuple(cells), tunings=tuple(tunings))
         if {one.state for one in plan.entries} == {"impossible"}:
             raise LLPBenchError(plan.reasons[0])
@@ -163,7 +176,7 @@ class Plan:
 
 
 def make_plan(
-    cells: Iterable[Cell],
+    cells: Iterable[Resolved],
     seeds: tuple[int, ...],
     records: Mapping[str, Record],
     *,
@@ -175,15 +188,15 @@ def make_plan(
     `repeat`: which runs to repeat, any of `done`, `failed` and `stale`.
     """
     planned = []
-    for cell in cells:
-        existing = {seed: record for seed in seeds if (record := records.get(cell.run_id(seed))) is not None}
+    for one in cells:
+        existing = {seed: record for seed in seeds if (record := records.get(one.cell.run_id(seed))) is not None}
         stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
         done = tuple(seed for seed, record in existing.items() if seed not in stale and record["status"] == "ok")
         failed = tuple(seed for seed in existing if seed not in stale and seed not in done)
         missing = tuple(seed for seed in seeds if seed not in existing)
         repeated = {seed for seed, record in existing.items() if _is_repeated(record, stale.get(seed, ""), repeat)}
         wanted = tuple(seed for seed in seeds if seed in missing or seed in repeated)
-        planned.append(Planned(cell, done, failed, stale, missing, wanted))
+        planned.append(Planned(one, done, failed, stale, missing, wanted))
     return Plan(tuple(planned))
 
 
@@ -193,22 +206,21 @@ def _is_repeated(record: Record | TuningRecord, stale: str, repeat: Collection[s
     return ("stale" if stale else status) in repeat or (status == "failed" and "failed" in repeat)
 
 
-def with_tunings(
-    plan: Plan,
-    tunings: Iterable[Tuning],
+def plan_tunings(
+    tunings: Iterable[PlannedTuning],
     records: Mapping[str, TuningRecord],
     *,
     repeat: Collection[str] = ("stale",),
     why_stale: Callable[[TuningRecord], str] = lambda _: "",
 ) -> Plan:
-    """Return the plan with some searches, given the records of a journal. `repeat`: as for `make_plan`."""
+    """Return the plan of some searches, given the records of a journal. `repeat`: as for `make_plan`."""
     planned = []
-    for tuning in tunings:
-        record = records.get(tuning.id)
+    for one in tunings:
+        record = records.get(one.tuning.id)
         stale = "" if record is None else why_stale(record)
         wanted = record is None or _is_repeated(record, stale, repeat)
-        planned.append(PlannedTuning(tuning, record, stale, wanted))
-    return replace(plan, tunings=tuple(planned))
+        planned.append(replace(one, record=record, stale=stale, wanted=wanted))
+    return Plan((), tuple(planned))
 
 
 def chosen_cells(record: TuningRecord) -> list[Cell]:
@@ -219,7 +231,7 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
     return list({cell.id: cell for cell in cells}.values())
 
 
-def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
+def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[PlannedTuning]:
     """Return the searches of the settings, one per cell and regime.
 
     Raises `LLPBenchError` if a search range names a hyperparameter that is set, or a method that is not in the run, or
@@ -229,19 +241,17 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
         if settings.space:
             raise LLPBenchError("a search space needs --tune N. Add it, or remove the search space.")
         return []
-    ranges = {METHODS.entry(name).name: values for name, values in settings.space.items()}
-    fixed = {METHODS.entry(name).name: values.keys() for name, values in settings.set.items() if name != "pretraining"}
-    whole = cells if settings.shard is None else expand(replace(settings, shard=None))
-    methods = {cell.method for cell in whole}
-    for name in ranges:
-        if name not in methods:
-            raise LLPBenchError(f"the search space names {name!r}, which is not in this run. Add it to --methods.")
-        if twice := sorted(ranges[name].keys() & fixed.get(name, ())):
+    methods = METHODS.select(settings.methods)
+    for name, ranges in settings.space.items():
+        _require_in_run("the search space", name, methods)
+        if twice := sorted(ranges.keys() & settings.set.get(name, {}).keys()):
             raise LLPBenchError(f"{name}.{twice[0]} is in --set and in the search space. Remove one of them.")
     tunings = [
         tuning
-        for cell in cells
-        for tuning in _tunings_of_cell(settings, cell, ranges.get(cell.method, {}), fixed.get(cell.method, ()))
+        for one in cells
+        for tuning in _tunings_of_cell(
+            settings, one, settings.space.get(one.method.name, {}), settings.set.get(one.method.name, ())
+        )
     ]
     if cells and not tunings and settings.shard is None:
         raise LLPBenchError(
@@ -250,15 +260,16 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
             f"{'Name' if settings.tune_only else f'Leave --tune {settings.tune} out, or add'} a method that has one "
             "(llpbench list params METHOD)."
         )
-    return list({tuning.id: tuning for tuning in tunings}.values())
+    return list({one.tuning.id: one for one in tunings}.values())
 
 
 def _tunings_of_cell(
-    settings: Settings, cell: Cell, ranges: Mapping[str, Any], fixed: Collection[str]
-) -> Iterator[Tuning]:
+    settings: Settings, resolved: Resolved, ranges: Mapping[str, Any], fixed: Collection[str]
+) -> Iterator[PlannedTuning]:
     """Yield the searches of a cell, one per regime. `ranges`: given by the user; `fixed`: names that --set sets."""
     from llpbench.tuning import space  # Optuna
 
+    cell = resolved.cell
     free = {name: values for name, values in space.search_space(cell.method, ranges).items() if name not in fixed}
     start = replace(cell, params={**cell.params, **space.fixed(cell.method, ranges)})
     space.require_start(cell.method, free, start.params)
@@ -267,7 +278,8 @@ def _tunings_of_cell(
     size = TOGETHER if together and cell.protocol is not None else 1
     assert settings.tune is not None
     for regime in settings.tune_regimes if free else ():
-        yield Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, size)
+        tuning = Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, size)
+        yield PlannedTuning(resolved._replace(cell=start), tuning)
 
 
 def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
@@ -278,24 +290,29 @@ def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
     return int(cell.id, 16) % parts == part - 1
 
 
-def expand(settings: Settings) -> list[Cell]:
+def expand(settings: Settings) -> list[Resolved]:
     """Load the plugins and return the cells of the settings, or of a part of them (`--shard`), without duplicates.
 
-    Methods without an encoder appear once. Raises `LLPBenchError` for unknown names and unknown hyperparameters.
+    Names are looked up here, once. Methods without an encoder appear once. Raises `LLPBenchError` for unknown names and
+    unknown hyperparameters.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
+    resolve = resolver()
     cells = (
-        cell if cell.protocol is None else _with_engine_options(cell, settings)
-        for cell in (_all_cells(settings) if settings.study is None else study_cells(settings))
+        _with_engine_options(resolve(cell), settings)
+        for cell in (_all_cells(settings) if settings.study is None else _study_cells(settings))
     )
-    return list({cell.id: cell for cell in cells if in_shard(cell, settings.shard)}.values())
+    return list({one.cell.id: one for one in cells if in_shard(one.cell, settings.shard)}.values())
 
 
-def _with_engine_options(cell: Cell, settings: Settings) -> Cell:
+def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:
     """Return a network's cell with the engine's options. Ceilings always choose an epoch: averages need no labels."""
-    average = settings.average if METHODS.get(cell.method).supervision == "bags" else ""
-    return replace(cell, precision=settings.precision, ensemble=settings.ensemble, average=average)
+    if one.cell.protocol is None:
+        return one
+    average = settings.average if one.method.load().supervision == "bags" else ""
+    cell = replace(one.cell, precision=settings.precision, ensemble=settings.ensemble, average=average)
+    return one._replace(cell=cell)
 
 
 def _all_cells(settings: Settings) -> Iterator[Cell]:
@@ -335,7 +352,7 @@ def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*lists)]
 
 
-def study_cells(settings: Settings) -> list[Cell]:
+def _study_cells(settings: Settings) -> list[Cell]:
     """Return the cells of the studies in the settings, without duplicates.
 
     Factors that a study does not fix take their values from the settings: the datasets, and usually bagging, bag size
@@ -413,16 +430,21 @@ def _row_cells(row: studies.StudyRow, dataset: str, settings: Settings) -> Itera
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """Return the values of --set by method name. Those of pretraining are only checked."""
-    params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
+    params = {name: values for name, values in settings.set.items() if name != "pretraining"}
     if "pretraining" in settings.set:
         from llpbench.blocks.pretraining import PretrainingParams
 
         for values in grid(settings.set["pretraining"]):
             read_params(PretrainingParams, values, owner="pretraining")
     for name in params:
-        if name not in methods:
-            raise LLPBenchError(f"--set names {name!r}, which is not in this run. Add it to --methods.")
+        _require_in_run("--set", name, methods)
     return params
+
+
+def _require_in_run(what: str, name: str, methods: Collection[str]) -> None:
+    if name not in methods:
+        known = METHODS.entry(name).name  # unknown names have an error of their own
+        raise LLPBenchError(f"{what} names {known!r}, which is not in this run. Add it to --methods.")
 
 
 def _baggings(pattern: str) -> list[str]:

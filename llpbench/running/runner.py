@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from llpbench.core.cell import Cell, Epoch
+from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import require_folder
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
-from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import duration, plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
@@ -30,7 +29,8 @@ from llpbench.running.executors import Executor, Request, failure, make_executor
 from llpbench.running.executors.inline import HeadStart
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
-from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
+from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, plan_tunings, tunings_of
+from llpbench.running.resolving import Resolved
 from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
@@ -94,7 +94,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
         _require_device(settings)
     resources = available(settings.device)
     estimate = _estimator(settings, contents.records, resources).total(plan.expected)
-    if compiling := _compiling(settings, plan.jobs, resources):
+    if compiling := _compiling(settings, plan.to_run, resources):
         say(compiling)
     return plan, estimate
 
@@ -112,7 +112,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
-            for source in downloads({job.cell.dataset: None for job in plan.jobs}, settings.data_dir):
+            for source in downloads({one.cell.dataset: one.dataset for one in plan.to_run}.values(), settings.data_dir):
                 display.say(f"downloading {source}")
             plan = plan.with_obstacles(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
@@ -151,9 +151,9 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         timeout=partial(_timeout, settings, estimator),
     )
     listener = _RunListener(
-        journal, estimator, schedule, display, executor.slots, partial(_following_jobs, settings, journal)
+        journal, estimator, schedule, display, executor.slots, partial(_following_jobs, settings, plan, journal)
     )
-    for line in filter(None, (note, _compiling(settings, jobs, resources))):
+    for line in filter(None, (note, _compiling(settings, plan.to_run, resources))):
         display.say(line)
     remaining = listener.remaining
     display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
@@ -340,15 +340,20 @@ def about(estimate: Estimate) -> str:
     return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
 
-def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
+def _plan(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
     """Return the plan of cells, their searches, and the cells that finished searches have selected."""
     why_stale = comparison()
     tunings = tunings_of(settings, cells)
-    searches = with_tunings(Plan(()), tunings, contents.tunings, repeat=settings.repeat, why_stale=why_stale)
+    searches = plan_tunings(tunings, contents.tunings, repeat=settings.repeat, why_stale=why_stale)
     if settings.tune_only:
         return searches
-    chosen = (cell for record in searches.search_results if record["status"] == "ok" for cell in chosen_cells(record))
-    every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
+    chosen = (
+        one.resolved._replace(cell=cell)
+        for one in searches.tunings
+        if one.record is not None and not one.wanted and one.record["status"] == "ok"
+        for cell in chosen_cells(one.record)
+    )
+    every = {one.cell.id: one for one in (*cells, *(tuning.resolved for tuning in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
     runs = (contents.records.get(one.cell.run_id(seed)) for one in plan.cells for seed in one.wanted)
     _require_not_newer([*runs, *(one.record for one in searches.tunings if one.wanted)])
@@ -389,11 +394,13 @@ def _current(
     return {name: record for name, record in records.items() if why_stale(joined[name]) and not why_stale(record)}
 
 
-def _following_jobs(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:
-    """Return the runs that follow from the result of a search."""
+def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: TuningRecord) -> list[Job]:
+    """Return the runs that follow from the result of a search of the plan."""
     if settings.tune_only or record["status"] != "ok":
         return []
-    cells, known = chosen_cells(record), _with_common_journal(settings, journal.contents)
+    known = _with_common_journal(settings, journal.contents)
+    start = next(one.resolved for one in plan.tunings if one.tuning.id == record["tuning"])
+    cells = (start._replace(cell=cell) for cell in chosen_cells(record))
     return make_plan(cells, settings.seeds, known.records, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
@@ -425,10 +432,10 @@ def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> 
     return sum(not (folder / f"{record['run']}.parquet").exists() for record in done)
 
 
-def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) -> str:
+def _compiling(settings: Settings, cells: Iterable[Resolved], resources: Resources) -> str:
     """Return a line about the compilation of deep encoders on a CPU, which delays the first epoch; "" if none is."""
-    pairs = [(METHODS.get(job.cell.method), job.cell.encoder) for job in jobs]
-    deep = [name for method, name in pairs if name and method.compiles and ENCODERS.get(name).compiles]
+    pairs = [(one.method.load(), one.encoder) for one in cells]
+    deep = [encoder.name for method, encoder in pairs if encoder and method.compiles and encoder.load().compiles]
     if not deep or resources.gpus or settings.compile is not None:
         return ""
     from llpbench.training.compilation import compiler_exists  # torch

@@ -23,7 +23,7 @@ KEYS = {*OPEN, "method", "max_bags", "pretraining", "otherwise", "params", "pret
 
 def cells(study: str, **flags: Any) -> list[Cell]:
     named = {name.replace("_", "-"): value for name, value in flags.items()}
-    return expand(resolve({"study": study, "datasets": "adult", **named}))
+    return [one.cell for one in expand(resolve({"study": study, "datasets": "adult", **named}))]
 
 
 @pytest.mark.parametrize("study", [*STUDIES.values()], ids=lambda study: study.name)

@@ -58,7 +58,7 @@ def board(
     main = runs.loc[runs["protocol"] != "null", "protocol"].mode()[0]
     columns = runs.loc[runs["protocol"] == main, COLUMN].drop_duplicates()
     runs = runs[runs["protocol"].isin([main, "null"])].merge(columns)
-    learners = runs[runs["role"] != "ceiling"]
+    learners = runs[~runs["role"].isin(["ceiling", "control"])]
     votes = learners.groupby([*COLUMN, "seed"]).agg(methods=("method", "nunique"), known=("auc", "count"))
     counting = votes.index[(2 * votes["methods"] > learners["method"].nunique()) & (votes["known"] > 0)]
     if criterion != "auc":
@@ -71,5 +71,5 @@ def board(
     roles = runs.groupby(ROW)["role"].first().reindex(wide.columns)
     found = DataFrame({"mean": means.mean(), "std": np.sqrt((spread**2).sum()) / len(means)})
     found["n"] = min(seeds.index.unique("seed").size for _, seeds in wide.groupby(level="dataset"))
-    found["rank"] = found["mean"][roles != "ceiling"].rank(ascending=False, method="min")
+    found["rank"] = found["mean"][~roles.isin(["ceiling", "control"])].rank(ascending=False, method="min")
     return found, by_column.groupby(level="bag_size").mean().T

@@ -16,10 +16,11 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.running.obstacles import Obstacle, obstacles
 from llpbench.running.planning import Plan, expand, make_plan
+from llpbench.running.resolving import Resolved, resolver
 from llpbench.running.resources import gpu_share
 from llpbench.running.runner import counts
 from llpbench.running.schedule import Job, Schedule
-from llpbench.running.settings import resolve
+from llpbench.running.settings import Settings, resolve
 from llpbench.training.specification import make_cell
 
 
@@ -28,7 +29,15 @@ def by_run(*records: Record) -> dict[str, Record]:
 
 
 def described(**flags: Any) -> list[str]:
-    return [str(cell) for cell in expand(resolve({name.replace("_", "-"): value for name, value in flags.items()}))]
+    return [*map(str, cells_of(resolve({name.replace("_", "-"): value for name, value in flags.items()})))]
+
+
+def cells_of(settings: Settings) -> list[Cell]:
+    return [one.cell for one in expand(settings)]
+
+
+def resolved(*cells: Cell) -> list[Resolved]:
+    return [*map(resolver(), cells)]
 
 
 # Cells
@@ -65,7 +74,7 @@ def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
 
 def test_precision_ensembles_and_hyperparameters_are_part_of_the_cells_that_have_them() -> None:
     def expanded(**flags: Any) -> list[Cell]:
-        return expand(resolve({"methods": "dllp,bag-mean-linear", **flags}))
+        return cells_of(resolve({"methods": "dllp,bag-mean-linear", **flags}))
 
     (neural, direct), (same, again) = expanded(precision="bfloat16"), expanded(precision="float32")
     assert neural.spec["precision"] == "bfloat16"
@@ -78,7 +87,7 @@ def test_precision_ensembles_and_hyperparameters_are_part_of_the_cells_that_have
     assert changed.params == {**neural.params, "hidden": 128}
     assert (changed.id != neural.id, same) == (True, direct)
     several = ("bag-mean-linear.strength=0.1,1", "bag-mean-linear.model=ridge,logistic")
-    grid = expand(resolve({"methods": "bag-mean-linear", "set": several}))
+    grid = cells_of(resolve({"methods": "bag-mean-linear", "set": several}))
     found = {(cell.params["strength"], cell.params["model"]) for cell in grid}
     assert found == {(strength, model) for strength in (0.1, 1.0) for model in ("ridge", "logistic")}
 
@@ -120,11 +129,11 @@ def test_states_of_cells() -> None:
         make_record(cells[4], 7),
     )
 
-    def find(cell: Cell) -> Obstacle | None:
-        assert cell is not cells[0], "nothing stands in the way of what is done"
-        return Obstacle("too large", lasting=True) if cell is cells[3] else None
+    def find(one: Resolved) -> Obstacle | None:
+        assert one.cell is not cells[0], "nothing stands in the way of what is done"
+        return Obstacle("too large", lasting=True) if one.cell is cells[3] else None
 
-    plan = make_plan(cells, (0, 1), records).with_obstacles(find)
+    plan = make_plan(resolved(*cells), (0, 1), records).with_obstacles(find)
     assert [cell.state for cell in plan.cells] == ["done", "failed", "to run", "impossible", "to run"]
     assert [cell.missing for cell in plan.cells] == [(), (), (1,), (0, 1), (0, 1)]
     assert [cell.wanted for cell in plan.cells] == [cell.missing for cell in plan.cells]
@@ -132,12 +141,12 @@ def test_states_of_cells() -> None:
     assert plan.reasons == ["too large"]
     assert plan_table(plan).row_count == 5
     with pytest.raises(LLPBenchError, match="no data"):
-        make_plan(cells[:1], (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
+        make_plan(resolved(cells[0]), (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
     assert Plan(()).with_obstacles(lambda _: None).jobs == []
 
-    again = make_plan(cells[:3], (0, 1), records, repeat=("failed",))
+    again = make_plan(resolved(*cells[:3]), (0, 1), records, repeat=("failed",))
     assert [cell.wanted for cell in again.cells] == [(), (1,), (0, 1)]
-    again = make_plan(cells[:3], (0, 1), records, repeat=("done",))
+    again = make_plan(resolved(*cells[:3]), (0, 1), records, repeat=("done",))
     assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
@@ -149,7 +158,7 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
         return "changed" if record["numerics"] == 0 else ""
 
     def planned(*repeat: str) -> Plan:
-        return make_plan([cell], (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
+        return make_plan(resolved(cell), (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
 
     (each,) = planned("stale").cells
     assert (each.done, each.failed, each.stale, each.missing) == ((0,), (), {1: "changed", 2: "changed"}, (3,))
@@ -159,14 +168,14 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
     assert planned("failed").cells[0].wanted == (2, 3), "what is failed and stale is failed, too"
     impossible = make_plan(
-        [cell, make_cell_of(size=1)], (0, 1), records, repeat=("stale",), why_stale=why
-    ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each is cell else None)
+        resolved(cell, make_cell_of(size=1)), (0, 1), records, repeat=("stale",), why_stale=why
+    ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each.cell is cell else None)
     assert [each.state for each in impossible.cells] == ["impossible", "to run"]
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
 def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
-    every, some = (expand(resolve({"methods": "dllp,bag-gp", **more}))[0] for more in ({}, {"max-bags": 13}))
+    every, some = (cells_of(resolve({"methods": "dllp,bag-gp", **more}))[0] for more in ({}, {"max-bags": 13}))
     assert "max_bags" not in every.spec
     assert some.spec == {**every.spec, "max_bags": 13}
     assert some.id != every.id
@@ -193,7 +202,8 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
     ],
 )
 def test_cells_that_the_rows_of_a_dataset_rule_out_are_impossible(cell: dict[str, Any], reason: str) -> None:
-    obstacle = obstacles(None, load=False)(make_cell("bag-mean-linear", "adult", **{"bag_size": 64, **cell}))
+    (one,) = resolved(make_cell("bag-mean-linear", "adult", **{"bag_size": 64, **cell}))
+    obstacle = obstacles(None, load=False)(one)
     assert (obstacle is not None) == bool(reason)
     if obstacle is not None:
         assert obstacle.lasting
@@ -217,8 +227,9 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
     assert tiny_bench
     monkeypatch.setattr(module, "_facts", lambda *_, **__: module._Facts(400, 3, (), labelled=True))
     find = obstacles(None, load=True)
-    assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
-    found = find(make_cell_of("quick-b", 8, "tiny", None))
+    either, binary = resolved(*(make_cell_of(name, 8, "tiny", None) for name in ("quick-a", "quick-b")))
+    assert find(either) is None
+    found = find(binary)
     assert found is not None
     assert found.reason == "'quick-b' is for two classes, but 'tiny' has 3. Leave it out."
 
@@ -306,11 +317,11 @@ def test_pretraining_is_a_factor_of_methods_with_an_encoder() -> None:
 
 def test_its_hyperparameters_are_set_like_a_methods() -> None:
     flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
-    bag, none = expand(resolve(flags))
+    bag, none = cells_of(resolve(flags))
     assert bag.pretraining_params["aggregator"] == "attention"
     assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
     assert none.pretraining_params == {}
-    assert none.id == expand(resolve({"methods": "dllp"}))[0].id
+    assert none.id == cells_of(resolve({"methods": "dllp"}))[0].id
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,12 @@ from llpbench.running import runner
 from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome, notify
 from llpbench.running.executors.debug import Debug
+from llpbench.running.planning import expand
 from llpbench.running.resources import Resources
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
 from llpbench.training import compilation, device
-from llpbench.training.specification import make_cell
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
 """how often the test of SIGKILL kills"""
@@ -308,10 +308,10 @@ def test_a_device_that_is_not_there_is_one_line(
 def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler: bool, said: str) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
     settings, resources = resolve({}), Resources(cpus=2)
-    jobs = [Job(make_cell("dllp", "adult", bag_size=256, encoder=encoder), (0,)) for encoder in ("mlp", "saint")]
-    assert runner._compiling(settings, jobs, resources).startswith(said)
-    assert runner._compiling(settings, jobs[:1], resources) == ""
-    assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
+    cells = expand(resolve({"methods": "dllp", "encoders": "mlp,saint"}))
+    assert runner._compiling(settings, cells, resources).startswith(said)
+    assert runner._compiling(settings, cells[:1], resources) == ""
+    assert runner._compiling(replace(settings, compile=False), cells, resources) == ""
 
 
 def test_remaining_time_follows_a_machine_that_becomes_busy_and_quiet_again() -> None:

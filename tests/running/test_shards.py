@@ -20,15 +20,15 @@ from llpbench.running.settings import resolve
 
 def test_parts_are_the_whole_and_do_not_depend_on_what_else_is_planned(tiny_bench: Path, tmp_path: Path) -> None:
     sizes = "4,5,6,7,8,9,10,11,12,13,14,15,16"
-    whole = [cell.id for cell in expand(make_settings(tiny_bench, tmp_path, bag_sizes=sizes))]
-    parts = [
-        [cell.id for cell in expand(make_settings(tiny_bench, tmp_path, bag_sizes=sizes, shard=f"{part}/3"))]
-        for part in (1, 2, 3)
-    ]
+
+    def ids(sizes: str, shard: str | None = None) -> list[str]:
+        part = {} if shard is None else {"shard": shard}
+        return [one.cell.id for one in expand(make_settings(tiny_bench, tmp_path, bag_sizes=sizes, **part))]
+
+    whole, parts = ids(sizes), [ids(sizes, f"{part}/3") for part in (1, 2, 3)]
     assert sorted(cell for part in parts for cell in part) == sorted(whole)
     assert all(parts)
-    few = [cell.id for cell in expand(make_settings(tiny_bench, tmp_path, bag_sizes="4,5", shard="2/3"))]
-    assert set(few) <= set(parts[1])
+    assert set(ids("4,5", "2/3")) <= set(parts[1])
 
 
 def test_journals_of_parts_are_merged(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
@@ -42,7 +42,7 @@ def test_journals_of_parts_are_merged(tiny_bench: Path, tmp_path: Path, llpbench
     )
     assert merged.code == 0
     whole = expand(make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7"))
-    assert {record["cell"] for record in read(tmp_path / FILE).records.values()} == {cell.id for cell in whole}
+    assert {record["cell"] for record in read(tmp_path / FILE).records.values()} == {one.cell.id for one in whole}
 
     (tmp_path / "shards" / "1-of-2" / FILE).unlink()  # what is merged counts as done in every part
     again = Silent()
@@ -107,7 +107,8 @@ def test_a_search_space_may_name_methods_that_are_not_in_this_part() -> None:
     of_parts = [tunings_of(each, expand(each)) for each in parts]
     assert [] in of_parts, "a part with neither"
     whole = resolve(flags)
-    assert {tuning.id for some in of_parts for tuning in some} == {each.id for each in tunings_of(whole, expand(whole))}
+    every = {one.tuning.id for one in tunings_of(whole, expand(whole))}
+    assert {one.tuning.id for some in of_parts for one in some} == every
     for shard in ("1/9", "2/9"):
         unknown = resolve({**flags, "space": {"llp-vat": {"weight": [0.1, 1.0]}}, "shard": shard})
         with pytest.raises(LLPBenchError, match="llp-vat"):
