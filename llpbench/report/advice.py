@@ -137,6 +137,11 @@ def _cases(board: Board) -> Iterator[_Case]:
             if is_plain[entry] and (precisions[entry] == REFERENCE or names[entry] not in in_reference)
         ]
         part = part_of(board, plain, tasks)
+        # on boards ranked by another metric, an entry may have no AUC
+        without = {entry for entry in part.ranked if entry not in _means(part, HEADLINE)}
+        if without:
+            labels = {part.labels[entry] for entry in without}
+            part = part_of(board, [entry for entry in plain if board.labels[entry] not in labels], tasks)
         if len(part.ranked) >= 2:
             yield _Case(part, _means(part, HEADLINE))
 

@@ -87,3 +87,15 @@ def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
     share["results"]["auc"]["test"]["auc-known-bags"] = 0.72
     (line,) = lines(advised([*runs("a", 0.71), share]))
     assert line["caution"] == ("the proportions of a row's own bag alone have 72.0",)
+
+
+def test_entries_without_auc_are_not_advised_on_a_board_of_another_metric() -> None:
+    records = [*runs("a", 0.8, 0.82), *runs("b", 0.7, 0.72), *runs("c", 0.9, 0.9)]
+    for run in records:
+        for result in run["results"].values():
+            if run["spec"]["method"] == "c":
+                del result["test"]["auc"]
+            result["test"]["accuracy"] = 0.6 if run["spec"]["method"] == "c" else 0.5
+    table = advice(tabulate(records, metric="accuracy"))
+    assert table is not None
+    assert [line["take"] for line in lines(table)] == [("a",)]
