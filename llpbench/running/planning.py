@@ -282,19 +282,11 @@ def _tunings_of_cell(
         yield PlannedTuning(resolved._replace(cell=start), tuning)
 
 
-def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
-    """Return whether a cell belongs to a part of a plan. This depends on the cell only."""
-    if shard is None:
-        return True
-    part, parts = shard
-    return int(cell.id, 16) % parts == part - 1
-
-
 def expand(settings: Settings) -> list[Resolved]:
     """Load the plugins and return the cells of the settings, or of a part of them (`--shard`), without duplicates.
 
-    Names are looked up here, once. Methods without an encoder appear once. Raises `LLPBenchError` for unknown names and
-    unknown hyperparameters.
+    Whether a cell belongs to a part depends on the cell only. Names are looked up here, once. Methods without an
+    encoder appear once. Raises `LLPBenchError` for unknown names and unknown hyperparameters.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
@@ -303,7 +295,8 @@ def expand(settings: Settings) -> list[Resolved]:
         _with_engine_options(resolve(cell), settings)
         for cell in (_all_cells(settings) if settings.study is None else _study_cells(settings))
     )
-    return list({one.cell.id: one for one in cells if in_shard(one.cell, settings.shard)}.values())
+    part, parts = settings.shard or (1, 1)
+    return list({one.cell.id: one for one in cells if int(one.cell.id, 16) % parts == part - 1}.values())
 
 
 def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:
@@ -351,24 +344,20 @@ def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _study_cells(settings: Settings) -> list[Cell]:
-    """Return the cells of the studies in the settings, without duplicates.
+    """Return the cells of the studies in the settings.
 
     Factors that a study does not fix take their values from the settings: the datasets, and usually bagging, bag size
     and encoder. Of the values that a study fixes, flags and the configuration file can select a part. Raises
     `LLPBenchError` if no cell is selected.
     """
-    if settings.set:
-        raise LLPBenchError(
-            "--set and --study cannot be combined, because a study fixes its hyperparameters. Leave one out."
-        )
     chosen, choices = studies.select(settings.study or ""), _choices(settings)
-    cells = {
-        cell.id: cell
+    cells = [
+        cell
         for study in chosen
         for dataset in choices["dataset"]
         for row in study.rows
         for cell in _row_cells(row, dataset, choices, settings)
-    }
+    ]
     if not cells:
         rows = [row for study in chosen for row in study.rows]
         values = {
@@ -378,7 +367,7 @@ def _study_cells(settings: Settings) -> list[Cell]:
         }
         known = "; ".join(f"--{option} {','.join(names)}" for option, names in values.items())
         raise LLPBenchError(f"--study {settings.study} has no cell with these values. It has: {known}.")
-    return list(cells.values())
+    return cells
 
 
 _NARROWING = {
