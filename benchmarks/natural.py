@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def rare(name: str, seed: int, size: int | None, method: str, data: Path) -> dic
     model = LLPClassifier(method, random_state=seed)
     model.fit(features.iloc[train], bags, counts=pd.Series(labels[train]).groupby(bags).sum())
     after, truth = model.predict_proba(features.iloc[new])[:, 1], labels[new]
-    calibrated, model._calibration = model._calibration, None
+    calibrated, model._model = model._model.calibration, replace(model._model, calibration=None)
     before, share = model.predict_proba(features.iloc[new])[:, 1], labels[train].mean()
     assert calibrated is not None
     return {

@@ -181,7 +181,7 @@ def choose(
     if times is None and (told := dated_bags_advice(read.bags_.tolist())):
         warnings.warn(told, DatedBags, stacklevel=2)
     frame = as_frame(X).drop(columns=read.key_features_)
-    texts = [name for name in frame.columns if str(name) in read._columns.texts]
+    texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     copies = read._repeats

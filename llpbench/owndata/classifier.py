@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ from llpbench.owndata.doubts import (
     sameness_warning,
 )
 from llpbench.owndata.fitted import FittedClassifier, as_objects
+from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import (
     YARDSTICK,
     NetworkPredictor,
@@ -343,35 +345,50 @@ class LLPClassifier(FittedClassifier):
         if rare and (told := few_positives_warning(known, given.classes, calibrated)):
             warnings.warn(told, FewPositives, stacklevel=2)
 
-        self.classes_ = np.array(given.classes)
-        self._positive = given.order.index(number - 1) if given.nameless else number - 1
-        self._order = [given.order.index(column) for column in range(number)]
-        self.n_features_in_ = len(columns.names)
-        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.array(columns.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.key_features_ = [*given.keys] if stack is None else [*dict.fromkeys([*stack.keys, *given.keys])]
-        self.groupings_ = 1 if stack is None else stack.number
-        self.bags_ = as_objects(given.bags)
-        self.bag_counts_, self.bag_sizes_ = given.counts, given.sizes
-        self._deviation, self._repeats = given.deviation, given.repeats
-        self.left_out_ = given.left_out
+        exact = not (sampled or as_shares or given.ranges)
+        named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
+        self._hold(
+            FittedModel(
+                columns=columns,
+                names=list(columns.names) if named else None,
+                predictor=predictor,
+                classes=list(given.classes),
+                positive=given.order.index(number - 1) if given.nameless else number - 1,
+                order=[given.order.index(column) for column in range(number)],
+                bags=list(given.bags),
+                counts=given.counts,
+                sizes=given.sizes,
+                deviation=given.deviation,
+                of_rows=exact,
+                calibration=calibrated,
+                doubts=doubts,
+                left_out=given.left_out,
+                keys=[*given.keys] if stack is None else [*dict.fromkeys([*stack.keys, *given.keys])],
+                groupings=1 if stack is None else stack.number,
+            )
+        )
         same = distinct_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
-        self._columns, self._predictor = columns, predictor
-        self._known = known
-        self._ranges = given.ranges
-        self._table = None if sampled or as_shares or given.ranges else by_bag(proportions, counts)
-        self._of_rows = not (sampled or as_shares or given.ranges)
-        self.reading_ = {}
-        self._of_known_bags = None  # computed on first use
-        self._held_out = held_out
-        self._calibration = calibrated
-        self.doubts_ = doubts
-        if self.doubts_ is not None and self.doubts_.warning:
-            warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
+        self._known, self._held_out = known, held_out
+        self._repeats, self._ranges = given.repeats, given.ranges
+        self._table = by_bag(proportions, counts) if exact else None
+        if doubts is not None and doubts.warning:
+            warnings.warn(doubts.warning, DoubtfulFit, stacklevel=2)
         return self
+
+    def _hold(self, model: FittedModel) -> None:
+        """Make this the fitted model."""
+        self._model, self._table = model, None
+        self.classes_ = np.array(model.classes)
+        self.n_features_in_ = len(model.columns.names)
+        if model.names is not None:
+            self.feature_names_in_ = as_objects(model.names)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.bags_ = as_objects(model.bags)
+        self.bag_counts_, self.bag_sizes_ = model.counts, model.sizes
+        self.key_features_, self.groupings_ = model.keys, model.groupings
+        self.left_out_, self.doubts_, self.reading_ = model.left_out, model.doubts, model.reading
 
     def _with_expected_counts(self, given: TrainingSet) -> TrainingSet:
         """Return the training set with expected counts of bags whose counts are ranges."""
@@ -420,65 +437,34 @@ class LLPClassifier(FittedClassifier):
         `LLPBenchError` for a method whose models cannot be saved.
         """
         self._require_fitted()
-        names = getattr(self, "feature_names_in_", None)
-        content = {
-            "settings": {
-                name: dict(value) if isinstance(value, Mapping) else value
-                for name, value in self.get_params().items()
-                if name != "device"  # depends on the machine
-            },
-            "classes": self.classes_.tolist(),
-            "positive": self._positive,
-            "order": self._order,
-            "features": self.n_features_in_,
-            "names": None if names is None else list(names),
-            "bags": self.bags_.tolist(),
-            "counts": self.bag_counts_,
-            "deviation": self._deviation,
-            "of_rows": self._of_rows,
-            "sizes": self.bag_sizes_,
-            "known_bags": self._known_bags(),
-            "left_out": self.left_out_,
-            "reading": self.reading_,
-            "keys": self.key_features_,
-            "calibration": self._calibration,
-            "doubts": self.doubts_,
-            "columns": self._columns,
-            "predictor": self._predictor,
+        settings = {
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name, value in self.get_params().items()
+            if name != "device"  # depends on the machine
         }
-        write_model(Path(folder), self._method, content)
+        model = replace(self._model, known_bags=self._known_bags(), reading=self.reading_)
+        write_model(Path(folder), self._method, settings, model)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read a model that `save` has written. Raises `LLPBenchError` for anything else."""
-        content = read_model(Path(folder))
+        """Read a model that `save` has written. Raises `LLPBenchError` for anything else.
+
+        Load only what you trust: the model of another person may predict anything.
+        """
+        settings, model = read_model(Path(folder))
         try:
-            return cls._of(content)
+            return cls._of(settings, model)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise LLPBenchError(
                 f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again."
             ) from error
 
     @classmethod
-    def _of(cls, content: dict[str, Any]) -> Self:
-        """Return a model from the values that `save` has written."""
-        model = cls(**content["settings"])
-        model.classes_ = np.array(content["classes"])
-        model._positive = content["positive"]
-        model._order = content["order"]
-        model.n_features_in_ = content["features"]
-        if content["names"] is not None:
-            model.feature_names_in_ = as_objects(content["names"])
-        model.bags_, model._table = as_objects(content["bags"]), None
-        model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
-        model._deviation = content["deviation"]
-        model._of_rows = content.get("of_rows", True)  # missing in models of earlier versions
-        model._columns, model._predictor = content["columns"], content["predictor"]
-        model._of_known_bags = content["known_bags"]
-        model.key_features_, model._calibration = content["keys"], content["calibration"]
-        model.reading_ = content["reading"]
-        model.left_out_, model.doubts_ = content["left_out"], content["doubts"]
-        return model
+    def _of(cls, settings: Mapping[str, Any], model: FittedModel) -> Self:
+        """Return a fitted estimator with these settings."""
+        estimator = cls(**settings)
+        estimator._hold(model)
+        return estimator
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

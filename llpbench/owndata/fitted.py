@@ -32,8 +32,9 @@ from llpbench.owndata.bag_effects import (
     learn_known_bags,
     of_all_bags,
 )
-from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts, Union
+from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
 from llpbench.owndata.group_estimates import BagPiece, Groups, KnownGroups, group_estimates, of_people, read_groups
 from llpbench.owndata.group_intervals import ClassCounts
@@ -46,7 +47,6 @@ from llpbench.owndata.logit_draws import (
     refit_draws,
     row_intervals,
 )
-from llpbench.owndata.rare import BagCalibration
 from llpbench.owndata.rows_by_bag import piece_of, pieces
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
@@ -76,18 +76,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     key_features_: list[str]
     reading_: dict[str, Any]
     doubts_: Doubts | None
-    _columns: FeatureColumns
-    _predictor: Predictor
+    _model: FittedModel
     _known: BaggedRows
+    """training rows of known bags; a loaded model has none"""
     _table: dict[str, Any] | None
-    _order: list[int]
-    _positive: int
-    _deviation: float
     _repeats: Repeats | None
-    _of_rows: bool
-    _calibration: BagCalibration | None
     _held_out: FloatArray | None
-    _of_known_bags: KnownBags | None
 
     @property
     def _method(self) -> str:
@@ -101,13 +95,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def text_features_(self) -> list[str]:
         """Names of features that were texts in `fit`. Files must be read without converting these columns."""
         self._require_fitted()
-        return self._columns.texts
+        return self._model.columns.texts
 
     @property
     def numeric_features_(self) -> list[str]:
         """Names of features that were numbers in `fit`."""
         self._require_fitted()
-        return list(self._columns.numeric)
+        return list(self._model.columns.numeric)
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
         """Return probabilities [rows, classes] of rows, from features and, with `bags`, from the counts of their bags.
@@ -235,7 +229,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         groups = read_groups(by, X)
         features = X
         if isinstance(X, pd.DataFrame):
-            needless = {*groups.labels.columns} - {*self._columns.names, *self.key_features_}
+            needless = {*groups.labels.columns} - {*self._model.columns.names, *self.key_features_}
             features = X.drop(columns=[name for name in X.columns if name in needless])
         labels, whole, copies = self._read_whole(
             features, bags, proportions, counts, read_weights(sample_weight, X), groups.of_row
@@ -298,7 +292,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             [str(name) for name in names],
             self.classes_.tolist(),
             every,
-            [ClassCounts(number, self._deviation * ratio, self._of_rows) for number in numbers.T],
+            [ClassCounts(number, self._model.deviation * ratio, self._model.of_rows) for number in numbers.T],
             DistinctDraws(draws),
             tau=self._known_bags().deviation,
             seed=self.random_state,
@@ -306,7 +300,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
         """Return draws of the deviations of logits from the model."""
-        process = process_of(self._predictor)
+        process = process_of(self._model.predictor)
         if process is not None:
             return ProcessDraws(process)
         train = getattr(self, "_known", None)  # a loaded model has no training rows
@@ -319,7 +313,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             train = whole.where_known()
 
         def learn(sample: BaggedRows) -> Predictor:
-            fitted, classes = self._fitted(sample, self._columns.cardinalities, ensemble=1), sample.counts.shape[1]
+            fitted, classes = (
+                self._fitted(sample, self._model.columns.cardinalities, ensemble=1),
+                sample.counts.shape[1],
+            )
             return lambda rows: self._probabilities(fitted, rows, classes)
 
         with self._threads(len(train.bag_of_row)):
@@ -333,13 +330,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         effects of their own. Raises `LLPBenchError` for a method without a posterior.
         """
         self._require_fitted()
-        process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
+        process = None if isinstance(self._model.predictor, Union) else process_of(self._model.predictor)
         if process is None:
             raise LLPBenchError(
                 f"predict_interval needs a model of 'bag-gp', got a model of {self.method!r}. Use method='bag-gp'."
             )
         rows = self._rows(X)
-        spread = 1.0 if self._calibration is None else self._calibration.spread
+        spread = 1.0 if self._model.calibration is None else self._model.calibration.spread
         return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
 
     def predict_proportions(self, X: Any, bags: Any, *, sample_weight: Any = None) -> pd.DataFrame:
@@ -429,38 +426,38 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.classes_.tolist()
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
-        if not isinstance(self._predictor, Explained):
+        if not isinstance(self._model.predictor, Explained):
             raise LLPBenchError(
                 f"a model of {self.method!r} has no effects. Fit one with method='bag-gp', without an ensemble."
             )
         place = len(known) - 1 if label is None else known.index(label)
-        found = self._columns.named(self._predictor.effects(place))
+        found = self._model.columns.named(self._model.predictor.effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
 
     def _require_fitted(self) -> None:
-        if not hasattr(self, "_predictor"):
+        if not hasattr(self, "_model"):
             raise UnfittedError("this LLPClassifier is not fitted yet. Call fit with rows, bags and counts= first.")
 
     def _rows(self, features: Any, fewest: int = 1) -> Rows:
         self._require_fitted()
         features = as_pandas(features)
         frame = as_frame(features, fewest=fewest)
-        names = self._columns.names
+        names = self._model.columns.names
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
         if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
             raise LLPBenchError(
                 f"X is an array, whose columns have no names; fit was given a frame with {', '.join(names[:5])}"
                 f"{' and others' if len(names) > 5 else ''}. Give a frame with these columns."
             )
-        rows: Rows = self._columns(frame)
+        rows: Rows = self._model.columns(frame)
         return rows
 
     def _predicted(self, rows: Rows) -> FloatArray:
         if not len(rows.numeric):
             return np.zeros((0, self.bag_counts_.shape[1]))
         with self._threads(len(rows.numeric)):
-            proba = self._probabilities(self._predictor, rows, self.bag_counts_.shape[1])
-        return proba if self._calibration is None else self._calibration(proba)
+            proba = self._probabilities(self._model.predictor, rows, self.bag_counts_.shape[1])
+        return proba if self._model.calibration is None else self._model.calibration(proba)
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raise `LLPBenchError` if a method (probably a plugin) does not predict probabilities."""
@@ -482,17 +479,18 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known_bags(self) -> KnownBags:
         """Return the effects of the bags of `fit` on predictions of their rows."""
-        if self._of_known_bags is None:
+        if self._model.known_bags is None:
             known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
             held_out = self._held_out
             if held_out is None:
                 with self._threads(len(self._known.bag_of_row)):
-                    held_out = self._held_out_predictions(self._known, self._columns.cardinalities)
-            if held_out is not None and self._calibration is not None:
-                held_out = self._calibration(held_out)
+                    held_out = self._held_out_predictions(self._known, self._model.columns.cardinalities)
+            if held_out is not None and self._model.calibration is not None:
+                held_out = self._model.calibration(held_out)
             learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
-            self._of_known_bags = of_all_bags(learned, known)
-        return self._of_known_bags
+            self._model = replace(self._model, known_bags=of_all_bags(learned, known))
+        assert self._model.known_bags is not None
+        return self._model.known_bags
 
     def _held_out_predictions(self, known: BaggedRows, cardinalities: tuple[int, ...]) -> FloatArray | None:
         """Return held-out predictions [rows, classes] of bags with known counts; None if there are too few bags."""
@@ -513,17 +511,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if table.columns and len(table.columns) > 1:
             known = None
         elif table.values.shape[1] > 1:  # an array or lists, as in fit: columns have no names, only an order
-            known = [known[place] for place in self._order]
+            known = [known[place] for place in self._model.order]
         elif len(known) == 2:  # the counted class is last: the named one, or that of `fit`
             only = table.columns[0] if table.columns else None
-            positive = known.index(only) if only in known else self._positive
+            positive = known.index(only) if only in known else self._model.positive
             known = [known[1 - positive], known[positive]]
         named = table.classes(known)
         if set(named) != set(self.classes_.tolist()):
             raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
         labels = matched(labels, table, unmatched)
-        return labels, table.counts(labels, self._deviation)[:, place]
+        return labels, table.counts(labels, self._model.deviation)[:, place]
 
     def _whole_bags(
         self, features: Any, bags: Any, proportions: Any, counts: Any

@@ -61,6 +61,7 @@ from llpbench.owndata.counted import (
 )
 from llpbench.owndata.doubts import DoubtfulFit, Union, doubts_of
 from llpbench.owndata.extremes import ExtremeValues, NumberRange
+from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, YARDSTICK, NetworkTraining, fit_members, is_network
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import (
@@ -168,10 +169,10 @@ def fit_large(
         counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
         counted = replace(counted, of_rows=not (sampled or as_shares))
         with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
-            content = _Fit(model, reader, counted).content()
+            fitted = _Fit(model, reader, counted).fitted_model()
     if (peak := memory.peak_mb()) is not None:
         say(f"peak memory: {peak / 1000:.1f} GB")
-    return LLPClassifier._of(content)
+    return LLPClassifier._of(model.get_params(), fitted)
 
 
 def passes_on(ray_address: str | None) -> AbstractContextManager[Passes]:
@@ -377,8 +378,8 @@ class _Fit:
         self._known_bags = known
         self._train = without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
 
-    def content(self) -> dict[str, Any]:
-        """Return the values that `LLPClassifier.save` writes."""
+    def fitted_model(self) -> FittedModel:
+        """Return the fitted model."""
         model, counted, number = self._model, self._counted, len(self._counted.order)
         if needs_no_sample(self._train.sizes):
             self._say(f"{plural(int(self._train.sizes.sum()), 'row')} of known bags are few enough to fit them at once")
@@ -399,27 +400,23 @@ class _Fit:
             if doubts.warning:
                 warnings.warn(doubts.warning, DoubtfulFit, stacklevel=3)
         order, nameless = counted.order, counted.table.columns is None or counted.table.values.shape[1] == 1
-        return {
-            "settings": model.get_params(),
-            "classes": [counted.named[place] for place in order],
-            "positive": order.index(number - 1) if nameless else number - 1,
-            "order": [order.index(column) for column in range(number)],
-            "features": len(counted.columns.names),
-            "names": counted.columns.names,
-            "bags": counted.names,
-            "counts": counted.train.counts,
-            "deviation": counted.train.noise,
-            "of_rows": counted.of_rows,
-            "sizes": counted.train.sizes,
-            "known_bags": of_all_bags(known_bags, self._known_bags),
-            "left_out": counted.left_out,
-            "reading": {},
-            "keys": [],
-            "calibration": calibrated,
-            "doubts": doubts,
-            "columns": counted.columns,
-            "predictor": predictor,
-        }
+        return FittedModel(
+            columns=counted.columns,
+            names=counted.columns.names,
+            predictor=predictor,
+            classes=[counted.named[place] for place in order],
+            positive=order.index(number - 1) if nameless else number - 1,
+            order=[order.index(column) for column in range(number)],
+            bags=counted.names,
+            counts=counted.train.counts,
+            sizes=counted.train.sizes,
+            deviation=counted.train.noise,
+            of_rows=counted.of_rows,
+            calibration=calibrated,
+            doubts=doubts,
+            left_out=counted.left_out,
+            known_bags=of_all_bags(known_bags, self._known_bags),
+        )
 
     def _in_passes(self) -> tuple[Any, BaggedRows, Any, KnownBags]:
         """Return `bag-gp` or `auto` with its sample, the calibration and the effects of known bags."""

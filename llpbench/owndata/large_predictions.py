@@ -7,6 +7,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,10 @@ def require_direct(model: LLPClassifier) -> None:
 def prepare(model: LLPClassifier) -> None:
     """Change a model so that it predicts batches in parallel."""
     model.set_params(n_jobs=-1)
-    model._columns = ColumnsOfManyRows(model._columns)
-    if isinstance(model._predictor, ProcessPredictor):
-        model._predictor = QuickPredictor(model._predictor)
+    fitted, predictor = model._model, model._model.predictor
+    if isinstance(predictor, ProcessPredictor):
+        predictor = QuickPredictor(predictor)
+    model._model = replace(fitted, columns=ColumnsOfManyRows(fitted.columns), predictor=predictor)
 
 
 def aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:

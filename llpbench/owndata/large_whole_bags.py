@@ -171,12 +171,12 @@ def estimate_large(model: LLPClassifier, whole: WholeBags, out: Path) -> tuple[p
 
     Raises `LLPBenchError` for a method without a posterior, whose intervals need refits to all rows.
     """
-    if (process := process_of(model._predictor)) is None:
+    if (process := process_of(model._model.predictor)) is None:
         raise LLPBenchError(
             f"intervals of method {model.method!r} need refits to all rows, got --out-of-core. Use --in-memory, or "
             "method='bag-gp'."
         )
-    columns, groups = ColumnsOfManyRows(model._columns), read_groups(whole.groups, whole.groups)
+    columns, groups = ColumnsOfManyRows(model._model.columns), read_groups(whole.groups, whole.groups)
 
     def converted(batch: RowBatch) -> tuple[IntArray, Rows, IntArray]:
         with batch.blamed():

@@ -282,19 +282,11 @@ def _tunings_of_cell(
         yield PlannedTuning(resolved._replace(cell=start), tuning)
 
 
-def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
-    """Return whether a cell belongs to a part of a plan. This depends on the cell only."""
-    if shard is None:
-        return True
-    part, parts = shard
-    return int(cell.id, 16) % parts == part - 1
-
-
 def expand(settings: Settings) -> list[Resolved]:
     """Load the plugins and return the cells of the settings, or of a part of them (`--shard`), without duplicates.
 
-    Names are looked up here, once. Methods without an encoder appear once. Raises `LLPBenchError` for unknown names and
-    unknown hyperparameters.
+    Whether a cell belongs to a part depends on the cell only. Names are looked up here, once. Methods without an
+    encoder appear once. Raises `LLPBenchError` for unknown names and unknown hyperparameters.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
@@ -303,7 +295,8 @@ def expand(settings: Settings) -> list[Resolved]:
         _with_engine_options(resolve(cell), settings)
         for cell in (_all_cells(settings) if settings.study is None else _study_cells(settings))
     )
-    return list({one.cell.id: one for one in cells if in_shard(one.cell, settings.shard)}.values())
+    part, parts = settings.shard or (1, 1)
+    return list({one.cell.id: one for one in cells if int(one.cell.id, 16) % parts == part - 1}.values())
 
 
 def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:
@@ -315,35 +308,33 @@ def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:
     return one._replace(cell=cell)
 
 
+def _choices(settings: Settings) -> dict[str, list[Any]]:
+    """Return the values of the settings by parts of a cell, with all names looked up."""
+    return {
+        "dataset": select_datasets(settings.datasets),
+        "bagging": _baggings(settings.baggings),
+        "bag_size": [*settings.bag_sizes],
+        "encoder": ENCODERS.select(settings.encoders),
+        "numbers": [*(settings.numbers or (None,))],
+        "pretraining": [*settings.pretraining],
+        "method": METHODS.select(settings.methods),
+    }
+
+
 def _all_cells(settings: Settings) -> Iterator[Cell]:
-    """Return every combination of the settings."""
-    methods = METHODS.select(settings.methods)
-    params = _params(settings, methods)
-    pretrained = grid(settings.set.get("pretraining", {}))
-    return (
-        make_cell(
-            method,
-            dataset,
-            bag_size=bag_size,
-            bagging=bagging,
-            encoder=encoder,
-            protocol=settings.protocol,
-            params=method_params,
-            pretraining=pretraining,
-            pretraining_params=pretraining_params,
-            max_bags=settings.max_bags,
-            numbers=numbers,
-        )
-        for dataset in select_datasets(settings.datasets)
-        for bagging in _baggings(settings.baggings)
-        for bag_size in settings.bag_sizes
-        for encoder in ENCODERS.select(settings.encoders)
-        for numbers in settings.numbers or (None,)
-        for pretraining in settings.pretraining
-        for method in methods
-        for method_params in grid(params.get(method, {}))
-        for pretraining_params in pretrained
-    )
+    """Yield every combination of the settings."""
+    choices = _choices(settings)
+    params = _params(settings, choices["method"])
+    of_pretraining = grid(settings.set.get("pretraining", {}))
+    for parts in grid(choices):
+        for of_method, pretraining_params in itertools.product(grid(params.get(parts["method"], {})), of_pretraining):
+            yield make_cell(
+                **parts,
+                protocol=settings.protocol,
+                params=of_method,
+                pretraining_params=pretraining_params,
+                max_bags=settings.max_bags,
+            )
 
 
 def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -353,24 +344,20 @@ def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _study_cells(settings: Settings) -> list[Cell]:
-    """Return the cells of the studies in the settings, without duplicates.
+    """Return the cells of the studies in the settings.
 
     Factors that a study does not fix take their values from the settings: the datasets, and usually bagging, bag size
     and encoder. Of the values that a study fixes, flags and the configuration file can select a part. Raises
     `LLPBenchError` if no cell is selected.
     """
-    if settings.set:
-        raise LLPBenchError(
-            "--set and --study cannot be combined, because a study fixes its hyperparameters. Leave one out."
-        )
-    chosen = studies.select(settings.study or "")
-    cells = {
-        cell.id: cell
+    chosen, choices = studies.select(settings.study or ""), _choices(settings)
+    cells = [
+        cell
         for study in chosen
-        for dataset in select_datasets(settings.datasets)
+        for dataset in choices["dataset"]
         for row in study.rows
-        for cell in _row_cells(row, dataset, settings)
-    }
+        for cell in _row_cells(row, dataset, choices, settings)
+    ]
     if not cells:
         rows = [row for study in chosen for row in study.rows]
         values = {
@@ -380,52 +367,33 @@ def _study_cells(settings: Settings) -> list[Cell]:
         }
         known = "; ".join(f"--{option} {','.join(names)}" for option, names in values.items())
         raise LLPBenchError(f"--study {settings.study} has no cell with these values. It has: {known}.")
-    return list(cells.values())
+    return cells
 
 
 _NARROWING = {
     "methods": "method",
-    "pretraining": "pretraining",
     "baggings": "bagging",
     "bag-sizes": "bag_size",
     "encoders": "encoder",
+    "pretraining": "pretraining",
 }
 """Options that select a part of a study, and the part of a cell that each is about."""
 
 
-def _row_cells(row: studies.StudyRow, dataset: str, settings: Settings) -> Iterator[Cell]:
-    fixed = row.fixed
-
-    def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
-        """Return the values that the row fixes, without those that the user excluded.
-
-        If the row fixes none, return those of the settings.
-        """
-        if part not in fixed:
-            return list(wanted)
-        values = row.pretrainings if part == "pretraining" else [fixed[part]]
-        return [value for value in values if option not in settings.narrowed or value in wanted]
-
-    if fixed["method"] not in METHODS.select(settings.methods) and "methods" in settings.narrowed:
-        return
-    for bagging, bag_size, encoder, pretraining in itertools.product(
-        levels("baggings", "bagging", _baggings(settings.baggings)),
-        levels("bag-sizes", "bag_size", settings.bag_sizes),
-        levels("encoders", "encoder", ENCODERS.select(settings.encoders)),
-        levels("pretraining", "pretraining", settings.pretraining),
-    ):
-        yield make_cell(
-            fixed["method"],
-            dataset,
-            bag_size=bag_size,
-            bagging=bagging,
-            encoder=encoder,
-            protocol=settings.protocol,
-            params=fixed.get("params"),
-            pretraining=pretraining,
-            pretraining_params=fixed.get("pretraining_params"),
-            max_bags=fixed.get("max_bags"),
-        )
+def _row_cells(
+    row: studies.StudyRow, dataset: str, choices: Mapping[str, list[Any]], settings: Settings
+) -> Iterator[Cell]:
+    """Yield the cells of a row: what it fixes, without values that the user excluded; other parts as in `choices`."""
+    fixed, levels = row.fixed, {}
+    for option, part in _NARROWING.items():
+        levels[part] = choices[part]
+        if part in fixed:
+            values = row.pretrainings if part == "pretraining" else [fixed[part]]
+            allowed = choices[part] if option in settings.narrowed else values
+            levels[part] = [value for value in values if value in allowed]
+    rest: dict[str, Any] = {name: fixed.get(name) for name in ("params", "pretraining_params", "max_bags")}
+    for parts in grid(levels):
+        yield make_cell(**parts, **rest, dataset=dataset, protocol=settings.protocol)
 
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -315,6 +315,7 @@ def _require_consistent(settings: Settings) -> None:
     study = settings.study is not None
     conflicts = [
         (study and settings.tune, "--tune and --study", "a study fixes its hyperparameters"),
+        (study and settings.set, "--set and --study", "a study fixes its hyperparameters"),
         (study and settings.numbers, "--numbers and --study", "a study fixes the scaling"),
         (study and settings.max_bags, "--max-bags and --study", "a study fixes its bags"),
         (settings.tune and settings.ensemble > 1, "--tune and --ensemble", "trials are single networks"),

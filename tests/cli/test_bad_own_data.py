@@ -171,8 +171,8 @@ def test_files_that_cannot_be(
 
 def test_a_folder_without_a_model_of_files_is_refused(folder: Path, llpbench: LLPBench) -> None:
     (folder / "damaged").mkdir()
-    (folder / "damaged" / "manifest.json").write_text("{}")
-    models = {"of-an-array": "fitted to an array", "absent": "manifest.json", "damaged": "manifest.json' is damaged"}
+    (folder / "damaged" / "model.skops").write_text("{}")
+    models = {"of-an-array": "fitted to an array", "absent": "model.skops", "damaged": "model.skops' is damaged"}
     for model, told in models.items():
         assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from districts import counted, people
 from scipy.stats import ttest_rel
 
+from llpbench.core.bags import Rows
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Predictor
 from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, compared, corrected
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
@@ -58,10 +61,12 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
         out = np.isin(BAGS, names)
         model = LLPClassifier(LINEAR[0]).fit(FRAME[~out], BAGS[~out], counts=TABLE.drop(names))
         uniform = 1 / (2 * np.sum(~out))
-        predict = model._predictor
-        model._predictor = lambda rows, predict=predict, uniform=uniform: (
-            (1 - uniform) * predict(rows) + uniform / 2  # what a fold does to predictions
-        )
+        predict = model._model.predictor
+
+        def shrunk(rows: Rows, predict: Predictor = predict, uniform: float = uniform) -> Any:
+            return (1 - uniform) * predict(rows) + uniform / 2  # what a fold does to predictions
+
+        model._model = replace(model._model, predictor=shrunk)
         scores = model.score_bags(FRAME[out], BAGS[out], counts=TABLE.loc[names])
         assert scores == pytest.approx({name: given[name] for name in scores})
 

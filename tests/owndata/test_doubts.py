@@ -71,8 +71,8 @@ def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
     model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(
         frame, np.repeat(np.arange(6), sizes), counts=dict(enumerate((sizes // 3).tolist()))
     )
-    assert isinstance(model._predictor, Union)
-    assert model._predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
+    assert isinstance(model._model.predictor, Union)
+    assert model._model.predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
     assert model.doubts_ is not None
     assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
 

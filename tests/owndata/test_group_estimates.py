@@ -289,7 +289,7 @@ class TestRows:
     def test_draws_have_the_variance_of_the_posterior(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""
         frame, district, votes = people(1500, bags)
-        process = process_of(gp(frame[["age", "owns"]], district, counted(district, votes))._predictor)
+        process = process_of(gp(frame[["age", "owns"]], district, counted(district, votes))._model.predictor)
         assert process is not None
         observed = process.observed[0]
         weights = ProcessDraws(process)._weights(0, 4000, np.random.default_rng(0))[1:]
@@ -302,7 +302,7 @@ class TestRows:
         """The value of the process at drawn weights is what its components say of the rows."""
         frame, bags, votes = people(300, 10)
         model = gp(frame, bags, counted(bags, votes))
-        process, rows = process_of(model._predictor), model._rows(frame)
+        process, rows = process_of(model._model.predictor), model._rows(frame)
         assert process is not None
         draws = ProcessDraws(process)
         weights = draws._weights(0, 3, np.random.default_rng(0))

@@ -170,9 +170,9 @@ class TestOtherMethods:
             monkeypatch.setattr(trees, limit, value)
         rows, counts = made_up(tmp_path)
         found: Any = in_passes(tmp_path / "parts", counts, params=FEW_TREES, method="auto")
-        every, bags = found._columns(features(rows)), rows["district"].astype("category").cat.codes.to_numpy()
-        process: Any = in_passes(tmp_path / "parts", counts, params={})._predictor
-        assert np.array_equal(found._predictor.process(every), process.process(every))
+        every, bags = found._model.columns(features(rows)), rows["district"].astype("category").cat.codes.to_numpy()
+        process: Any = in_passes(tmp_path / "parts", counts, params={})._model.predictor
+        assert np.array_equal(found._model.predictor.process(every), process.process(every))
         whole = BaggedRows(every, rows_of_bags(bags.astype(np.int64), 60), found.bag_counts_)
 
         def in_parts(data: TreeRows) -> tuple[Any, Any]:
@@ -192,7 +192,7 @@ class TestOtherMethods:
             assert np.abs(one(every) - other(every)).max() < 1e-3
         assert found.doubts_.unexplained == process.process.unexplained
         # the fit has bins and seeds of its own
-        assert np.corrcoef(found._predictor(every)[:, 1], same(every)[:, 1])[0, 1] > 0.98
+        assert np.corrcoef(found._model.predictor(every)[:, 1], same(every)[:, 1])[0, 1] > 0.98
 
     @pytest.mark.parametrize(
         ("method", "params", "name"), [("count-gbdt", {"trees": 100}, "rows.csv.gz"), ("bag-mean-linear", {}, "parts")]
@@ -202,12 +202,12 @@ class TestOtherMethods:
         model = in_passes(tmp_path / name, counts, params=params, method=method)
         bags = generator(0, "training").choice(60, 20, replace=False)
         chosen = rows["district"].isin(model.bags_[bags]).to_numpy()
-        inside, of_bag = rows["district"][chosen].astype("category"), model._columns(features(rows[chosen]))
+        inside, of_bag = rows["district"][chosen].astype("category"), model._model.columns(features(rows[chosen]))
         index = rows_of_bags(inside.cat.codes.to_numpy().astype(np.int64), 20)
         sample = BaggedRows(of_bag, index, model.bag_counts_[np.sort(bags)])
-        expected: Any = LLPClassifier(method, params=params)._fitted(sample, model._columns.cardinalities)
-        found: Any = model._predictor
-        every = model._columns(features(rows))
+        expected: Any = LLPClassifier(method, params=params)._fitted(sample, model._model.columns.cardinalities)
+        found: Any = model._model.predictor
+        every = model._model.columns(features(rows))
         assert np.allclose(found(every), expected(every), atol=1e-6), "rows of the two fits lie differently in memory"
 
     def test_all_known_bags_have_effects_from_all_of_their_rows(self, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ class TestOtherMethods:
         assert np.isnan(learned.effects[~known]).all()
         given = rows["district"] != "d07"
         whole = BaggedRows(
-            model._columns(features(rows[given])),
+            model._model.columns(features(rows[given])),
             rows_of_bags(rows["district"][given].astype("category").cat.codes.to_numpy().astype(np.int64), 59),
             model.bag_counts_[known],
         )

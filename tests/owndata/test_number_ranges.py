@@ -204,7 +204,7 @@ def test_the_scale_is_the_callers_else_the_encoders_and_is_saved(
     model.save(tmp_path / "model")
     found = LLPClassifier.load(tmp_path / "model")
     for each in (model, found):
-        assert type(each._columns.scaler.transform) is kind
+        assert type(each._model.columns.scaler.transform) is kind
     new, _, _ = people(100, 12, seed=1)
     assert np.array_equal(found.predict_proba(new), model.predict_proba(new))
     assert found.get_params() == model.get_params()
@@ -213,7 +213,7 @@ def test_the_scale_is_the_callers_else_the_encoders_and_is_saved(
 def test_the_scale_is_part_of_a_networks_specification() -> None:
     """`load` builds the network from it."""
     for settings, numbers in (({}, "robust"), ({"numbers": "z"}, None)):
-        predictor = scaled("dllp", encoder="realmlp", **settings)._predictor
+        predictor = scaled("dllp", encoder="realmlp", **settings)._model.predictor
         assert isinstance(predictor, NetworkPredictor)
         assert predictor.spec.get("numbers") == numbers
 

@@ -216,7 +216,7 @@ def test_models_of_large_files_keep_what_estimates_and_warnings_need(data: Data,
     bounds = [each.estimate(frame, bags, bags.rename("group"))[["count_min", "count_max"]] for each in (found, same)]
     assert bounds[0].equals(bounds[1])
     assert (bounds[0]["count_min"] == 0).all()
-    assert found._columns.gaps["age"] == same._columns.gaps["age"] == 0.1
+    assert found._model.columns.gaps["age"] == same._model.columns.gaps["age"] == 0.1
 
 
 def test_gaps_of_batches_are_those_of_all_rows() -> None:
