@@ -363,7 +363,7 @@ class TestContract:
         ({}, {"X": FRAME.assign(day=pd.Timestamp(0))}, "column 'day' is of type datetime64"),
         ({}, {"X": FRAME.set_axis(["a", "a", "b", "c"], axis=1)}, "two columns called 'a'"),
         ({"method": "count-gbd"}, {}, "Did you mean"),
-        ({"method": "supervised-gbdt"}, {}, "needs the label of every row"),
+        ({"method": "supervised-gbdt"}, {}, "needs labels of rows"),
         ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
         (
             {"method": "dllp"},
