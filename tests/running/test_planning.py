@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,19 @@ def test_names_may_be_codes_globs_and_all() -> None:
 def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
     cells = described(methods="dllp", baggings="random, ordered,ordered:columns=age + sex,ordered:columns=age+sex")
     assert cells == [f"dllp mlp on adult {name} 256" for name in ("random", "ordered", "ordered:columns=age+sex")]
+
+
+def test_names_of_a_cell_are_looked_up_for_the_plan_and_left_out_of_its_jobs() -> None:
+    flags = {"methods": "dllp,bag-gp", "datasets": "AD", "encoders": "saint", "baggings": "ordered:columns=age+sex"}
+    neural, direct = expand(resolve(flags))
+    assert neural.encoder is not None
+    assert (neural.method.name, neural.encoder.name, neural.dataset.name) == ("dllp", "saint", "adult")
+    assert neural.bagging == {"columns": ("age", "sex")}
+    assert (direct.method.name, direct.encoder) == ("bag-gp", None)
+    plan = make_plan([neural, direct], (0,), {})
+    assert plan.to_run == [neural, direct]
+    sent = pickle.dumps(plan.jobs)  # workers load plugins after they have started
+    assert not any(name in sent for name in (b"DatasetSpec", b"Entry", b"Resolved"))
 
 
 def test_precision_ensembles_and_hyperparameters_are_part_of_the_cells_that_have_them() -> None:
@@ -315,7 +329,7 @@ def test_pretraining_is_a_factor_of_methods_with_an_encoder() -> None:
     assert len(described(methods="dllp", pretraining="all")) == 4
 
 
-def test_its_hyperparameters_are_set_like_a_methods() -> None:
+def test_hyperparameters_of_pretraining_are_set_like_those_of_a_method() -> None:
     flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
     bag, none = cells_of(resolve(flags))
     assert bag.pretraining_params["aggregator"] == "attention"
