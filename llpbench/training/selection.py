@@ -2,7 +2,8 @@
 
 All criteria are computed in the same run. Each has its own best epoch, weights and patience. A run ends when all
 criteria have settled: none has improved within the patience. So each selects the same epoch as in a run with this
-criterion alone, except criteria that do not prolong a run (`Criterion.prolongs`): they choose among its epochs.
+criterion alone. Criteria that do not prolong a run (`Criterion.prolongs`) choose among the epochs until all others
+without labels have settled, so that labels have no influence on them.
 Epochs of a ramp (`Stage.ramp`) can be selected, but patience counts from its end.
 """
 
@@ -54,6 +55,7 @@ class Selection:
         self.patience, self._earliest = patience, max(ramp - 1, 0)
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
         self._prolongs = np.array([each.prolongs for each in self.criteria.values()])
+        self._is_coarse = np.array([each.regime == "coarse" for each in self.criteria.values()])
         shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
         self.value = np.full(shape, np.nan)
@@ -85,6 +87,7 @@ class Selection:
         taken = improved | (undefined & ~self.settled)
         since = np.maximum(np.where(undefined, 0, self.epoch), self._earliest)
         self.settled |= epoch - since >= self.patience
+        self.settled[~self._prolongs] |= self.settled[self._prolongs & self._is_coarse].all(axis=0)
         self.epoch[taken] = epoch
         if taken.any():
             where = torch.from_numpy(taken).to(theta.device).unsqueeze(-1)

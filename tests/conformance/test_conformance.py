@@ -34,7 +34,7 @@ from llpbench.methods.dllp import DLLP
 
 ROWS, MORE_ROWS = 80, {"label_free": 160, "storable": 160}
 """rows of the toy table; checks that need two bags for validation or four for training have more"""
-NOT_STORED = {"bag-soft-label-gbdt", "supervised", "supervised-gbdt"}
+NOT_STORED = {"bag-soft-label-gbdt", "supervised", "supervised-gbdt", "validation-labels"}
 """methods without a model that can be saved, or that see labels"""
 
 

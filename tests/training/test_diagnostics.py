@@ -67,8 +67,8 @@ def test_pair_accuracy() -> None:
     ("method", "names"),
     [
         ("dllp", set()),
-        ("llp-vat", {"w"}),
-        ("tabllp-bdc", {"pair-accuracy", "pair-chance", "pair-kappa", "lambda", "gamma"}),
+        ("llp-vat", {"w", "w-share"}),
+        ("tabllp-bdc", {"pair-accuracy", "pair-chance", "pair-kappa", "lambda", "gamma", "lambda-share"}),
     ],
 )
 def test_the_journal_holds_them_at_the_best_epoch_of_every_criterion(method: str, names: set[str]) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.cell import Epoch, Protocol
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import MethodParams, Now
 from llpbench.core.model import Encoder, Encoding, Model, Random
@@ -107,7 +108,10 @@ def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_set
     seen: list[Epoch] = []
     many = population(DLLP(SMALL), [0, 1, 2], epochs=200, patience=3)
     outcomes = many.train(seen.append)
-    lasts = [max(choice.epoch for choice in outcome.selected.values()) for outcome in outcomes]
+    lasts = [
+        max(choice.epoch for name, choice in outcome.selected.items() if CRITERIA[name].prolongs)
+        for outcome in outcomes
+    ]
     assert [outcome.epochs for outcome in outcomes] == [last + 3 + 1 for last in lasts]
     assert len(seen) == max(outcome.epochs for outcome in outcomes)
     assert len({choice.epoch for outcome in outcomes for choice in outcome.selected.values()}) > 1
