@@ -47,17 +47,17 @@ from llpbench.data.toy import (
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
 
-LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 3
+LEARNING_EPOCHS, _STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""
-ROWS_OF_SIX_TRAININGS = 240
+_ROWS_OF_SIX_TRAININGS = 240
 """most rows of a check that trains six times"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
 CLOSE = 1e-4
 """largest difference of weights due to rounding alone"""
-ALIKE, NEAR_CHANCE = 0.01, 0.15
+ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
-TOO_DEAR = 50.0
+_TOO_DEAR = 50.0
 """largest multiple of DLLP's time or memory"""
 
 
@@ -132,14 +132,14 @@ def seeded(subject: Subject) -> str:
 def label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
     sees, control = (subject.declared.supervision == name for name in ("instances", "validation"))
-    rows = min(subject.rows, ROWS_OF_SIX_TRAININGS)
+    rows = min(subject.rows, _ROWS_OF_SIX_TRAININGS)
     for classes, unequal in ((2, False), (subject.most_classes, True)):
         table, assignment = toy_table(rows, classes), toy_assignment(rows, unequal=unequal)
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
 
         def learn(table: Table, assignment: Assignment = assignment) -> Learned:
             # patience 1: the end of a stage, which labels of validation rows decide, must make no difference either
-            return subject.learn(subject.task(table, assignment), epochs=STOPPING_EPOCHS, patience=1)
+            return subject.learn(subject.task(table, assignment), epochs=_STOPPING_EPOCHS, patience=1)
 
         first, permuted = learn(table), learn(permuted_within(table, assignment.train))
         differ = [name for name in CRITERIA if not np.array_equal(first.kept[name], permuted.kept[name])]
@@ -360,9 +360,9 @@ def learns(subject: Subject) -> str:
     task = subject.task(*constant_proportions())
     proba = subject.learn(task, epochs=1).proba
     auc, spread = holdout_criteria(proba, task.test)["auc"], float(np.ptp(proba, axis=0).max())
-    alike = spread < ALIKE or abs(auc - 0.5) < NEAR_CHANCE
+    alike = spread < ALIKE or abs(auc - 0.5) < _NEAR_CHANCE
     told = f"AUC {auc:.3f}, with probabilities {spread:.2g} apart, if all bags have the same proportions"
-    harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - NEAR_CHANCE:g} to {0.5 + NEAR_CHANCE:g}"
+    harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - _NEAR_CHANCE:g} to {0.5 + _NEAR_CHANCE:g}"
     what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
     require(not subject.direct or subject.declared.supervision != "bags" or alike, what)
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
@@ -376,7 +376,7 @@ def cost(subject: Subject) -> str:
     steps, what = (STEPS_OF_A_FIT, f"the time of {STEPS_OF_A_FIT} steps of dllp") if subject.direct else (1, "")
     ratios = {what or "dllp's time a step": seconds / (steps * dllp_seconds), "its memory": memory / dllp_memory}
     for name, ratio in ratios.items():
-        require(ratio <= TOO_DEAR, f"{ratio:.0f}x {name}, more than {TOO_DEAR:.0f}x")
+        require(ratio <= _TOO_DEAR, f"{ratio:.0f}x {name}, more than {_TOO_DEAR:.0f}x")
     return "about " + ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
 
 

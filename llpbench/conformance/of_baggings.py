@@ -32,10 +32,10 @@ from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import awkward_tables, toy_table
 
-ROWS, MANY_ROWS = 3000, 30_000
+ROWS, _MANY_ROWS = 3000, 30_000
 SIZES = (7, 64)
-SLOW = 60.0
-"""largest number of seconds for `MANY_ROWS` rows"""
+_SLOW = 60.0
+"""largest number of seconds for `_MANY_ROWS` rows"""
 
 
 def _published(table: Table) -> Table:
@@ -231,12 +231,12 @@ def looks_at(subject: BaggingSubject) -> str:
 
 def cost(subject: BaggingSubject) -> str:
     """It is fast."""
-    table = subject.fresh(MANY_ROWS)
+    table = subject.fresh(_MANY_ROWS)
     start = time.perf_counter()
     subject.bags(table, 256 if is_sized(subject.name) else None)
     seconds = time.perf_counter() - start
-    require(seconds <= SLOW, f"{seconds:.0f} s for {MANY_ROWS:,} rows, more than {SLOW:.0f}")
-    return f"{seconds:.2g} s for {MANY_ROWS:,} rows"
+    require(seconds <= _SLOW, f"{seconds:.0f} s for {_MANY_ROWS:,} rows, more than {_SLOW:.0f}")
+    return f"{seconds:.2g} s for {_MANY_ROWS:,} rows"
 
 
 BAGGING_CHECKS = checks_of(declaration, bags_rows, seeded, harmless, awkward, keyed, looks_at, cost)

@@ -29,8 +29,8 @@ from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 
-DROPOUT = 0.2
-TOO_DEAR = 3000.0
+_DROPOUT = 0.2
+_TOO_DEAR = 3000.0
 """largest multiple of the MLP's time; the published sizes of FT-Transformer take 440 times as long, of TabM 900"""
 _BAGS, _SIZE = 2, 6
 
@@ -54,7 +54,7 @@ class EncoderSubject:
         """The encoder for the toy table, always the same."""
         return self.build(self.task.schema)
 
-    def build(self, schema: Schema, dropout: float = DROPOUT) -> Encoder:
+    def build(self, schema: Schema, dropout: float = _DROPOUT) -> Encoder:
         torch.manual_seed(0)
         found: Encoder = self.declared(schema, self.declared.Params(), dropout)
         return found
@@ -231,7 +231,7 @@ def cost(subject: EncoderSubject) -> str:
     method = ProportionsAlone(MethodParams(hidden=1))
     seconds = [_step(copies.build(method, each, task.schema), rows, mask) for each in encoders]
     ratio = seconds[0] / seconds[1]
-    require(ratio <= TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {TOO_DEAR:.0f}x")
+    require(ratio <= _TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {_TOO_DEAR:.0f}x")
     return f"{ratio:.2g}x the time of a step of mlp"
 
 

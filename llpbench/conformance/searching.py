@@ -14,7 +14,7 @@ from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
-TRIALS, TOGETHER, EPOCHS, ETA = 4, 2, 3, 2
+_TRIALS, _TOGETHER, _EPOCHS, _ETA = 4, 2, 3, 2
 """size of a search: two architectures (four for a direct method), and a rung at which half of the trials stop"""
 ROWS, BAGS = 240, 3
 """size of the toy table and of training: many validation rows, so that small differences show, and few steps"""
@@ -43,7 +43,7 @@ def search_label_free(subject: Subject) -> str:
     what = "validation bags" if sees else "training and validation bags"
     same = _search(subject, "coarse", space, permuted, assignment) == coarse
     require(same, f"labels permuted within {what} change what a coarse-grained search finds")
-    return f"{TRIALS} trials and what they choose are the same, whatever the labels within bags"
+    return f"{_TRIALS} trials and what they choose are the same, whatever the labels within bags"
 
 
 def _search(
@@ -54,9 +54,9 @@ def _search(
     from llpbench.tuning.trials import Bench, without_test
     from llpbench.tuning.tuning_runs import choices, make_trials
 
-    protocol = Protocol(epochs=EPOCHS, patience=EPOCHS)
+    protocol = Protocol(epochs=_EPOCHS, patience=_EPOCHS)
     cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)
-    tuning = Tuning(cell, regime, TRIALS, space, together=1 if subject.direct else TOGETHER, eta=ETA)
+    tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _TOGETHER, eta=_ETA)
     task = without_test(subject.task(table, assignment), tuning)
     bench = Bench(tuning, task, Machine(), most=None if getattr(subject.declared, "stackable", True) else 1)
     with opened(tuning, None) as search:

@@ -31,7 +31,7 @@ ROWS = 400
 """size of the toy table"""
 EPOCHS = 2
 """epochs of training that only has to run"""
-ENCODER = MLPParams(token_dim=4, numeric_hidden=8, hidden=32, dim=16)
+_ENCODER = MLPParams(token_dim=4, numeric_hidden=8, hidden=32, dim=16)
 USUAL = {"learning_rate": 3e-3, "hidden": 32}
 """hyperparameters for methods that leave them to the encoder"""
 
@@ -104,7 +104,7 @@ class Subject:
         members = [Trainee(seed, method, task, (start or {}).get(seed)) for seed, task in tasks.items()]
 
         def encoder(task: Task) -> Encoder:
-            return MLPEncoder(task.schema, ENCODER, method.params.dropout) if method.takes_encoder else NoEncoder()
+            return MLPEncoder(task.schema, _ENCODER, method.params.dropout) if method.takes_encoder else NoEncoder()
 
         return Population(members, encoder, Protocol(epochs=epochs, patience=patience or epochs), Machine())
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 Regime = Literal["fine", "coarse"]
 
-MANY = 1e6
+_MANY = 1e6
 """bound of a sum over classes: 2 for two classes, but up to the number of classes if scores do not add up to 1"""
 _LOG_LIKELIHOOD = 1e12
 """bound of a bag's log likelihood, which grows with the square of its rows if predictions are certain and wrong"""
@@ -47,14 +47,14 @@ CRITERIA: dict[str, Criterion] = {
         Criterion("accuracy", "fine", True, "accuracy on validation rows"),
         Criterion("mpiou", "coarse", True, "mPIoU of validation bags"),
         Criterion("mpiou-hard", "coarse", True, "mPIoU of validation bags, hard predictions"),
-        Criterion("l1", "coarse", False, "L1 distance of validation bags", (0.0, MANY)),
-        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions", (0.0, MANY)),
-        Criterion("kl", "coarse", False, "KL divergence of validation bags", (-MANY, MANY)),
+        Criterion("l1", "coarse", False, "L1 distance of validation bags", (0.0, _MANY)),
+        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions", (0.0, _MANY)),
+        Criterion("kl", "coarse", False, "KL divergence of validation bags", (-_MANY, _MANY)),
         Criterion(
             "likelihood", "coarse", True, "log likelihood of validation bags", (-_LOG_LIKELIHOOD, _LOG_LIKELIHOOD)
         ),
-        Criterion("dsq", "coarse", False, "debiased square risk of validation bags", (-MANY, MANY), prolongs=False),
-        Criterion("easyllp", "coarse", False, "EasyLLP risk of validation bags", (-MANY, MANY), prolongs=False),
+        Criterion("dsq", "coarse", False, "debiased square risk of validation bags", (-_MANY, _MANY), prolongs=False),
+        Criterion("easyllp", "coarse", False, "EasyLLP risk of validation bags", (-_MANY, _MANY), prolongs=False),
     )
 }
 
@@ -92,12 +92,12 @@ METRICS: dict[str, Metric] = {
         Metric("average-precision", True, True, "average precision"),
         Metric("macro-f1", True, True, "macro F1"),
         Metric("balanced-accuracy", True, True, "balanced accuracy"),
-        Metric("log-loss", False, False, "log loss", (0.0, MANY)),
-        Metric("brier", False, False, "Brier score", (0.0, MANY)),
+        Metric("log-loss", False, False, "log loss", (0.0, _MANY)),
+        Metric("brier", False, False, "Brier score", (0.0, _MANY)),
         Metric("ece", False, False, "expected calibration error"),
         Metric("auc-known-bags", True, True, "AUC of test rows in known bags"),
-        Metric("log-loss-known-bags", False, False, "log loss of test rows in known bags", (0.0, MANY)),
-        Metric("brier-known-bags", False, False, "Brier score of test rows in known bags", (0.0, MANY)),
+        Metric("log-loss-known-bags", False, False, "log loss of test rows in known bags", (0.0, _MANY)),
+        Metric("brier-known-bags", False, False, "Brier score of test rows in known bags", (0.0, _MANY)),
         Metric("auc-whole-bags", True, True, "AUC of training rows, predictions adjusted to the counts of their bags"),
         Metric(
             "accuracy-whole-bags",
@@ -110,9 +110,9 @@ METRICS: dict[str, Metric] = {
             False,
             False,
             "Brier score of training rows, predictions adjusted to the counts of their bags",
-            (0.0, MANY),
+            (0.0, _MANY),
         ),
         Metric("mpiou", True, True, "mPIoU of test bags"),
-        Metric("l1", False, False, "L1 distance of test bags", (0.0, MANY)),
+        Metric("l1", False, False, "L1 distance of test bags", (0.0, _MANY)),
     )
 }

@@ -36,7 +36,7 @@ CPU_TRAIN, CPU_TOTAL = "cpu train", "cpu total"
 Status = Literal["ok", "failed", "out-of-memory", "timed-out"]
 
 
-class ProtocolFacts(TypedDict):
+class _ProtocolFacts(TypedDict):
     """A cell's protocol (`cell.Protocol`)."""
 
     epochs: Positive
@@ -44,7 +44,7 @@ class ProtocolFacts(TypedDict):
     bags_per_step: Positive
 
 
-class CellFacts(TypedDict):
+class _CellFacts(TypedDict):
     """A cell's specification (`cell.Cell`)."""
 
     method: Name
@@ -57,7 +57,7 @@ class CellFacts(TypedDict):
     encoder_params: dict[str, Any]
     pretraining: Name
     pretraining_params: dict[str, Any]
-    protocol: ProtocolFacts | None
+    protocol: _ProtocolFacts | None
     max_bags: NotRequired[Positive]
     ensemble: NotRequired[Positive]
     precision: NotRequired[Name]
@@ -65,10 +65,10 @@ class CellFacts(TypedDict):
     average: NotRequired[Name]
 
 
-class SearchFacts(TypedDict):
+class _SearchFacts(TypedDict):
     """The specification of a search (`tunings.Tuning`)."""
 
-    cell: CellFacts
+    cell: _CellFacts
     regime: Regime
     trials: Positive
     space: dict[str, dict[str, Any]]
@@ -78,7 +78,7 @@ class SearchFacts(TypedDict):
     eta: Count
 
 
-class MethodFacts(TypedDict):
+class _MethodFacts(TypedDict):
     """Facts of a method's declaration."""
 
     kind: Literal["neural", "direct"]
@@ -87,7 +87,7 @@ class MethodFacts(TypedDict):
     changed: dict[str, Any]
 
 
-class DatasetFacts(TypedDict):
+class _DatasetFacts(TypedDict):
     """Facts of a dataset's declaration."""
 
     code: str
@@ -98,7 +98,7 @@ class DatasetFacts(TypedDict):
     classes: NotRequired[Count | None]
 
 
-class BagFacts(TypedDict):
+class _BagFacts(TypedDict):
     """The bags of a run."""
 
     number: Count
@@ -112,7 +112,7 @@ class BagFacts(TypedDict):
     pooled: NotRequired[Count]
 
 
-class CodeFacts(TypedDict):
+class _CodeFacts(TypedDict):
     """Version of llpbench that produced a run."""
 
     version: str
@@ -120,7 +120,7 @@ class CodeFacts(TypedDict):
     dirty: bool | None
 
 
-class HardwareFacts(TypedDict):
+class _HardwareFacts(TypedDict):
     """Hardware that computed a run."""
 
     device: str
@@ -131,7 +131,7 @@ class HardwareFacts(TypedDict):
     shared: NotRequired[bool | None]
 
 
-class TrialFacts(TypedDict):
+class _TrialFacts(TypedDict):
     """One trial of a search (`tunings.Trial`)."""
 
     number: Count
@@ -146,7 +146,7 @@ class TrialFacts(TypedDict):
 
 _BY_CRITERION = Named({name: list[kind] for name, kind in CriterionValue.items()})  # type: ignore[valid-type]
 
-Curves = Annotated[dict[str, list[Real | None]], _BY_CRITERION]
+_Curves = Annotated[dict[str, list[Real | None]], _BY_CRITERION]
 """one value per epoch, by criterion"""
 
 
@@ -185,18 +185,18 @@ class Record(TypedDict):
     cell: Id
     """hash of `spec`, which contains no order, paths, hardware or code"""
     seed: Count
-    spec: Annotated[dict[str, Any], Shaped(CellFacts)]
+    spec: Annotated[dict[str, Any], Shaped(_CellFacts)]
     """canonical specification of the cell: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol
 
     It contains max_bags, ensemble, precision, numbers and average only if they differ from all bags, one member,
     float32, z-scores and a chosen epoch.
     """
-    method: Annotated[dict[str, Any], Shaped(MethodFacts)]
+    method: Annotated[dict[str, Any], Shaped(_MethodFacts)]
     """facts of the method's declaration: kind (neural or direct), role (floor, ceiling, control or ""), reference
 
     `changed` are the hyperparameters that differ from their defaults (`training.specification.changed`).
     """
-    dataset: Annotated[dict[str, Any], Shaped(DatasetFacts)]
+    dataset: Annotated[dict[str, Any], Shaped(_DatasetFacts)]
     """facts of the dataset's declaration: code ("" if it has none), licence, rows, numeric, categorical, classes
 
     `numeric` and `categorical` are numbers of features. Numbers that are neither declared nor known are null.
@@ -209,12 +209,12 @@ class Record(TypedDict):
 
     Without labels of validation rows there are no fine-grained criteria.
     """
-    curves: Curves
+    curves: _Curves
     """values on the validation rows after each epoch of the last stage, to four digits, by `criteria.BOARD_CRITERIA`
 
     Empty for direct methods, failed runs, and runs that did not store them.
     """
-    earlier_curves: NotRequired[dict[str, Curves]]
+    earlier_curves: NotRequired[dict[str, _Curves]]
     """curves of judged stages before the last, by name, in order; absent if there are none
 
     If stages are run for each validation regime, a criterion's values come from the run of its regime.
@@ -250,7 +250,7 @@ class Record(TypedDict):
     """number of members trained together"""
     data: dict[str, str]
     """fingerprint (hash of the table) and manifest (hash of every split and bag); empty if a run failed earlier"""
-    bags: Annotated[dict[str, Any], Shaped(BagFacts, or_empty=True)]
+    bags: Annotated[dict[str, Any], Shaped(_BagFacts, or_empty=True)]
     """facts of the bags; empty if a run failed earlier
 
     - `number` of training bags, their `sizes` (smallest, median, largest)
@@ -273,10 +273,10 @@ class Record(TypedDict):
     - `sample`: number of runs that were repeated with equal results
     - `reference`: number and commits of comparisons with the previous code on the same machine, if there were any
     """
-    code: Annotated[dict[str, Any], Shaped(CodeFacts)]
+    code: Annotated[dict[str, Any], Shaped(_CodeFacts)]
     """version, commit, dirty"""
     libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
+    hardware: Annotated[dict[str, Any], Shaped(_HardwareFacts, or_empty=True)]
     """device, name, threads, compiled, precision, and `shared`
 
     `shared` is whether other processes used the device at the end of the run, null if unknown.
@@ -306,17 +306,17 @@ class TuningRecord(TypedDict):
     schema: int
     tuning: Id
     """hash of `spec`"""
-    spec: Annotated[dict[str, Any], Shaped(SearchFacts)]
+    spec: Annotated[dict[str, Any], Shaped(_SearchFacts)]
     """canonical specification of the search: cell, regime, trials, space, sampler, seed, together, eta"""
-    method: Annotated[dict[str, Any], Shaped(MethodFacts)]
-    dataset: Annotated[dict[str, Any], Shaped(DatasetFacts)]
+    method: Annotated[dict[str, Any], Shaped(_MethodFacts)]
+    dataset: Annotated[dict[str, Any], Shaped(_DatasetFacts)]
     """as in a run's record, as is `method`"""
     status: Status
     """failed only if no trial could be selected"""
     reason: str
     best: dict[str, Chosen]
     """selected trials, by criterion of the regime"""
-    trials: Annotated[list[dict[str, Any]], Shaped(list[TrialFacts])]
+    trials: Annotated[list[dict[str, Any]], Shaped(list[_TrialFacts])]
     """facts of each trial: number, params, status, reason, values, epochs, rungs, seconds
 
     `params` are only the searched ones, `status` is ok, stopped, failed or out-of-memory, `values` are by criterion,
@@ -329,9 +329,9 @@ class TuningRecord(TypedDict):
     memory_mb: Size | None
     versions: dict[str, str | None]
     numerics: Count
-    code: Annotated[dict[str, Any], Shaped(CodeFacts)]
+    code: Annotated[dict[str, Any], Shaped(_CodeFacts)]
     libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
+    hardware: Annotated[dict[str, Any], Shaped(_HardwareFacts, or_empty=True)]
     finished: Moment
     restamped: NotRequired[dict[str, Any]]
     """as in a run's record, as are the fields without a description"""

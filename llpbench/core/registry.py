@@ -35,7 +35,7 @@ T = TypeVar("T")
 ENTRY_POINT_GROUP = "llpbench.plugins"
 _MOST_LISTED = 10
 """an error lists all names if there are at most this many"""
-FAMILY = "family:"
+_FAMILY = "family:"
 """prefix that selects the methods of a family, as in `family:classical`"""
 SUITE, OPENML, OPENML_SUITE = "suite:", "openml:", "openml-suite:"
 """prefixes that select the datasets of a suite, a dataset of OpenML by number, and the datasets of an OpenML suite"""
@@ -66,12 +66,12 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name in ("all", "pretraining") or name.startswith((FAMILY, SUITE, OPENML, OPENML_SUITE))
+        taken = name in ("all", "pretraining") or name.startswith((_FAMILY, SUITE, OPENML, OPENML_SUITE))
         marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
                 f"{self.kind} name {name!r} is reserved or contains a special character. 'all', 'pretraining', "
-                f"{FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a "
+                f"{_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a "
                 "bagging have special meanings, and blanks at the ends are removed. Choose another name."
             )
         unknown = next((fact for fact in facts if self.defaults and fact not in self.defaults), None)
@@ -161,8 +161,8 @@ class Registry:
                 continue
             if part == "all":
                 found = [entry.name for entry in self.entries() if not entry.facts.get("extra")]
-            elif part.startswith(FAMILY):
-                found = self._of_family(part.removeprefix(FAMILY))
+            elif part.startswith(_FAMILY):
+                found = self._of_family(part.removeprefix(_FAMILY))
             elif any(mark in part for mark in "*?["):
                 found = fnmatch.filter(self.names(), part)
                 if not found:

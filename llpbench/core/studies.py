@@ -17,16 +17,16 @@ from typing import Any, Literal
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 
-Level = Mapping[str, Any]
+_Level = Mapping[str, Any]
 """What a level fixes. `studies.toml` explains the keys."""
 
-ALL_OF_PAPER = "paper"
+_ALL_OF_PAPER = "paper"
 """Name of all studies of the paper together; `all` is every study."""
 
 OPEN = ("bagging", "bag_size", "encoder")
 """Parts of a cell that a study may leave open."""
 
-_DEFAULTS: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
+_DEFAULTS: _Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class StudyRow:
 
     labels: tuple[str, ...]
     """one label per factor"""
-    fixed: Level
+    fixed: _Level
 
     @property
     def pretrainings(self) -> tuple[str, ...]:
@@ -51,8 +51,8 @@ class Study:
     name: str
     title: str
     question: str
-    factors: Mapping[str, Mapping[str, Level]]
-    fixed: Level = field(default_factory=dict)
+    factors: Mapping[str, Mapping[str, _Level]]
+    fixed: _Level = field(default_factory=dict)
     reference: str = ""
     own: bool = False
     layout: Literal["scores", "robustness"] = "scores"
@@ -68,7 +68,7 @@ class Study:
         )
 
 
-def _merged(levels: Sequence[Level]) -> Level:
+def _merged(levels: Sequence[_Level]) -> _Level:
     """Return what levels fix together. Hyperparameters of several levels are joined."""
     fixed = dict(_DEFAULTS)
     for key, value in (item for level in levels for item in level.items()):
@@ -81,7 +81,7 @@ def _load() -> dict[str, Study]:
     content = tomllib.loads(text)
     shared = content["levels"]
 
-    def levels(factor: Level | list[str | Level]) -> dict[str, Level]:
+    def levels(factor: _Level | list[str | _Level]) -> dict[str, _Level]:
         parts = factor if isinstance(factor, list) else [factor]
         tables = (shared[part] if isinstance(part, str) else part for part in parts)
         return {label: level for table in tables for label, level in table.items()}
@@ -100,7 +100,7 @@ def select(pattern: str) -> list[Study]:
 
     Raises `LLPBenchError` with the nearest names.
     """
-    unions = {ALL_OF_PAPER: [name for name, study in STUDIES.items() if not study.own], "all": list(STUDIES)}
+    unions = {_ALL_OF_PAPER: [name for name, study in STUDIES.items() if not study.own], "all": list(STUDIES)}
     chosen: dict[str, Study] = {}
     for part in filter(None, (part.strip() for part in pattern.split(","))):
         names = unions[part] if part in unions else fnmatch.filter(STUDIES, part)

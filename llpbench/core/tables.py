@@ -76,9 +76,9 @@ class Table:
         names = ascii((self.numeric_names, self.categorical_names, self.categories, self.classes))
         if self.published is None:
             keys = [ascii(tuple(self.keys))] if self.keys else []
-            return digest([self.numeric, self.categorical, self.row_labels, *self.keys.values()], names, *keys)
+            return _digest([self.numeric, self.categorical, self.row_labels, *self.keys.values()], names, *keys)
         known = self.published
-        return digest([self.numeric, self.categorical, known.of_row, known.counts], names, repr(known.noise))
+        return _digest([self.numeric, self.categorical, known.of_row, known.counts], names, repr(known.noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,10 +120,10 @@ class Assignment:
     def manifest(self) -> str:
         """SHA-256 of every split and bag."""
         split = self.split
-        return digest([split.train, split.validation, split.test, self.train, self.validation, self.test])
+        return _digest([split.train, split.validation, split.test, self.train, self.validation, self.test])
 
 
-def digest(arrays: Iterable[NDArray[Any]], *texts: str) -> str:
+def _digest(arrays: Iterable[NDArray[Any]], *texts: str) -> str:
     """Return the SHA-256 of arrays and texts.
 
     Of each array, type and shape are hashed as text, such as `<f8(48842, 6)`, then its values in C order as

@@ -13,18 +13,18 @@ from typing import IO, Any, cast
 
 from llpbench.core.errors import DataError
 
-MOST_TIMES = 100
+_MOST_TIMES = 100
 """Largest size of unpacked data relative to packed data. It is 5 to 12 for journals, and 3 to 40 for tables."""
-ALWAYS_ALLOWED = 10**9
+_ALWAYS_ALLOWED = 10**9
 """Unpacked size in bytes that is allowed for any packed size."""
 _BUFFER = 1 << 20
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
-def open_packed(path: Path, kind: str, content: bytes | None = None, always: int = ALWAYS_ALLOWED) -> IO[bytes]:
+def open_packed(path: Path, kind: str, content: bytes | None = None, always: int = _ALWAYS_ALLOWED) -> IO[bytes]:
     """Return the unpacked bytes of a file, or of its `content` if that is elsewhere. `kind` is gzip, bz2 or xz.
 
-    Reading raises `DataError` for damaged data, and beyond `MOST_TIMES` the packed size or `always` bytes, whichever
+    Reading raises `DataError` for damaged data, and beyond `_MOST_TIMES` the packed size or `always` bytes, whichever
     is larger.
     """
     packed = path.stat().st_size if content is None else len(content)
@@ -36,10 +36,10 @@ def open_member(path: Path, name: str, content: bytes | None = None) -> IO[bytes
     """Return a file of a .zip archive, unpacked, with the limit of `open_packed`. Raises `zipfile.BadZipFile`."""
     with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
         info = archive.getinfo(name)
-        if info.file_size > _most(info.compress_size, ALWAYS_ALLOWED):
-            raise _too_large(path, info.compress_size, ALWAYS_ALLOWED)
+        if info.file_size > _most(info.compress_size, _ALWAYS_ALLOWED):
+            raise _too_large(path, info.compress_size, _ALWAYS_ALLOWED)
         file = archive.open(name)  # it can be read after the archive is closed
-    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, info.compress_size, ALWAYS_ALLOWED), _BUFFER))
+    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, info.compress_size, _ALWAYS_ALLOWED), _BUFFER))
 
 
 def require_unpackable(archive: zipfile.ZipFile, path: Path) -> None:
@@ -49,12 +49,12 @@ def require_unpackable(archive: zipfile.ZipFile, path: Path) -> None:
     """
     members = archive.infolist()
     packed = sum(each.compress_size for each in members)
-    if sum(each.file_size for each in members) > _most(packed, ALWAYS_ALLOWED):
-        raise _too_large(path, packed, ALWAYS_ALLOWED)
+    if sum(each.file_size for each in members) > _most(packed, _ALWAYS_ALLOWED):
+        raise _too_large(path, packed, _ALWAYS_ALLOWED)
 
 
 def _most(packed: int, always: int) -> int:
-    return max(MOST_TIMES * packed, always)
+    return max(_MOST_TIMES * packed, always)
 
 
 def _too_large(path: Path, packed: int, always: int) -> DataError:

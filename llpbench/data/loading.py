@@ -62,7 +62,7 @@ def provide(spec: DatasetSpec, data_dir: str | Path | None = None, download: boo
         return place
     if not download or spec.remote is None:
         raise DataError(absence(spec))
-    return Location("cache", download_dataset(spec))
+    return Location("cache", _download_dataset(spec))
 
 
 def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
@@ -130,7 +130,7 @@ def read_table(spec: DatasetSpec, place: Location) -> Table:
         raise DataError(f"{error} Or delete {str(place.path)!r} to download it again.") from error
 
 
-def download_dataset(spec: DatasetSpec) -> Path:
+def _download_dataset(spec: DatasetSpec) -> Path:
     """Download, check and cache a dataset unless it is cached, and return the cached file.
 
     Processes take turns, and the file is written completely or not at all.

@@ -32,7 +32,7 @@ _STATED = ("summary", "licence")
 
 
 @dataclass(frozen=True)
-class OpenMLById(OpenML):
+class _OpenMLById(OpenML):
     """A dataset of OpenML with its default target, types and missing values."""
 
     def download(self) -> DataFrame:
@@ -68,7 +68,7 @@ def declared(number: str) -> Mapping[str, Any]:
     """
     ident = _ident(OPENML, number)
     name = f"{OPENML}{ident}"
-    facts = {"name": name, "summary": name, "target": LAST_COLUMN, "source": OpenMLById(ident)}
+    facts = {"name": name, "summary": name, "target": LAST_COLUMN, "source": _OpenMLById(ident)}
     for path in _files(name):
         if path.is_file():
             stat = path.stat()

@@ -25,7 +25,7 @@ from llpbench.core.tables import Split
 from llpbench.data.baggings import shuffled
 
 
-class Limited(NamedTuple):
+class _Limited(NamedTuple):
     """Bags within their limits."""
 
     bags: IntArray
@@ -33,7 +33,7 @@ class Limited(NamedTuple):
     rest: Rest
 
 
-def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> Limited:
+def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> _Limited:
     """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest."""
     inside: list[IntArray] = []
     over: list[IntArray] = [np.empty(0, dtype=np.int64)]
@@ -49,7 +49,7 @@ def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str)
     pools = [left[start : start + size] for start in range(0, len(left), size)] if rest == "pool" else []
     pools = [pool for pool in pools if len(pool) >= least]
     pooled = sum(map(len, pools))
-    return Limited(_padded([*inside, *pools]), Rest(dropped=len(left) - pooled, pooled=pooled))
+    return _Limited(_padded([*inside, *pools]), Rest(dropped=len(left) - pooled, pooled=pooled))
 
 
 def _padded(bags: list[IntArray]) -> IntArray:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame
 
-ATTEMPTS = 3
+_ATTEMPTS = 3
 """attempts to get a file from OpenML, one and two seconds apart"""
 PATIENCE = 5.0
 """seconds to wait for a connection to OpenML"""
 
-GROUPLENS = "https://files.grouplens.org/datasets/movielens"
+_GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 
 
 class UnreachableError(DataError):
@@ -133,7 +133,7 @@ class GroupLens:
     """A MovieLens archive of grouplens.org, such as `ml-1m.zip`: ratings joined with users and movies."""
 
     archive: str
-    server: str = GROUPLENS
+    server: str = _GROUPLENS
 
     def describe(self) -> str:
         """Return the source in a few words, for lists."""
@@ -188,7 +188,7 @@ def openml_client() -> Iterator[Any]:
         before = openml.config.get_config_as_dict()
         skip = os.environ.get("OPENML_SKIP_PARQUET")
         openml.config.set_root_cache_directory(str(folder))
-        openml.config.connection_n_retries = min(before["connection_n_retries"], ATTEMPTS)
+        openml.config.connection_n_retries = min(before["connection_n_retries"], _ATTEMPTS)
         # ARFF, not parquet: its checksum is verified, and a single format gives the same types and fingerprint.
         os.environ["OPENML_SKIP_PARQUET"] = "true"
         try:

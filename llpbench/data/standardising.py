@@ -7,7 +7,7 @@ import numpy as np
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.tables import Table
 
-FREQUENT = 0.01
+_FREQUENT = 0.01
 """smallest fraction of rows with which a category gets a column; rare ones would outnumber all other features"""
 ROUNDING = 1e-12
 """relative rounding error of a mean; numbers with a smaller standard deviation count as equal"""
@@ -26,7 +26,7 @@ def standardised(table: Table, rows: IntArray) -> FloatArray:
     for column, names in enumerate(table.categories):
         codes = table.categorical[rows, column]
         counts = np.bincount(codes[codes >= 0], minlength=len(names))
-        parts.append((codes[:, None] == np.flatnonzero(counts >= FREQUENT * len(rows))).astype(np.float64))
+        parts.append((codes[:, None] == np.flatnonzero(counts >= _FREQUENT * len(rows))).astype(np.float64))
     features = np.column_stack(parts)
     mean = features.mean(axis=0)
     features = features - mean

@@ -48,7 +48,7 @@ def build_task(
     noise = 0.0 if table.published is None else table.published.noise
 
     def bagged(bags: IntArray) -> BaggedRows:
-        return BaggedRows(rows, _positions(bags, train_rows, len(table)), bag_counts(table, bags), noise)
+        return BaggedRows(rows, _positions(bags, train_rows, len(table)), _bag_counts(table, bags), noise)
 
     bags = bagged(assignment.train)
     validation = _holdout(table, scaler, assignment.split.validation, assignment.validation)
@@ -149,7 +149,7 @@ def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Ho
         rows=scaler(table.numeric[rows], table.categorical[rows]),
         labels=None if table.labels is None else table.labels[rows],
         index=_positions(bags, rows, len(table)),
-        counts=bag_counts(table, bags),
+        counts=_bag_counts(table, bags),
         numbers=rows,
     )
 
@@ -167,7 +167,7 @@ def _of_single_rows(table: Table, rows: Rows, numbers: IntArray) -> BaggedRows:
     return BaggedRows(rows, np.arange(len(numbers))[:, None], counts)
 
 
-def bag_counts(table: Table, bags: IntArray) -> FloatArray:
+def _bag_counts(table: Table, bags: IntArray) -> FloatArray:
     """Return the counts [bags, classes] of bags of row numbers `[bags, size]`: from labels, or as published."""
     if table.published is None:
         return count_labels(table.row_labels, bags, len(table.classes))

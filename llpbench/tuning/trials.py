@@ -33,7 +33,7 @@ from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained
 from llpbench.tuning.halving import Halving
 
-OnEpoch = Callable[[Epoch], None] | None
+_OnEpoch = Callable[[Epoch], None] | None
 
 
 def without_test(task: Task, tuning: Tuning) -> Task:
@@ -52,7 +52,7 @@ class Bench:
     most: int | None = None
     """largest number of members trained together; None: all"""
     pretrain: Callable[[Sequence[int]], Mapping[int, Pretrained]] | None = None
-    on_epoch: OnEpoch = None
+    on_epoch: _OnEpoch = None
     earlier: list[Trial] = field(default_factory=list)
     """finished trials, with which trials at a rung are compared"""
 
