@@ -4,7 +4,7 @@
 
 A lead is the difference of the mean test AUC x 100 of two methods on one dataset, over the seeds that both have run.
 Labels choose the epochs, or with `--criterion mpiou` proportions. Below the leads are the pairs of methods that differ
-significantly (paired t tests over datasets, Holm's correction over all pairs without floor, ceiling and control). The next line
+significantly (paired t tests over datasets, Holm's correction over all pairs but floor and controls). The next line
 compares only the default method with the others, which needs fewer tests. This is fair because it was the default
 before 15 of the 17 datasets were added.
 
