@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable
 
+from llpbench.core.errors import LLPBenchError
+
 GAPS = frozenset(
     [
         "-",
@@ -58,6 +60,12 @@ def csv_line(texts: Iterable[str]) -> str:
 
 
 def csv_parts(text: str, between: str = ",") -> list[str]:
-    """Return the parts of one line of CSV, without outer spaces."""
-    rows = list(csv.reader([text], delimiter=between, skipinitialspace=True)) if text.strip() else []
+    """Return the parts of one line of CSV, without outer spaces. Raises `LLPBenchError` if it is not one line."""
+    try:
+        rows = list(csv.reader([text], delimiter=between, skipinitialspace=True)) if text.strip() else []
+    except csv.Error as error:
+        raise LLPBenchError(
+            f"a list of names must be one line of at most {csv.field_size_limit():,} characters a name, got "
+            f"{text[:40]!r}. Quote names that contain line ends."
+        ) from error
     return [part.strip() for part in (rows[0] if rows else []) if part.strip()]

@@ -26,6 +26,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
+from llpbench.core.unpacking import require_unpackable
 from llpbench.core.version import __version__
 from llpbench.owndata.fitted_model import FittedModel
 
@@ -135,9 +136,12 @@ def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:
     try:
         data = file.read_bytes()
         with ZipFile(io.BytesIO(data)) as archive:
+            require_unpackable(archive, file)
             header = json.loads(archive.read(HEADER))
         version, method, source = header["llpbench"], str(header["method"]), (header["module"], header["source"])
         written = header["format"]
+    except LLPBenchError:
+        raise
     except Exception as error:  # a damaged file can have any content
         raise LLPBenchError(f"file {str(file)!r} is damaged or not a model. Fit and save the model again.") from error
     if written != FORMAT:

@@ -20,7 +20,9 @@ from llpbench.core.criteria import BOARD_CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.core.text import one_line
 from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, agree, to_line
+from llpbench.results.schema import as_part_of_run, as_run, as_tuning
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +42,8 @@ _SHARED = ("spec", "method", "dataset", "bags", "data", "versions", "restamped",
 _PLAIN = ("status", "reason", "finished")
 _COUNTS = ("seed", "epochs", "parameters", "members", "numerics")
 _COMPRESSION_LEVEL = 19
+_MOST_ROWS = 10**6
+"""Largest number of rows that is read. The largest table so far has a fiftieth of it."""
 
 
 def write_published(folder: Path, records: Sequence[Record], tunings: Sequence[TuningRecord]) -> None:
@@ -71,19 +75,27 @@ def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents
     """Return the runs and searches of a published table, without what is `OMITTED`.
 
     With `fields`, runs have only these fields and their names, no results, and searches are left out: twice as
-    fast. Raises `LLPBenchError` if the file cannot be read.
+    fast. Raises `LLPBenchError` if the file cannot be read, or a value is not one of a run.
     """
+    try:
+        return _contents(path, fields)
+    except Exception as error:  # a damaged file can have any content
+        raise LLPBenchError(
+            f"published results {str(path)!r} cannot be read: {one_line(error)}. Reinstall llpbench."
+        ) from error
+
+
+def _contents(path: Path, fields: Collection[str] | None) -> Contents:
     import pyarrow as pa
     from pyarrow import parquet
 
-    try:
-        file = parquet.ParquetFile(path)  # `read_table` would import pandas
-        names = file.schema_arrow.names
-        if fields is not None:
-            names = [name for name in names if name.split()[0].replace("seconds", "times") in ("cell", "seed", *fields)]
-        table = file.read(columns=names)
-    except (OSError, pa.ArrowException) as error:
-        raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
+    file = parquet.ParquetFile(path)  # `read_table` would import pandas
+    if file.metadata.num_rows > _MOST_ROWS:
+        raise ValueError(f"it has {file.metadata.num_rows:,} rows, more than {_MOST_ROWS:,}")
+    names = file.schema_arrow.names
+    if fields is not None:
+        names = [name for name in names if name.split()[0].replace("seconds", "times") in ("cell", "seed", *fields)]
+    table = file.read(columns=names)
     if fields is not None:  # a row per run instead of one per criterion
         rows = enumerate(zip(table.column("cell").to_pylist(), table.column("seed").to_pylist(), strict=True))
         first = {run: place for place, run in reversed([*rows]) if run[0] is not None}
@@ -101,7 +113,7 @@ def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents
         zip(columns["cell"], columns["seed"], *others, strict=True)
     ):
         if tuning is not None:
-            tunings[tuning["tuning"]] = tuning
+            tunings[tuning["tuning"]] = as_tuning(tuning)
             continue
         run = f"{cell}-{seed}"
         if run not in records:
@@ -113,6 +125,11 @@ def read_table(path: Path, *, fields: Collection[str] | None = None) -> Contents
                 "diagnostics": {},
                 "test": {name: _known(value) for name, values in metrics if (value := values[place]) is not None},
             }
+    for record in records.values():
+        if fields is None:
+            as_run(cast(dict[str, Any], record))
+        else:
+            as_part_of_run(record, fields)
     return Contents(records, tunings)
 
 

@@ -6,11 +6,13 @@ The check names the first fault of a damaged line. `results/run_lines.py` reads 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from functools import cache
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, from_json, to_json
+from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
 from llpbench.core.fields import CriterionValue
 from llpbench.core.record import SCHEMA, Record, TuningRecord
@@ -97,6 +99,17 @@ def as_run(value: dict[str, Any]) -> Record:
     for criterion, result in run["results"].items():
         _check(criterion, result["validation"], f"results.{criterion}.validation")
     return run
+
+
+def as_part_of_run(value: Mapping[str, Any], fields: Collection[str]) -> None:
+    """Raise `DamagedError` unless an object has its names and these fields of a run."""
+    _require(value, _part(frozenset(fields)))
+
+
+@cache
+def _part(fields: frozenset[str]) -> Any:
+    kinds = get_type_hints(Record, include_extras=True)
+    return TypedDict("Part", {name: kinds[name] for name in ("run", "cell", "seed", *sorted(fields))})  # type: ignore[operator, misc]
 
 
 def as_tuning(value: dict[str, Any]) -> TuningRecord:

@@ -61,6 +61,7 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("fit", ["--separator", "|"], "use --separator bags:','"),
         ("fit", ["--leave-out", "idd"], "has no column 'idd'"),
         ("fit", ["--counts", "no,no"], "no, no"),
+        ("fit", ["--counts", "no,y\nes"], "must be one line"),
         ("fit", ["--counts", "no,maybe"], "has no column 'maybe'"),
         ("fit", ["--proportions", "yes"], "--counts and --proportions"),
         ("fit", ["--class-column", "party"], "got no, yes"),

@@ -241,6 +241,15 @@ def test_names_and_marks_in_a_workbook_stay_as_they_are(tmp_path: Path) -> None:
     assert read_rows(path, {"district": "text"})["district"].tolist()[0] == "01001"
 
 
+def test_a_workbook_with_a_cell_far_from_its_table_is_refused_before_memory_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "far.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        pd.DataFrame({"district": ["a"], "age": [1]}).to_excel(writer, index=False)
+        writer.sheets["Sheet1"]["XFD1048576"] = 1
+    with pytest.raises(LLPBenchError, match=r"1,048,576 rows and 16,384 columns, almost all empty\. Delete"):
+        read_rows(path)
+
+
 def test_the_sheet_with_the_columns_is_read_below_its_title(tmp_path: Path) -> None:
     path = tmp_path / "book.xlsx"
     people_ = pd.DataFrame({"district": [f"D{row % 4}" for row in range(40)], "age": range(40)})

@@ -160,6 +160,13 @@ def flip(file: Path) -> None:
     file.write_bytes(data)
 
 
+def bomb(folder: Path) -> None:
+    """Add a file that says it has 2 GB unpacked."""
+    with zipfile.ZipFile(folder / storing.FILE, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb", b"0")
+        archive.getinfo("bomb").file_size = 2 * 10**9
+
+
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
@@ -168,6 +175,7 @@ def flip(file: Path) -> None:
         (lambda f: (f / storing.FILE).write_bytes((f / storing.FILE).read_bytes()[:-100]), "damaged"),
         (lambda f: flip(f / storing.FILE), "Fit it again"),
         (lambda f: rewritten(f, header=lambda _: []), "damaged"),
+        (bomb, "unpacks from"),
         (lambda f: rewritten(f, header=lambda h: h | {"format": 99}), "got 99"),
         (lambda f: rewritten(f, header=lambda h: h | {"source": "0"}), "code of 'count-gbdt'"),
         (lambda f: rewritten(f, header=lambda h: h | {"method": "absent"}), "needs method 'absent'"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from factory import failed, make_cell_of, make_record, record, searched
+from pyarrow import parquet
 
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
@@ -65,6 +67,42 @@ def test_a_damaged_shard_or_table_is_one_clear_error(folder: Path) -> None:
         read(path)
     (folder / TABLE).write_bytes(b"PAR1")
     with pytest.raises(LLPBenchError, match=TABLE):
+        read_table(folder / TABLE)
+
+
+@pytest.mark.parametrize("fields", [None, ("spec", "times")])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("cell", None),
+        ("seed", ["0"]),
+        ("seed", [-1]),
+        ("spec", None),
+        ("spec", [1]),
+        ("spec", ["{"]),
+        ("spec", ["[]"]),
+        ("spec", [[1]]),
+        ("spec", ["[" * 10**5]),
+        ("spec", ["1" * 5000]),
+        ("spec", [b"\xff"]),
+    ],
+)
+def test_a_table_with_other_columns_or_values_is_one_clear_line(
+    name: str, values: list[Any] | None, fields: tuple[str, ...] | None, folder: Path
+) -> None:
+    path = folder / TABLE
+    table = parquet.read_table(path)
+    place = table.column_names.index(name)
+    rest = table.drop_columns([name])
+    parquet.write_table(rest if values is None else rest.add_column(place, name, [values * len(table)]), path)
+    with pytest.raises(LLPBenchError, match=r"published results .* cannot be read: .* Reinstall llpbench") as error:
+        read_table(path, fields=fields)
+    assert "\n" not in str(error.value)
+
+
+def test_a_table_of_far_too_many_rows_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llpbench.results.published._MOST_ROWS", 1)
+    with pytest.raises(LLPBenchError, match="rows, more than 1"):
         read_table(folder / TABLE)
 
 
