@@ -183,7 +183,8 @@ def _read(
     if drop_unmatched:
         if keys is None:
             raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
-        known = pd.Index(loaded.bags_) if bags is None else counts.get("counts", counts.get("proportions")).index
+        table = counts.get("counts", counts.get("proportions"))
+        known = pd.Index(loaded.bags_) if table is None else table.index
         there = bag_index(keys).isin(known)
         if not there.any():
             raise LLPBenchError(f"no row of {str(rows)!r} has a bag with counts. Use the names of bags of fit.")

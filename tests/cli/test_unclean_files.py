@@ -136,7 +136,7 @@ def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpb
     assert (result.code, "'S\u00fcd'" in result.err) == (2, True)
     advised = result.err.partition("--encoding ")[2].split()[0]
     assert fit(llpbench, "--encoding", advised, rows="latin.csv", counts="n\u00f6,yes").code == 0
-    assert "S\u00fcd" in LLPClassifier.load("model")._columns.categories[0]
+    assert "S\u00fcd" in LLPClassifier.load("model")._model.columns.categories[0]
 
 
 def test_rows_from_standard_input(rows: pd.DataFrame, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPB
         assert list(LLPClassifier.load("model").feature_names_in_) == features
         result = llpbench(*asked)
         assert (result.code, result.err) == (0, "")
-    assert LLPClassifier.load("model")._columns.categories[1] == ["01", "1", "NA", "x"]
+    assert LLPClassifier.load("model")._model.columns.categories[1] == ["01", "1", "NA", "x"]
     by_feature = pd.read_csv("new.csv")["probability_yes"]
     expected = LLPClassifier.load("model").predict_proba(rows[["income", "town"]].assign(county=county))
     assert np.allclose(by_feature, expected[:, 1])

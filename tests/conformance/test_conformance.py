@@ -396,7 +396,7 @@ def test_a_model_that_cannot_be_saved_is_reported_and_no_fault() -> None:
     closure = bad(Mean, fit=lambda method, *_: method.predictor(np.eye(3, 2), None))
     function = verdict_of("storable", closure)
     assert function.result == "does not apply"
-    assert "a function of test_conformance" in function.detail
+    assert "test_conformance.predict" in function.detail
 
 
 @pytest.mark.parametrize(
