@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from llpbench.blocks.covariance import BagSpace, Features
 from llpbench.blocks.design import bag_average
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect, strongest
+from llpbench.core.numbers import RobustScores
 from llpbench.data.tasks import Scaler
 
 NAN = float("nan")
@@ -177,6 +179,10 @@ def test_effects_get_names_units_and_categories_of_the_table() -> None:
     assert_allclose(age.edges, 40 + 10 * number.edges)
     assert category.codes is not None
     assert colour.categories == tuple(("missing", "red", "green", "blue")[codes[0]] for codes in category.codes)
+    (rare,) = scaler.named([replace(category, codes=((1,), (0, 2, 3)))], ["age", "income"], ["colour"])
+    assert rare.categories == ("red", "3 others")
+    (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
+    assert_allclose(RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
 
 
 def test_logits_add_up_to_what_they_are() -> None:

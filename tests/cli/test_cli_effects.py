@@ -110,8 +110,8 @@ def test_kinds_of_features() -> None:
     ):
         money = some_effect(1, "money", edges=np.array(edges), weights=thirds)
         assert [bin_text(money, i) for i in range(3)] == texts
-    scaler = Scaler(np.array([[-1e6], [3e6]]), np.zeros((2, 0), np.int64), [])  # mean 1e6, standard deviation 2e6
-    effect = some_effect(1, "x", edges=np.array([-0.5, 0.3], np.float32), weights=thirds)
+    scaler = Scaler(np.array([[-2e6], [4e6]]), np.zeros((2, 0), np.int64), [])  # mean 1e6, standard deviation 3e6
+    effect = some_effect(1, "x", edges=np.array([-1 / 3, 0.2], np.float32), weights=thirds)
     (wide,) = scaler.named([effect], ["x"], [])
     assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
 
