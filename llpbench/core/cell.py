@@ -59,7 +59,7 @@ class Cell:
     numbers: str = "z"
     """representation of numbers for the method, one of `NUMBERS`"""
     average: str = ""
-    """average in place of a chosen epoch, such as `half:30` (`core/averaging.py`); empty to choose an epoch"""
+    """average in place of a chosen epoch, such as `half:30` (`training/averaging.py`); empty to choose an epoch"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ that of the prior. `undetermined` shows this.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -164,20 +164,3 @@ def _number_text(value: float) -> str:
     if abs(number) >= 10_000:
         whole = f"{number:,}"
     return f"{whole}.{part}" if part else whole
-
-
-def numeric_as(effect: FeatureEffect, name: str, edges: FloatArray, std: float) -> FeatureEffect:
-    """Return the effect of a number by its name, with `edges` in the units of its column.
-
-    Edges are rounded to 1e-5 of the column's standard deviation `std`, since rows are float32.
-    """
-    edges = np.round(edges, int(5 - np.floor(np.log10(std))))
-    return replace(effect, name=name, edges=edges + 0.0)  # -0 becomes 0
-
-
-def categorical_as(effect: FeatureEffect, name: str, categories: Sequence[str]) -> FeatureEffect:
-    """Return the effect of a category with its name; code 0 means missing, code 1 is the first of `categories`."""
-    assert effect.codes is not None
-    names = ("missing", *categories)
-    texts = (names[codes[0]] if len(codes) == 1 else f"{len(codes)} others" for codes in effect.codes)
-    return replace(effect, name=name, categories=tuple(texts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from llpbench.core.bags import (
     Task,
 )
 from llpbench.core.cell import Protocol
-from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as
+from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.numbers import TRANSFORMS, Transform
 from llpbench.core.tables import Assignment, Table
@@ -124,24 +125,33 @@ class Scaler:
         self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]
     ) -> list[FeatureEffect]:
         """Return effects with the names of features, in their units and categories."""
-        effects_named = []
-        for effect in effects:
-            place = effect.feature
-            if place < len(numeric):
-                effects_named.append(
-                    numeric_as(effect, numeric[place], self._units(place, effect), float(self.std[place]))
-                )
-            else:
-                place -= len(numeric)
-                effects_named.append(categorical_as(effect, categorical[place], self.categories[place]))
-        return effects_named
+        return [
+            self._named_number(effect, numeric[effect.feature])
+            if effect.feature < len(numeric)
+            else self._named_category(effect, effect.feature - len(numeric), categorical)
+            for effect in effects
+        ]
 
-    def _units(self, column: int, effect: FeatureEffect) -> FloatArray:
-        """Return the edges of an effect's bins in the units of its column."""
+    def _named_number(self, effect: FeatureEffect, name: str) -> FeatureEffect:
+        """Return the effect of a number with edges in the units of its column.
+
+        Edges are rounded to 1e-5 of the column's standard deviation, since rows are float32.
+        """
+        column = effect.feature
         assert effect.edges is not None
         if self.transform is not None:
-            return self.transform.inverse(column, effect.edges)
-        return np.asarray(effect.edges * self.std[column] + self.mean[column])
+            edges = self.transform.inverse(column, effect.edges)
+        else:
+            edges = np.asarray(effect.edges * self.std[column] + self.mean[column])
+        edges = np.round(edges, int(5 - np.floor(np.log10(self.std[column]))))
+        return replace(effect, name=name, edges=edges + 0.0)  # -0 becomes 0
+
+    def _named_category(self, effect: FeatureEffect, column: int, names: Sequence[str]) -> FeatureEffect:
+        """Return the effect of a category with the names of its categories; code 0 means missing."""
+        assert effect.codes is not None
+        known = ("missing", *self.categories[column])
+        texts = (known[codes[0]] if len(codes) == 1 else f"{len(codes)} others" for codes in effect.codes)
+        return replace(effect, name=names[column], categories=tuple(texts))
 
 
 def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Holdout:

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llpbench.core.averaging import EPOCHS, KINDS, Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
+from llpbench.training.averaging import EPOCHS, KINDS, Average
 
 Reader = Callable[[Any], Any]
 T = TypeVar("T")

@@ -1,11 +1,11 @@
-"""Averages of the weights of a stage that is trained without validation (`core/averaging.py`)."""
+"""Averages of the weights of a stage that is trained without validation (`training/averaging.py`)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from llpbench.core.averaging import HORIZON
+from llpbench.training.averaging import HORIZON
 
 
 class AveragedWeights:

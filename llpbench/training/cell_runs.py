@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from llpbench.core.averaging import Average
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
@@ -34,6 +33,7 @@ from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
+from llpbench.training.averaging import Average
 from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together, remove_damaged
 from llpbench.training.declaration import course_faults
 from llpbench.training.device import (

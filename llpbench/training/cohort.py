@@ -9,7 +9,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from llpbench.core.averaging import Average
 from llpbench.core.bags import Bags
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import Regime
@@ -18,6 +17,7 @@ from llpbench.core.method import Method, Now, Stage
 from llpbench.core.ranges import continuous
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.seeding import generator
+from llpbench.training.averaging import Average
 from llpbench.training.compilation import compiled, forget_compiled
 from llpbench.training.device import Machine
 from llpbench.training.members import EncoderFactory, Outcome, Trainee, build_network, shape_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from llpbench.blocks.components import Components
 from llpbench.blocks.covariance import BagSpace, Features
 from llpbench.blocks.design import bag_average
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as, strongest
+from llpbench.core.effects import FeatureEffect, strongest
+from llpbench.core.numbers import RobustScores
+from llpbench.data.tasks import Scaler
 
 NAN = float("nan")
 ROWS, SIZE = 600, 20
@@ -165,16 +168,21 @@ def test_a_saved_process_has_them_too() -> None:
         assert_allclose(one.weights, other.weights)
 
 
-def test_names_and_units() -> None:
+def test_effects_get_names_units_and_categories_of_the_table() -> None:
     number, _, category = LOGITS.effects()
+    numbers = np.array([[30.0, 0.0], [50.0, 1.0]])  # the first has mean 40 and standard deviation 10
+    scaler = Scaler(numbers, np.zeros((2, 1), np.int64), [["red", "green", "blue"]])
+    age, colour = scaler.named([number, category], ["age", "income"], ["colour"])
+    assert (age.name, colour.name) == ("age", "colour")
     assert number.edges is not None
-    named = numeric_as(number, "age", 40 + 10 * number.edges, 10.0)
-    assert named.name == "age"
-    assert named.edges is not None
-    assert_allclose(named.edges, 40 + 10 * number.edges)
+    assert age.edges is not None
+    assert_allclose(age.edges, 40 + 10 * number.edges)
     assert category.codes is not None
-    texts = categorical_as(category, "colour", ["red", "green", "blue"]).categories
-    assert texts == tuple(("missing", "red", "green", "blue")[codes[0]] for codes in category.codes)
+    assert colour.categories == tuple(("missing", "red", "green", "blue")[codes[0]] for codes in category.codes)
+    (rare,) = scaler.named([replace(category, codes=((1,), (0, 2, 3)))], ["age", "income"], ["colour"])
+    assert rare.categories == ("red", "3 others")
+    (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
+    assert_allclose(RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
 
 
 def test_logits_add_up_to_what_they_are() -> None:

@@ -11,7 +11,8 @@ import pytest
 from bench import LLPBench, Result, refused
 
 from llpbench.cli.choice_files import rare_table
-from llpbench.core.effects import FeatureEffect, bin_text, numeric_as
+from llpbench.core.effects import FeatureEffect, bin_text
+from llpbench.data.tasks import Scaler
 from llpbench.owndata.choosing import MethodChoice
 from llpbench.report.plots.effect_panels import effect_panels
 
@@ -109,8 +110,9 @@ def test_kinds_of_features() -> None:
     ):
         money = some_effect(1, "money", edges=np.array(edges), weights=thirds)
         assert [bin_text(money, i) for i in range(3)] == texts
-    far = np.array([-0.5, 0.3], np.float32) * 2e6 + 1e6
-    wide = numeric_as(some_effect(1, "x", edges=far, weights=thirds), "x", far, 2e6)
+    scaler = Scaler(np.array([[-2e6], [4e6]]), np.zeros((2, 0), np.int64), [])  # mean 1e6, standard deviation 3e6
+    effect = some_effect(1, "x", edges=np.array([-1 / 3, 0.2], np.float32), weights=thirds)
+    (wide,) = scaler.named([effect], ["x"], [])
     assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
 
 

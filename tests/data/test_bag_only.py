@@ -30,7 +30,7 @@ def made(frame: pd.DataFrame, table: pd.DataFrame, noise: float = 0.0) -> Table:
     return table_from_bags(frame, table, name="votes", by=("district", "year"), noise=noise)
 
 
-def test_rows_and_bags_meet_by_their_keys() -> None:
+def test_rows_and_bags_are_matched_by_keys() -> None:
     table = made(rows(), bags())
     assert (table.labels, table.classes) == (None, ("no", "yes"))
     assert (table.numeric_names, table.categorical_names) == (("age",), ())
@@ -55,7 +55,7 @@ def test_rows_and_bags_meet_by_their_keys() -> None:
         (rows().assign(age=np.inf), bags(), "infinite"),
     ],
 )
-def test_a_table_that_does_not_fit_is_one_line(frame: pd.DataFrame, table: pd.DataFrame, told: str) -> None:
+def test_mismatching_table_of_bags_raises_one_line(frame: pd.DataFrame, table: pd.DataFrame, told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         made(frame, table)
     assert "\n" not in str(error.value)
@@ -86,7 +86,7 @@ def test_tasks_have_the_published_counts_and_no_label() -> None:
         build_task(table, assignment, supervision="instances")
 
 
-def test_the_synthetic_tables_have_the_shape_of_the_private_ones() -> None:
+def test_synthetic_tables_are_repeatable_and_have_gaps() -> None:
     table = small()
     assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (6_000, 69, 11)
     again = synthetic.draw(SMALL)
@@ -96,7 +96,7 @@ def test_the_synthetic_tables_have_the_shape_of_the_private_ones() -> None:
 
 
 @pytest.mark.parametrize("bagging", ["random", "kmeans:clusters=5", "given:most=300", "given:rest=pool"])
-def test_other_bags_of_it_cannot_be_counted(bagging: str) -> None:
+def test_other_baggings_of_published_counts_are_refused(bagging: str) -> None:
     size = 64 if bagging == "random" else None
     with pytest.raises(LLPBenchError, match=r"no labels of rows|published counts"):
         assign_bags(small(), bagging, size, seed=0)

@@ -23,7 +23,7 @@ def bag(table: Table, name: str = "ordered", size: int = 1, seed: int = 0, **opt
     return BAGGINGS.get(name)(table, np.arange(len(table)), size, rng, **options)
 
 
-def test_ordered_is_the_plain_sort_of_the_raw_values(people: pd.DataFrame, table: Table) -> None:
+def test_ordered_sorts_raw_values_like_python(people: pd.DataFrame, table: Table) -> None:
     """Categorical columns first, then numeric ones, missing last: by Python's own sort of tuples."""
     found = bag(table)[:, 0]
 
@@ -49,7 +49,7 @@ def test_ordered_by_chosen_columns(people: pd.DataFrame, table: Table) -> None:
     assert np.isnan(wages[-3:]).all()
 
 
-def test_ties_fall_at_random(table: Table) -> None:
+def test_ordered_breaks_ties_at_random(table: Table) -> None:
     orders = {tuple(bag(table, columns=("town",), seed=seed)[:, 0]) for seed in range(5)}
     assert len(orders) == 5
 
@@ -60,7 +60,7 @@ def test_ordered_bags_are_sorted_in_every_part(people: pd.DataFrame, table: Tabl
         assert (np.diff(people["age"].to_numpy()[bags.ravel()]) >= 0).all()
 
 
-def test_unknown_column(table: Table) -> None:
+def test_unknown_column_in_bagging_suggests_nearest(table: Table) -> None:
     with pytest.raises(LLPBenchError, match=r"'people' has no column 'wages'. Did you mean wage.*job, town, age, wage"):
         assign_bags(table, "ordered:columns=job+wages", 5, 0)
 
@@ -75,7 +75,7 @@ def test_unknown_column(table: Table) -> None:
         ("column:rest=drop:by=a:least=1:split=rows", ("column", {"by": ("a",)})),
     ],
 )
-def test_parsing(text: str, expected: tuple[str, dict[str, Any]]) -> None:
+def test_parsed_bagging_omits_defaults_and_round_trips(text: str, expected: tuple[str, dict[str, Any]]) -> None:
     """Options at their defaults are left out."""
     assert parse_bagging(text) == expected
     assert parse_bagging(format_bagging(*expected)) == expected
@@ -102,7 +102,7 @@ def test_parsing(text: str, expected: tuple[str, dict[str, Any]]) -> None:
         ("ordered:split=bags", "no option 'split'"),
     ],
 )
-def test_what_cannot_be_parsed(text: str, message: str) -> None:
+def test_invalid_bagging_text_raises_one_line(text: str, message: str) -> None:
     with pytest.raises(LLPBenchError, match=message) as caught:
         parse_bagging(text)
     assert "\n" not in str(caught.value)
@@ -142,7 +142,7 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
             parse_bagging(f"optional:{wrong}")
 
 
-def test_options_that_a_bagging_cannot_declare() -> None:
+def test_positional_or_reserved_option_of_bagging_is_refused() -> None:
     @register_bagging("loose")
     def loose(table: Table, rows: Any, rng: Any, clusters: int = 4) -> Any:
         """An option that nobody could give."""

@@ -25,7 +25,7 @@ def make(target: str = "y", positive: str | None = None, **columns: object) -> T
     return table_from_frame(pd.DataFrame(columns), name="toy", target=target, positive=positive)
 
 
-def test_columns_keep_the_frames_order_and_find_their_kind() -> None:
+def test_columns_keep_order_of_frame_and_get_kind_from_dtype() -> None:
     table = make(b=["x", "y", "x"], n=[1, 2, 3], y=[0, 1, 1], a=[True, False, True], m=[0.5, None, 1.5])
     assert table.numeric_names == ("n", "m")
     assert table.categorical_names == ("b", "a")
@@ -53,7 +53,7 @@ TEXTS = ["b", None, "a", "b"]
         (pd.Series([True, None, False, True], dtype="boolean"), ("False", "True"), [1, -1, 0, 1]),
     ],
 )
-def test_categories_of_every_dtype_ascend_by_their_text(
+def test_categories_of_every_dtype_are_sorted_as_text(
     column: pd.Series, categories: tuple[str, ...], codes: list[int]
 ) -> None:
     table = make(c=column, y=["0", "1", "0", "1"])
@@ -77,7 +77,7 @@ def test_decimal_numbers_are_numeric(dtype: Any) -> None:
     assert table.classes == ("1", "2")
 
 
-def test_classes() -> None:
+def test_positive_class_is_1_and_must_be_one_of_two() -> None:
     positive, plain = (make(x=[1, 2, 3], y=["a", "b", "a"], positive=each) for each in ("a", None))
     assert (positive.classes, positive.row_labels.tolist()) == (("b", "a"), [1, 0, 1])
     assert (plain.classes, plain.row_labels.tolist()) == (("a", "b"), [0, 1, 0])
@@ -88,14 +88,14 @@ def test_classes() -> None:
             make(x=[1, 2, 3], y=target, positive=unknown)
 
 
-def test_as_text_keeps_gaps_and_drops_decimals() -> None:
+def test_as_text_keeps_missing_values_and_drops_zero_decimals() -> None:
     text = as_text(pd.Series([3.0, None, 1.5], name="c"))
     assert text.tolist() == ["3", None, "1.5"]
     assert text.name == "c"
     assert as_text(text).tolist() == text.tolist()
 
 
-def test_arrays_are_read_only_because_cells_share_them() -> None:
+def test_arrays_of_table_are_read_only() -> None:
     table = make(n=[1, 2], c=["a", "b"], y=[0, 1])
     for array in (table.numeric, table.categorical, table.row_labels):
         with pytest.raises(ValueError, match="read-only"):
@@ -170,14 +170,14 @@ TWICE = pd.DataFrame([[1, 2, 0], [3, 4, 1]], columns=["a", "a", "y"])
         (pd.DataFrame({"x": [1, 2], "y": [[1], [2]]}), "'y' is of type list"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(frame: pd.DataFrame, message: str) -> None:
+def test_invalid_frame_raises_one_line(frame: pd.DataFrame, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
         table_from_frame(frame, name="toy", target="y")
     assert str(caught.value).startswith("dataset 'toy'")
     assert "\n" not in str(caught.value)
 
 
-def test_parquet_files(tmp_path: Path, people: pd.DataFrame) -> None:
+def test_damaged_parquet_files_are_refused_with_path(tmp_path: Path, people: pd.DataFrame) -> None:
     good = tmp_path / "good.parquet"
     people.set_index(people["age"] + 7).to_parquet(good)
     assert [*read_parquet(good).columns] == [*people.columns], "the index is no feature"

@@ -34,7 +34,7 @@ def table(frame: DataFrame, *key_only: str) -> Table:
     return table_from_frame(frame, name="shop", target="bought", key_only=key_only)
 
 
-def test_a_key_is_no_feature_and_makes_bags() -> None:
+def test_key_only_column_makes_bags_and_is_no_feature() -> None:
     frame = rows()
     made = table(frame, "day", "shop")
     assert (made.numeric_names, made.categorical_names) == (("age",), ("sex",))
@@ -47,7 +47,7 @@ def test_a_key_is_no_feature_and_makes_bags() -> None:
         assert len(inside[["day", "shop"]].drop_duplicates()) == 1
 
 
-def test_a_task_is_the_same_whatever_a_key_says() -> None:
+def test_values_of_key_only_column_do_not_change_task() -> None:
     frame = rows()
     shuffled = frame.assign(day=frame["day"].sample(frac=1, random_state=1).to_numpy())
     tables = (table(each, "day", "shop") for each in (frame, shuffled))
@@ -59,7 +59,7 @@ def test_a_task_is_the_same_whatever_a_key_says() -> None:
     assert first.fingerprint != second.fingerprint  # bags by day differ, so these are not the same data
 
 
-def test_what_is_no_key() -> None:
+def test_invalid_key_columns_are_refused() -> None:
     with pytest.raises(DataError, match="no key column 'week'"):
         table(rows(), "week")
     with pytest.raises(DataError, match="no features, only its target"):
@@ -76,7 +76,7 @@ def test_what_is_no_key() -> None:
         dataset_spec("both")
 
 
-def test_no_declared_key_is_a_feature() -> None:
+def test_declared_keys_of_bike_sharing_are_no_features() -> None:
     declared = {spec.name: spec.key_only for spec in dataset_specs() if spec.key_only}
     assert declared["bike_sharing"] == ("date",)
     assert len(declared) == 9

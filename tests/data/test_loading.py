@@ -51,7 +51,7 @@ def put(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def test_order_of_look_up(
+def test_data_dir_comes_before_environment_and_cache(
     people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Shop(people)
@@ -87,7 +87,7 @@ def test_without_download_absence_says_what_to_do(people: pd.DataFrame, declare:
         load_table("private")
 
 
-def test_a_table_stays_in_memory_until_its_file_changes(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+def test_table_is_reloaded_only_after_file_changes(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
     declare("people", target="rich")
     path = put(people, tmp_path / "people.parquet")
     first = load_table("people", tmp_path)
@@ -143,7 +143,7 @@ def test_known_facts_decide_order_of_columns(people: pd.DataFrame, declare: Decl
         assert table.categorical_names == ("town", "job")
 
 
-def test_a_good_download_is_cached_and_then_read_offline(
+def test_download_is_cached_and_read_offline(
     people: pd.DataFrame, declare: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is cached has been prepared, and is prepared again when it is read."""
@@ -157,7 +157,7 @@ def test_a_good_download_is_cached_and_then_read_offline(
     assert len(shop.visits) == 1
 
 
-def test_a_faulty_prepare_is_named(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+def test_failing_prepare_function_names_dataset(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
     declare("people", lambda frame: frame.drop(columns="salary"), target="rich")
     put(people, tmp_path / "people.parquet")
     with pytest.raises(DataError, match=r"'people' cannot be made from '.*people.parquet' \(KeyError: .*salary"):
@@ -168,7 +168,7 @@ def test_a_faulty_prepare_is_named(people: pd.DataFrame, declare: Declare, tmp_p
         load_table("forgetful", tmp_path)
 
 
-def test_a_cache_that_cannot_be_read_or_written(
+def test_unreadable_or_unwritable_cache_is_refused_with_remedy(
     people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare("people", source=Shop(people), **FACTS)
@@ -184,7 +184,7 @@ def test_a_cache_that_cannot_be_read_or_written(
         load_table("people")
 
 
-def test_a_write_that_fails_half_way_leaves_nothing(
+def test_failed_write_leaves_no_partial_file(
     people: pd.DataFrame, declare: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_frame: pd.DataFrame, path: Path, **_options: object) -> None:
@@ -198,7 +198,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(
     assert not list(cache_path("people").parent.glob("*.parquet*"))
 
 
-def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_directory_follows_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_directory() == tmp_path / "cache"
@@ -208,9 +208,7 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert cache_directory() == tmp_path / "home" / ".cache" / "llpbench"
 
 
-def test_a_source_s_own_archive_may_stand_in_the_data_directory(
-    people: pd.DataFrame, declare: Declare, tmp_path: Path
-) -> None:
+def test_archive_of_source_is_read_from_data_dir(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
     shop = Shop(people, archive="people.csv")
     declare("people", source=shop, **FACTS)
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -219,7 +217,7 @@ def test_a_source_s_own_archive_may_stand_in_the_data_directory(
     assert not shop.visits
 
 
-def test_own_data_need_only_a_file_and_a_target(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+def test_own_dataset_needs_only_file_and_target(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
     path = put(people, tmp_path / "mine" / "whatever.parquet")
     declare("people", source=Parquet(path), target="rich")
     table = load_table("people")
@@ -238,7 +236,7 @@ register_dataset("people", source=Parquet("people.parquet"), target="rich")(lamb
 """
 
 
-def test_a_relative_path_starts_at_the_file_that_declares_it(
+def test_relative_path_is_resolved_from_plugin_file(
     people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker process has another working directory than the shell the plugin was named in."""
@@ -251,7 +249,7 @@ def test_a_relative_path_starts_at_the_file_that_declares_it(
 
 
 @pytest.mark.parametrize("file", ["<string>", "/nowhere/ipykernel_7/1.py"])
-def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory(
+def test_relative_path_in_notebook_is_resolved_from_working_directory(
     people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     put(people, tmp_path / "people.parquet")
@@ -260,7 +258,7 @@ def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory
     assert find_local("people") == tmp_path / "people.parquet"
 
 
-def test_a_misspelt_or_missing_fact_is_named(people: pd.DataFrame, declare: Declare) -> None:
+def test_misspelt_computed_or_missing_fact_is_refused(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), target="rich", license="none")
     with pytest.raises(
         LLPBenchError, match=r"'people' .*people\.py.* declares the unknown argument 'license'. Did you mean licence"

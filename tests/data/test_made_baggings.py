@@ -24,7 +24,7 @@ def bag(table: Table, name: str, *size: int, seed: int = 0, **options: Any) -> A
 
 
 @pytest.mark.parametrize(("bagging", "size"), MADE)
-def test_the_same_seed_makes_the_same_bags_that_differ_more_than_random_ones(bagging: str, size: int | None) -> None:
+def test_bags_repeat_with_seed_and_have_larger_spread_than_random_bags(bagging: str, size: int | None) -> None:
     table = toy_table(rows=2000)
     first = assign_bags(table, bagging, size, 0)
     assert first.manifest == assign_bags(table, bagging, size, 0).manifest
@@ -38,7 +38,7 @@ def test_the_same_seed_makes_the_same_bags_that_differ_more_than_random_ones(bag
 
 
 @pytest.mark.parametrize("bagging", ["kmeans:clusters=10", "principal-component"])
-def test_what_goes_by_features_does_not_look_at_labels(bagging: str) -> None:
+def test_baggings_by_features_ignore_labels(bagging: str) -> None:
     name, _, option = bagging.partition(":")
     size = () if option else (16,)
     table = toy_table()
@@ -54,7 +54,7 @@ class TestStandardised:
         assert np.abs(found.mean(axis=0)).max() < 1e-12
         np.testing.assert_allclose(found.std(axis=0), 1.0)
 
-    def test_rare_categories_and_constants_say_nothing(self) -> None:
+    def test_rare_categories_and_constants_have_no_effect(self) -> None:
         table = toy_table(missing=0.0)
         table.categorical[:, 0] = 0
         table.categorical[:3, 0] = 1  # of 400
@@ -65,7 +65,7 @@ class TestStandardised:
 
 
 class TestKmeans:
-    def test_clusters_that_lie_apart_are_the_bags(self) -> None:
+    def test_separated_clusters_become_bags(self) -> None:
         table = toy_table(missing=0.0)
         table.numeric[:] = 100.0 * np.repeat(np.arange(4), 100)[:, None]
         table.categorical[:] = 0
@@ -76,14 +76,14 @@ class TestKmeans:
 
 
 class TestPrincipalComponent:
-    def test_bags_are_slices_of_the_longest_axis(self) -> None:
+    def test_bags_are_slices_along_first_component(self) -> None:
         table, rng = toy_table(missing=0.0), np.random.default_rng(0)
         hidden = rng.normal(size=len(table))
         table.numeric[:] = hidden[:, None] + 0.01 * rng.normal(size=(len(table), 3))
         means = hidden[bag(table, "principal-component", 20)].mean(axis=1)
         assert (np.diff(means) > 0).all(), "in the order in which features grow"
 
-    def test_rows_that_are_alike_fall_at_random(self) -> None:
+    def test_identical_rows_are_ordered_at_random(self) -> None:
         table = toy_table(missing=0.0)
         table.numeric[:] = 0.0
         table.categorical[:] = 0
@@ -92,20 +92,20 @@ class TestPrincipalComponent:
 
 class TestDirichlet:
     @pytest.mark.parametrize(("classes", "alpha"), [(2, 1e-9), (5, 1e-9), (5, 0.05), (2, 1.0), (5, 20.0)])
-    def test_every_row_is_in_one_full_bag_whatever_is_drawn(self, classes: int, alpha: float) -> None:
+    def test_every_row_is_in_exactly_one_full_bag(self, classes: int, alpha: float) -> None:
         table = toy_table(rows=1200, classes=classes)
         bags = bag(table, "dirichlet", 16, alpha=alpha)
         assert bags.shape == (75, 16)
         assert np.sort(bags.ravel()).tolist() == list(range(1200))
 
-    def test_proportions_have_the_spread_that_is_asked_for(self) -> None:
+    def test_proportions_have_variance_of_dirichlet(self) -> None:
         table = toy_table(rows=40_000)
         for alpha in (1.0, 10.0):
             proportions = table.row_labels[bag(table, "dirichlet", 100, alpha=alpha)].mean(axis=1)
             assert proportions.std() == pytest.approx(np.sqrt(0.25 / (alpha + 1)), rel=0.1)
             assert proportions.mean() == pytest.approx(0.5)
 
-    def test_features_do_not_decide_who_shares_a_bag(self) -> None:
+    def test_features_do_not_affect_dirichlet_bags(self) -> None:
         table = toy_table(rows=4000)
         table.numeric[:] = np.random.default_rng(0).normal(size=table.numeric.shape)
         table.categorical[:] = 0
@@ -116,7 +116,7 @@ class TestDirichlet:
 class TestDifferences:
     """`spread` and `separation`, against what they mean, computed pair by pair."""
 
-    def test_random_bags_have_a_spread_of_1_and_hardly_lie_apart(self) -> None:
+    def test_random_bags_have_spread_and_separation_near_1(self) -> None:
         table = toy_table(rows=4000)
         bags = [build_task(table, assign_bags(table, "random", 20, seed)).bags for seed in range(10)]
         assert np.mean([spread(each) for each in bags]) == pytest.approx(1.0, abs=0.1)
@@ -127,7 +127,7 @@ class TestDifferences:
             found.append(spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
         assert np.mean([each or 0.0 for each in found]) == pytest.approx(1.0, abs=0.1)
 
-    def test_separation_is_the_mean_over_pairs(self) -> None:
+    def test_separation_is_ratio_of_mean_pair_distances(self) -> None:
         table = toy_table(rows=200)
         bags = build_task(table, assign_bags(table, "column:by=d", None, 0)).bags
         codes = [np.eye(int(each.max()) + 1)[each] * np.sqrt(0.5) for each in bags.rows.categorical.T]
@@ -142,7 +142,7 @@ class TestDifferences:
         between = np.mean([apart(a, b) for i, a in enumerate(members) for b in members[:i]])
         assert separation(bags) == pytest.approx(between / inside)
 
-    def test_a_single_bag_does_not_differ(self) -> None:
+    def test_single_bag_has_no_spread_or_separation(self) -> None:
         table = toy_table()
         table.categorical[:, 0] = 0
         bags = build_task(table, assign_bags(table, "column:by=d", None, 0)).bags

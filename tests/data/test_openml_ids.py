@@ -44,7 +44,7 @@ def offline(server: Server) -> None:
     loading._tables.clear()
 
 
-def test_target_types_gaps_and_facts_are_those_of_openml(openml: Server, people: pd.DataFrame, table: Table) -> None:
+def test_table_and_facts_match_openml(openml: Server, people: pd.DataFrame, table: Table) -> None:
     first, *others = people.columns[::-1]
     serve(openml, 31, people[[first, *others[::-1]]])  # the target may stand anywhere
     found = load_table("openml:31")
@@ -88,7 +88,7 @@ SPARSE = b"@RELATION s\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE rich {no,yes}\n@DATA\n{
         ("format", "Sparse_ARFF", "is a sparse matrix"),
     ],
 )
-def test_what_is_no_table_with_a_class_is_one_line(
+def test_openml_dataset_without_class_table_raises_one_line(
     openml: Server, people: pd.DataFrame, element: str, text: str | None, message: str
 ) -> None:
     changes = {element: f"<oml:{element}>{text}</oml:{element}>" if text else ""}
@@ -103,7 +103,7 @@ def test_what_is_no_table_with_a_class_is_one_line(
     assert not cache_path("openml:31").exists()
 
 
-def test_columns_that_openml_ignores_are_no_features(openml: Server, people: pd.DataFrame) -> None:
+def test_ignored_columns_of_openml_are_no_features(openml: Server, people: pd.DataFrame) -> None:
     elements = {"default_target_attribute": "rich", "row_id_attribute": "row", "ignore_attribute": "town"}
     text = "".join(f"<oml:{name}>{column}</oml:{name}>" for name, column in elements.items())
     serve(openml, 31, people.assign(row=range(60)), default_target_attribute=text)
@@ -123,14 +123,14 @@ def test_failed_download_is_one_line_with_the_file_that_helps(openml: Server, ll
 
 
 @pytest.mark.parametrize("pattern", ["openml:", "openml:credit-g", "openml:0", "openml:-3", "openml-suite:CC18"])
-def test_what_is_no_number_is_refused(pattern: str) -> None:
+def test_openml_name_without_number_is_refused(pattern: str) -> None:
     with pytest.raises(LLPBenchError, match=f"must end in the number .*got '{pattern}'"):
         select_datasets(pattern)
     with pytest.raises(LLPBenchError, match="is reserved or contains a special character"):
         register_dataset(pattern, target="rich")
 
 
-def test_a_suite_is_asked_for_once(openml: Server) -> None:
+def test_openml_suite_is_downloaded_once(openml: Server) -> None:
     openml.replies["/api/v1/xml/study/99"] = Reply(SUITE.encode())
     assert select_datasets("openml-suite:99,openml:7,letter") == ["openml:7", "openml:31", "letter"]
     offline(openml)
@@ -141,7 +141,7 @@ def test_a_suite_is_asked_for_once(openml: Server) -> None:
         select_datasets("openml-suite:99")
 
 
-def test_a_run_and_all_that_follows(
+def test_run_and_report_of_openml_suite_work_offline_afterwards(
     openml: Server, tiny_bench: Path, people: pd.DataFrame, tmp_path: Path, llpbench: LLPBench
 ) -> None:
     for ident in (7, 31):

@@ -43,7 +43,7 @@ def sizes_of(bags: np.ndarray) -> list[int]:
         (4, 4, "pool", [4, 4, 4, 4, 4, 4][:5], (2, 12)),  # of 14 rows the last 2 are too few
     ],
 )
-def test_limits_hold_and_rows_left_over_are_counted(
+def test_limited_bags_respect_sizes_and_count_dropped_and_pooled_rows(
     least: int, most: int, rest: str, sizes: list[int], counted: tuple[int, int]
 ) -> None:
     bags = bags_of(3, 10, 1, 2, 6)
@@ -54,13 +54,13 @@ def test_limits_hold_and_rows_left_over_are_counted(
     assert len(np.unique(inside)) == len(inside) == 22 - found.rest.dropped
 
 
-def test_what_remains_of_a_bag_that_is_too_large_is_a_random_part() -> None:
+def test_too_large_bag_keeps_random_rows() -> None:
     parts = {tuple(limited(bags_of(50), RNG, least=1, most=5, rest="drop").bags[0]) for _ in range(5)}
     assert len(parts) == 5
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whole_bags_are_split_and_parts_are_about_a_tenth(seed: int) -> None:
+def test_split_by_bags_keeps_bags_whole_and_parts_near_a_tenth(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bags = bags_of(*rng.integers(1, 60, size=80).tolist(), 900)
     split, parts = split_bags(bags, rng, "it")
@@ -86,7 +86,7 @@ def test_too_few_bags_are_refused() -> None:
         assign_bags(toy_table(), "ordered", 16, 0, 21)
 
 
-def test_a_split_by_bags_follows_the_seed_and_not_the_limits() -> None:
+def test_split_by_bags_depends_on_seed_not_on_limits() -> None:
     table = toy_table(missing=0.0)
     table.numeric[:, 0] = np.random.default_rng(1).integers(0, 40, len(table))
     first = assign_bags(table, "column:by=a:split=bags", None, seed=0)
@@ -104,7 +104,7 @@ def test_a_split_by_bags_follows_the_seed_and_not_the_limits() -> None:
     assert first.rest is None
 
 
-def test_where_rows_are_split_limits_are_those_of_training_bags() -> None:
+def test_split_by_rows_applies_limits_to_training_bags_only() -> None:
     table = toy_table(rows=2000, missing=0.0)
     table.numeric[:, 0] = np.repeat([0, 1, 2, 3], [1000, 500, 400, 100])
     assignment = assign_bags(table, "column:by=a:least=160:most=480", None, seed=0)
@@ -114,7 +114,7 @@ def test_where_rows_are_split_limits_are_those_of_training_bags() -> None:
     assert assignment.split.test.tolist() == split_rows(table.row_labels, 0, "toy").test.tolist()
 
 
-def test_rows_with_equal_keys_share_a_bag_in_the_order_of_keys() -> None:
+def test_grouped_rows_share_bag_by_key_in_order() -> None:
     rows = np.array([10, 11, 12, 13, 14])
     assert grouped(rows, np.array([2, 1, 2, 3, 2])).tolist() == [[11, -1, -1], [10, 12, 14], [13, -1, -1]]
     pairs = np.array([[1, 0], [0, 1], [1, 0], [0, 0], [0, 1]])
@@ -122,7 +122,7 @@ def test_rows_with_equal_keys_share_a_bag_in_the_order_of_keys() -> None:
     assert grouped(rows, np.array([np.nan, 1.0, np.nan, 1.0, 0.0])).tolist() == [[14, -1], [11, 13], [10, 12]]
 
 
-def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
+def test_natural_bags_have_every_row_once_and_one_key_each() -> None:
     table = toy_table()
     assignment = assign_bags(table, "column:by=d+e", None, seed=0)
     keys = np.column_stack([column_keys(table, np.arange(len(table)), name) for name in ("d", "e")])
@@ -137,7 +137,7 @@ def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
     assert task.schema.rows_per_step == round(2 * task.train.sizes.mean())
 
 
-def test_missing_values_are_a_key() -> None:
+def test_missing_values_of_key_form_a_bag() -> None:
     table = toy_table(missing=0.3)
     assignment = assign_bags(table, "column:by=d", None, seed=0)
     missing = table.categorical[assignment.split.train, 0] < 0
@@ -153,7 +153,7 @@ def test_missing_values_are_a_key() -> None:
         ("column:by=d", 16, "decides the sizes of its bags"),
     ],
 )
-def test_what_cannot_be_bagged_is_refused(bagging: str, size: int | None, said: str) -> None:
+def test_invalid_column_bagging_is_refused(bagging: str, size: int | None, said: str) -> None:
     with pytest.raises(LLPBenchError, match=said):
         assign_bags(toy_table(), bagging, size, seed=0)
 
@@ -171,7 +171,7 @@ def test_a_bagging_takes_a_size_if_it_has_the_parameter() -> None:
 
 
 class TestMaxBags:
-    def test_fewer_bags_are_among_the_more_and_only_training_changes(self) -> None:
+    def test_max_bags_selects_nested_training_bags_only(self) -> None:
         table = toy_table()
         every, some, fewer = (assign_bags(table, "ordered", 8, 0, number) for number in (None, 20, 5))
         assert len(every.train) > 20
@@ -184,7 +184,7 @@ class TestMaxBags:
         other = assign_bags(table, "ordered", 8, 1, 5)
         assert {*map(tuple, other.train)} != {*map(tuple, fewer.train)}
 
-    def test_bags_of_their_own_sizes_lose_the_padding_that_none_needs(self) -> None:
+    def test_max_bags_trims_unneeded_padding(self) -> None:
         table = toy_table()
         for seed in range(5):
             found = assign_bags(table, "column:by=d+e", None, seed, 2).train

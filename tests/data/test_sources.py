@@ -49,7 +49,7 @@ def refused(message: str, name: str = "people") -> str:
     return str(caught.value)
 
 
-def test_openml_data_are_the_same_table_and_are_cached(
+def test_openml_download_gives_same_table_and_is_cached(
     openml: Server, people: pd.DataFrame, table: Any, declare: Declare
 ) -> None:
     declare("people", source=OpenML(7), **FACTS)
@@ -62,7 +62,7 @@ def test_openml_data_are_the_same_table_and_are_cached(
     assert openml.requests == [API, ARFF]
 
 
-def test_openml_is_quiet_and_leaves_no_traces(
+def test_openml_download_prints_nothing_and_restores_settings(
     openml: Server,
     people: pd.DataFrame,
     capfd: pytest.CaptureFixture[str],
@@ -95,7 +95,7 @@ def test_openml_is_quiet_and_leaves_no_traces(
     assert not list(Path(package.config.get_cache_directory()).rglob("dataset*"))
 
 
-def test_servers_that_refuse_connections(openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_connection_raises_one_line(openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     import openml as package
 
     with socket.socket() as free:
@@ -109,9 +109,7 @@ def test_servers_that_refuse_connections(openml: Server, declare: Declare, monke
     refused("GroupLens ml-1m.zip cannot be downloaded .*refused", "tiny")
 
 
-def test_server_without_answer_is_given_up_soon(
-    openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_without_answer_times_out(openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     """As behind a firewall that drops packets, or if looking up a name takes long."""
     released = threading.Event()
     monkeypatch.setattr(sources, "PATIENCE", 0.05)
@@ -145,7 +143,7 @@ PAGE = b"<html><p>Internal error\n<p>Sorry</html>"
         (API, Reply(DESCRIPTION.replace("{md5}", hashlib.md5(PAGE).hexdigest()).encode()), "OpenML 7"),
     ],
 )
-def test_openml_that_answers_something_else(
+def test_unexpected_answer_of_openml_raises_one_line(
     openml: Server, people: pd.DataFrame, declare: Declare, path: str, reply: Reply, told: str
 ) -> None:
     declare("people", source=OpenML(7), **FACTS)
@@ -157,7 +155,7 @@ def test_openml_that_answers_something_else(
     assert told in refused("OpenML 7 cannot be downloaded")
 
 
-def test_openml_body_that_breaks_off(openml: Server, people: pd.DataFrame, declare: Declare) -> None:
+def test_truncated_openml_download_is_refused(openml: Server, people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=OpenML(7), **FACTS)
     serve(openml, 7, people)
     body = openml.replies[ARFF].body
@@ -169,7 +167,7 @@ def test_openml_body_that_breaks_off(openml: Server, people: pd.DataFrame, decla
     assert len(load_table("people")) == 60
 
 
-def test_openml_package_that_is_not_installed(declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_openml_package_is_refused_with_remedy(declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openml", None)
     declare("people", source=OpenML(7), **FACTS)
     refused(r"package openml.* cannot be imported .*Install it \(pip install openml\), or point --data-dir")
@@ -202,7 +200,7 @@ def grouplens(server: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch)
     return server
 
 
-def test_grouplens_archive_becomes_the_seven_features(grouplens: Server) -> None:
+def test_grouplens_archive_gives_seven_features(grouplens: Server) -> None:
     table = load_table("tiny")
     assert table.numeric_names == ("timestamp", "age", "year")
     assert table.categorical_names == ("gender", "occupation", "zip", "genres")
@@ -213,7 +211,7 @@ def test_grouplens_archive_becomes_the_seven_features(grouplens: Server) -> None
     assert grouplens.requests == ["/ml-1m.zip"]
 
 
-def test_grouplens_archive_in_the_data_directory(grouplens: Server, tmp_path: Path) -> None:
+def test_grouplens_archive_is_read_from_data_dir(grouplens: Server, tmp_path: Path) -> None:
     (tmp_path / "ml-1m.zip").write_bytes(movielens())
     assert len(load_table("tiny", tmp_path)) == 3
     assert grouplens.requests == []
@@ -222,7 +220,7 @@ def test_grouplens_archive_in_the_data_directory(grouplens: Server, tmp_path: Pa
         load_table("tiny", tmp_path)
 
 
-def test_grouplens_that_fails(grouplens: Server) -> None:
+def test_failed_grouplens_download_raises_one_line(grouplens: Server) -> None:
     whole = grouplens.replies["/ml-1m.zip"].body
     for reply, message in (
         (Reply(b"oops", 500), "GroupLens ml-1m.zip cannot be downloaded .*500"),

@@ -31,7 +31,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("labels", CASES, ids=len)
-def test_splits_are_disjoint_complete_and_stratified_and_have_the_same_sizes_for_every_seed(labels: Any) -> None:
+def test_splits_are_disjoint_complete_stratified_and_of_same_sizes(labels: Any) -> None:
     sizes = set()
     for seed in (*range(10), 2**40):
         split = split_rows(labels, seed, "toy")
@@ -46,7 +46,7 @@ def test_splits_are_disjoint_complete_and_stratified_and_have_the_same_sizes_for
     assert len(sizes) == 1
 
 
-def test_seeds_and_names_give_other_splits_and_the_same_ones_again() -> None:
+def test_split_repeats_and_differs_by_seed_and_name() -> None:
     labels = CASES[0]
     first = split_rows(labels, 0, "toy").test
     np.testing.assert_array_equal(first, split_rows(labels, 0, "toy").test)
@@ -54,7 +54,7 @@ def test_seeds_and_names_give_other_splits_and_the_same_ones_again() -> None:
     assert set(first) != set(split_rows(labels, 0, "other").test)
 
 
-def test_order_inside_a_part_is_random() -> None:
+def test_rows_of_part_are_in_random_order() -> None:
     """Else bags cut from a part in order would hold one class each."""
     labels = CASES[0]
     for part in PARTS:
@@ -66,7 +66,7 @@ def test_order_inside_a_part_is_random() -> None:
 
 @pytest.mark.parametrize("bagging", ["ordered", "random", "ordered:columns=wage"])
 @pytest.mark.parametrize("size", [1, 2, 5, 6])
-def test_every_row_is_in_at_most_one_bag_of_its_own_part(table: Table, bagging: str, size: int) -> None:
+def test_every_row_is_in_at_most_one_bag_of_its_part(table: Table, bagging: str, size: int) -> None:
     assignment = assign_bags(table, bagging, size, 3)
     for part in PARTS:
         bags, rows = getattr(assignment, part), getattr(assignment.split, part)
@@ -89,13 +89,13 @@ def test_manifest_depends_on_dataset_bagging_size_and_seed_alone(table: Table) -
     assert len({same, *(other.manifest for other in others)}) == 6
 
 
-def test_bag_size_and_bagging_leave_the_split_alone(table: Table) -> None:
+def test_split_does_not_depend_on_bagging_or_bag_size(table: Table) -> None:
     splits = [assign_bags(table, bagging, size, 0).split for bagging, size in (("ordered", 5), ("random", 2))]
     for part in PARTS:
         np.testing.assert_array_equal(getattr(splits[0], part), getattr(splits[1], part))
 
 
-def test_the_manifest_of_adult_never_changes() -> None:
+def test_manifest_of_adult_is_the_published_one() -> None:
     """Published results name this hash. A change here makes every one of them unrepeatable: fix the cause instead."""
     adult = load_table("adult", download=False)
     assert adult.fingerprint == "92bcdfd1c68d2fd10ca254c3e068a25023a135fc1f1f59600e506576f98a5ae5"
@@ -106,7 +106,7 @@ def test_the_manifest_of_adult_never_changes() -> None:
         assert assign_bags(adult, bagging, 256, 0).manifest == manifest
 
 
-def test_dropped_rows_are_random_and_not_the_end_of_the_sort_order() -> None:
+def test_remainder_is_dropped_at_random_before_sorting() -> None:
     """Were the remainder dropped after sorting, the largest values would always be lost."""
     table = table_from_frame(pd.DataFrame({"x": np.arange(1000), "y": np.arange(1000) % 2}), name="line", target="y")
     dropped = []
@@ -124,7 +124,7 @@ def test_bag_size_must_be_a_positive_integer(table: Table, size: Any) -> None:
         assign_bags(table, "ordered", size, 0)
 
 
-def test_bag_size_larger_than_a_part(table: Table) -> None:
+def test_too_large_bag_size_is_refused(table: Table) -> None:
     assign_bags(table, "ordered", 6, 0)
     with pytest.raises(LLPBenchError, match=r"bag size 7 is larger than the 6 validation rows of 'people'.*up to 6,"):
         assign_bags(table, "ordered", 7, 0)
@@ -155,7 +155,7 @@ def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
         (lambda rows, _: rows[:16].reshape(-1, 4), "must make bags of 2 rows, got 4 to 4"),
     ],
 )
-def test_a_faulty_bagging_is_named(table: Table, bagging: Callable[[Any, int], Any], message: str) -> None:
+def test_invalid_result_of_bagging_names_file(table: Table, bagging: Callable[[Any, int], Any], message: str) -> None:
     @register_bagging("faulty")
     def faulty(_table: Table, rows: Any, size: int, _rng: Any) -> Any:
         return bagging(rows, size)
@@ -170,7 +170,7 @@ def same(one: Rows, other: Rows) -> bool:
 
 
 @pytest.mark.parametrize("bagging", ["ordered", "random"])
-def test_labels_permuted_inside_training_bags_change_nothing_that_a_method_sees(table: Table, bagging: str) -> None:
+def test_labels_permuted_within_training_bags_do_not_change_task(table: Table, bagging: str) -> None:
     assignment = assign_bags(table, bagging, 6, 0)
     rng = np.random.default_rng(1)
     labels = table.row_labels.copy()
@@ -186,7 +186,7 @@ def test_labels_permuted_inside_training_bags_change_nothing_that_a_method_sees(
     assert before.schema == after.schema
 
 
-def test_normalisation_is_of_rows_in_training_bags_only(table: Table) -> None:
+def test_normalisation_uses_rows_of_training_bags_only(table: Table) -> None:
     assignment = assign_bags(table, "random", 5, 0)
     outside = np.setdiff1d(np.arange(60), assignment.train)
     assert len(outside) == 60 - 45, "3 of 48 training rows are in no bag"
@@ -200,7 +200,7 @@ def test_normalisation_is_of_rows_in_training_bags_only(table: Table) -> None:
     np.testing.assert_allclose(mean, 0, atol=1e-6)
 
 
-def test_an_assignment_is_what_its_manifest_says(table: Table) -> None:
+def test_manifest_changes_with_any_swapped_row(table: Table) -> None:
     one = assign_bags(table, "random", 5, 0)
     swapped = one.train.copy()
     swapped[0, 0], swapped[1, 0] = swapped[1, 0], swapped[0, 0]

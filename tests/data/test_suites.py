@@ -26,7 +26,7 @@ def share(name: str) -> float:
     return 0.0 if positive is None else facts.classes[positive] / facts.rows
 
 
-def test_core_is_every_embedded_dataset_of_its_size() -> None:
+def test_core_suite_is_every_embedded_dataset_of_its_size() -> None:
     locations = {name: locate(spec) for name, spec in LABELLED.items()}
     embedded = {name for name, place in locations.items() if place is not None and place.path.parent == EMBEDDED}
     of_size = {name for name in embedded if 5_000 <= built_in_facts()[name].rows <= 150_000}
@@ -34,13 +34,13 @@ def test_core_is_every_embedded_dataset_of_its_size() -> None:
     assert len(of_size) >= 30
 
 
-def test_the_other_suites_follow_from_the_declarations() -> None:
+def test_other_suites_follow_from_declarations() -> None:
     assert set(suite_datasets("natural")) == {name for name, spec in LABELLED.items() if spec.natural_keys}
     assert set(suite_datasets("rare")) == {name for name in LABELLED if 0.01 <= share(name) <= 0.08}
     assert set(suite_datasets("multiclass")) == {name for name in LABELLED if len(built_in_facts()[name].classes) > 2}
 
 
-def test_a_pattern_takes_suites_names_and_globs_each_once() -> None:
+def test_pattern_selects_suites_names_and_globs_once_each() -> None:
     rare = suite_datasets("rare")
     assert select_datasets("adult, suite:rare,ai4i2020,AD,letter") == ["adult", *rare, "letter"]
     assert select_datasets("suite:rare,syn*") == [*rare, "synthetic_a", "synthetic_b"]
@@ -58,7 +58,7 @@ def test_a_pattern_takes_suites_names_and_globs_each_once() -> None:
         ("suite:text", "suite 'text' .* must return names of datasets"),
     ],
 )
-def test_what_a_pattern_cannot_take(pattern: str, message: str) -> None:
+def test_invalid_suite_pattern_is_refused(pattern: str, message: str) -> None:
     register_suite("odd")(lambda: ("adult", "adlut"))
     register_suite("empty")(lambda: ())
     register_suite("text")(lambda: "adult")
@@ -66,7 +66,7 @@ def test_what_a_pattern_cannot_take(pattern: str, message: str) -> None:
         select_datasets(pattern)
 
 
-def test_a_plugin_declares_a_suite(tmp_path: Path, llpbench: LLPBench) -> None:
+def test_suite_of_plugin_is_selected_and_listed(tmp_path: Path, llpbench: LLPBench) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(
         "from llpbench import register_suite\n"

@@ -10,7 +10,6 @@ import torch
 from small import SMALL, mlp, population
 from torch import Tensor
 
-from llpbench.core.averaging import Average
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
@@ -22,6 +21,7 @@ from llpbench.data.toy import permuted_within, toy_assignment, toy_table, toy_ta
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_pse import TabLLPPSE
 from llpbench.training.averages import AveragedWeights
+from llpbench.training.averaging import Average
 from llpbench.training.cell_runs import make_task, run_cell
 from llpbench.training.device import Machine
 from llpbench.training.judging import judge
