@@ -387,7 +387,7 @@ class BagTable:
         classes = [column for column in self.columns if column != self.columns[place]]
         rest = shlex.quote(",".join(map(str, classes)))
         return (
-            f"class {self.columns[place]!r} is the {what} of every bag, so it is a total and no class. Name only "
+            f"class {self.columns[place]!r} is the {what} of every bag, so it is a total, not a class. Name only "
             f"classes: --counts {rest} --size-column {shlex.quote(str(self.columns[place]))}. In Python, give the "
             f"counts of {classes} alone, and the total as the sizes of bags."
         )
