@@ -182,6 +182,7 @@ def test_effects_get_names_units_and_categories_of_the_table() -> None:
     (rare,) = scaler.named([replace(category, codes=((1,), (0, 2, 3)))], ["age", "income"], ["colour"])
     assert rare.categories == ("red", "3 others")
     (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
+    assert robust.edges is not None
     assert_allclose(RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
 
 
