@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.report.plots import layout
-from llpbench.report.plots.style import GREY, method_style
+from llpbench.report.plots.style import GREY
 
 MOST_METHODS = 8
 MOST_CLASSES = 6
@@ -43,14 +43,14 @@ def held_out_shares(bags: BagShares, predicted: Mapping[str, FloatArray]) -> Fig
     Points of bags with more rows are larger. On the grey line both shares are equal.
     """
     drawn = list(predicted)[:MOST_METHODS]
-    panels = layout.panels(len(drawn), most_across=4, height=1.8, below=0.3)
+    panels = layout.panels(len(drawn), height=1.8, below=0.3)
     known = bags.known[:, bags.shown]
     low, high = _limits([known, *(predicted[name][:, bags.shown] for name in drawn)])
     for ax, name in zip(panels.axes, drawn, strict=True):
         shares = predicted[name][:, bags.shown]
         ax.plot([low, high], [low, high], color=GREY, linewidth=1)
         size = np.repeat(_areas(bags.rows), known.shape[1])
-        ax.scatter(known.ravel(), shares.ravel(), s=size, color=method_style(name).colour, alpha=0.5, linewidth=0)
+        ax.scatter(known.ravel(), shares.ravel(), s=size, color=_COLOUR, alpha=0.5, linewidth=0)
         ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
         ax.set_title(layout.shown(name, 22))
     panels.label("known share", "predicted")
