@@ -241,7 +241,7 @@ main()
 
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
-    alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.adult"]
+    alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.society"]
     subprocess.run(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True, timeout=60)
 
 
