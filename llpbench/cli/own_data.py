@@ -164,6 +164,7 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
+        from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
 
@@ -197,16 +198,18 @@ def _learning(command: Any) -> Any:
         with warnings_as_lines(), reading("bags"):
             of_bags: dict[str, Any] = {"size_column": size_column, "time_column": time_column, "form": formats.bags}
             tables = [BagFile(path, names, **columns, **of_bags).read() for path, names in groupings]
+        out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
+        texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
         if large is not None:
             if len(groupings) > 1:
                 raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
+            with told_in_flags():
+                require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
             with warnings_as_lines(), told_in_flags(), reading("rows"):
                 frame, tables[0] = sampled_bags(
                     large, groupings[0][1], tables[0], most_rows, seed=others["seed"], drop_unmatched=drop_unmatched
                 )
         decimals = frame.attrs["decimals"]
-        out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
-        texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
         frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
