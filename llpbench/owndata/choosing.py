@@ -45,13 +45,13 @@ from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
 from llpbench.owndata.folds import Fold, held_to_trained, later_folds, random_folds, require_classes
 from llpbench.owndata.groupings import are_groupings
-from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.rare import FewPositives
 from llpbench.owndata.rare_bags import held_out_positives
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
+from llpbench.tables.number_text import NumbersAsText
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
@@ -147,6 +147,8 @@ def choose(
         Show the expected time and what is done: a bar, or plain lines without a terminal or notebook. False shows
         nothing; a function receives the lines.
 
+    Notes
+    -----
     Held-out predictions are mixed with uniform ones, which have the weight 1/(2 training rows). Otherwise a prediction
     of exactly 0 for a class that no training bag has would cost hundreds of nats, and its fold would outweigh all
     others.
