@@ -63,7 +63,6 @@ from llpbench.owndata.doubts import DoubtfulFit, Union, doubts_of
 from llpbench.owndata.extremes import ExtremeValues, NumberRange
 from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, YARDSTICK, NetworkTraining, fit_members, is_network
-from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.process_passes import (
     fit_to_sample,
     logits_of_all_bags,
@@ -84,6 +83,7 @@ from llpbench.owndata.row_passes import Compute, FeatureBatch, LargeRows
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
+from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.training import memory
 from llpbench.training.cell_runs import limit_threads
 

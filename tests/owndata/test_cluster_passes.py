@@ -17,8 +17,8 @@ from test_large_fit import FEW_DRAWS, FEW_TREES, SAMPLED, features, in_passes, m
 from llpbench.blocks import bag_process, many_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import bag_store, cluster_passes
-from llpbench.owndata.row_batches import RowBatches
 from llpbench.owndata.row_passes import LargeRows, in_threads
+from llpbench.tables.row_batches import RowBatches
 
 pytestmark = pytest.mark.slow
 
