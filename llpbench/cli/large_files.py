@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Index
 
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.csv_dialect import FileFormat
-    from llpbench.owndata.row_batches import RowBatches
+    from llpbench.tables.csv_dialect import FileFormat
+    from llpbench.tables.row_batches import RowBatches
 
 LARGE = 2_000_000_000
 """Size of values in bytes above which rows are read in batches by default."""
@@ -41,7 +41,7 @@ most_rows_option: Callable[[Any], Any] = click.option(
 
 def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
     """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
-    from llpbench.owndata.row_batches import unpacked_bytes
+    from llpbench.tables.row_batches import unpacked_bytes
 
     if requested is not None or not able:
         return bool(requested)
@@ -58,7 +58,7 @@ def batches_to_fit(
 
     `able`: whether the other options allow batches.
     """
-    from llpbench.owndata.row_batches import RowBatches
+    from llpbench.tables.row_batches import RowBatches
 
     return RowBatches(rows, types, keys=keys, form=form) if is_large(requested, rows, able) else None
 
@@ -67,9 +67,9 @@ def sampled_bags(
     batches: RowBatches, keys: list[str], table: dict[str, Any], most_rows: int, *, seed: int, drop_unmatched: bool
 ) -> tuple[DataFrame, dict[str, Any]]:
     """Return the rows of all bags or of a sample of them, and the `table` of bags without those that were not drawn."""
-    from llpbench.owndata.bag_files import bag_index
     from llpbench.owndata.bag_sample import draw_bags
     from llpbench.owndata.progress import StageLine
+    from llpbench.tables.bag_keys import bag_index
 
     def bags_of(values: Any) -> Index:
         return bag_index(values.index.to_frame(index=False).iloc[:, : len(keys)])

@@ -26,7 +26,7 @@ from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.owndata.marks import csv_parts
+from llpbench.tables.marks import csv_parts
 
 if TYPE_CHECKING:
     from llpbench.owndata.doubts import Doubts
@@ -159,14 +159,15 @@ def _learning(command: Any) -> Any:
     ) -> Any:
         import pandas as pd
 
-        from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
-        from llpbench.owndata.column_names import split_names
+        from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
-        from llpbench.owndata.row_files import bag_keys, column_of, has_column, read_rows, repeated
-        from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
+        from llpbench.tables.bag_keys import bag_index, bag_keys
+        from llpbench.tables.column_names import split_names
+        from llpbench.tables.row_files import column_of, has_column, read_rows, repeated
+        from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
         load_plugins(plugin)
         if time_column is not None and "method" in others:  # before reading: it may take long
@@ -460,7 +461,7 @@ def _names(text: str | None) -> list[str]:
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
     """Return the classes that --classes names. If it is repeated, each text is a class."""
-    from llpbench.owndata.column_names import split_names
+    from llpbench.tables.column_names import split_names
 
     values: Any = table.get("counts", table.get("proportions"))
     known = [str(name) for name in (values.index.unique(-1) if values.ndim == 1 else values.columns)]

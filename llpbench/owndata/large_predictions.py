@@ -24,9 +24,10 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.row_files import column_of, in_six_digits, require_room
 from llpbench.owndata.unknown_bags import UnknownBags
+from llpbench.tables.row_batches import RowBatch, RowBatches
+from llpbench.tables.row_files import column_of
+from llpbench.tables.writing import in_six_digits, require_room
 
 _MOST_WAITING = 8
 """Number of batches to wait for the first value of a column, which determines its type."""

@@ -14,7 +14,8 @@ from districts import counted, people
 from llpbench import LLPClassifier
 from llpbench.blocks import components
 from llpbench.cli import large_files
-from llpbench.owndata import group_estimates, row_batches, rows_by_bag
+from llpbench.owndata import group_estimates, rows_by_bag
+from llpbench.tables import row_batches
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
 

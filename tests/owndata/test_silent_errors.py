@@ -22,7 +22,7 @@ from llpbench.owndata.counted import LargeNoise
 from llpbench.owndata.extremes import number_range
 from llpbench.owndata.group_estimates import KnownGroups
 from llpbench.owndata.groupings import DisagreeingGroupings
-from llpbench.owndata.row_files import FileNote, read_rows
+from llpbench.tables.row_files import FileNote, read_rows
 
 Data = tuple[pd.DataFrame, "pd.Series[Any]", pd.DataFrame, Any]
 
