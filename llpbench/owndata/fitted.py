@@ -36,7 +36,15 @@ from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
-from llpbench.owndata.group_estimates import BagPiece, Groups, KnownGroups, group_estimates, of_people, read_groups
+from llpbench.owndata.group_estimates import (
+    BagPiece,
+    Groups,
+    KnownGroups,
+    group_estimates,
+    of_people,
+    read_groups,
+    table_estimates,
+)
 from llpbench.owndata.group_intervals import ClassCounts
 from llpbench.owndata.logit_draws import (
     DistinctDraws,
@@ -240,12 +248,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             groups = replace(groups, of_row=groups.of_row[copies.places])
             if told := copies.warning(len(features)):
                 warnings.warn(told, RoundedWeights, stacklevel=2)
+        names = [str(name) for name in labels.columns or [getattr(bags, "name", None) or "bag"]]
+        ratio = 1.0 if copies is None else copies.ratio
+        if whole.known.all() and self._model.of_rows and not self._model.deviation:
+            classes = self.classes_.tolist()
+            table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state)
+            if table is not None:
+                return table if ratio == 1.0 else of_people(table, ratio)
         starts, every = np.append(0, np.cumsum(whole.sizes)), []
         for some in pieces(whole.sizes):
             at = whole.bag_by_bag[starts[some.start] : starts[some.stop]]
             every.append(self._piece(whole, some, Rows(*(part[at] for part in whole.rows)), groups.of_row[at]))
-        names = labels.columns or [getattr(bags, "name", None) or "bag"]
-        ratio = 1.0 if copies is None else copies.ratio
         draws = self._logit_draws(labels, whole, refits)
         *cells, overall = self._estimates(groups.labels, labels, names, whole, lambda: every, draws, ratio)
         found = pd.concat([overall, *cells], ignore_index=True)
