@@ -39,7 +39,7 @@ def label_curves() -> DataFrame:
 def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> DataFrame:
     """Return `per_bag` with its interval (`low`, `high`), and `labels` in all bags, by entry.
 
-    `scores`: AUC x 100, (dataset, seed) x entries. `bags`: training bags of each dataset, of which the geometric mean
+    `scores`: AUC x 100, (dataset, seed) x entries. `bags`: training bags of each dataset; their geometric mean
     counts. Without curves of all datasets there is no result.
     """
     datasets = [*scores.index.unique(0)]
