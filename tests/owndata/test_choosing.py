@@ -242,7 +242,7 @@ def test_a_method_that_fails_is_a_row_with_its_reason_and_changes_no_other(found
 def test_interrupted_comparison_keeps_finished_folds(found: MethodChoice, monkeypatch: pytest.MonkeyPatch) -> None:
     fits, fit = [], LLPClassifier.fit
 
-    def interrupted(*given: Any, **more: Any) -> LLPClassifier:
+    def interrupted(*given: Any, **more: Any) -> Any:
         fits.append(1)
         if len(fits) == stop:
             raise KeyboardInterrupt
