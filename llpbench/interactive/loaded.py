@@ -90,7 +90,12 @@ class Results:
         return tabulate(self.records, stale=self.stale, tunings=self.tunings, metric=metric)
 
     def leaderboard(
-        self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None, metric: str = "auc"
+        self,
+        criterion: str | None = None,
+        *,
+        bagging: str | None = None,
+        epochs: int | None = None,
+        metric: str = "auc",
     ) -> DataFrame:
         """Return one board as numbers: a row for each entry (method, encoder, pretraining and configuration).
 
@@ -98,7 +103,9 @@ class Results:
         labels (`role` "ceiling" or "supervised"). AUC and other rates are times 100, unlike in `frame`; `gain` is the
         difference to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
 
-        `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
+        `criterion`: what chose the epochs; the default needs no labels of rows.
+
+        `bagging`, `epochs`: which board, if the criterion has several; the default
         is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
         bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what
         entries are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such
@@ -147,11 +154,17 @@ class Results:
             found = board.runs.groupby(["entry", "task"])["value"].agg(["mean", "std"]).join(board.scores[counts])
             entries, tasks = board.entries[["rank", *_NAMES]], board.tasks[["dataset", "bag_size", "by"]]
             found = found.join(entries, on="entry").join(tasks, on="task").reset_index(drop=True)
-            parts.append(found.assign(criterion=board.criterion.name, bagging=board.bagging))
+            protocol = dict.fromkeys(("epochs", "patience", "bags_per_step")) | dict(board.protocol or {})
+            parts.append(found.assign(criterion=board.criterion.name, bagging=board.bagging, **protocol))
         return concat(parts, ignore_index=True)
 
     def plot(
-        self, kind: str = "bag-size", *, criterion: str = "mpiou", bagging: str | None = None, epochs: int | None = None
+        self,
+        kind: str = "bag-size",
+        *,
+        criterion: str | None = None,
+        bagging: str | None = None,
+        epochs: int | None = None,
     ) -> Picture:
         """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `robustness`, ...
 
@@ -196,10 +209,11 @@ class Results:
         raise LLPBenchError(f"no predictions of {run!r} were saved. Run with save_predictions=True, retry='done'.")
 
     def _board(
-        self, criterion: str, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
+        self, criterion: str | None, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
     ) -> Board:
-        for board in (boards or self.leaderboards).boards:
-            same = board.criterion.name == criterion and bagging in (None, board.bagging)
+        chosen = boards or self.leaderboards
+        for board in chosen.headline_boards(most=None) if criterion is None else chosen.boards:
+            same = criterion in (None, board.criterion.name) and bagging in (None, board.bagging)
             if same and epochs in (None, (board.protocol or {}).get("epochs")):
                 return board
         every = self.leaderboards.boards
@@ -207,7 +221,7 @@ class Results:
             f"{board.criterion.name} {board.bagging!r} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
             for board in every
         ]
-        near = hint(criterion, {board.criterion.name for board in every} - {criterion})
+        near = hint(criterion or "", {board.criterion.name for board in every} - {criterion})
         if criterion in METRICS and criterion not in BOARD_CRITERIA:
             near = f"It is a metric: use metric={criterion!r}. "
         near = near or hint(bagging or "", {board.bagging for board in every} - {bagging})

@@ -18,7 +18,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, hint, plural, some_of, verb
 from llpbench.report.boards import HEADLINE, Board, Leaderboards, wide
 from llpbench.report.leaderboard import COLUMNS, lines
-from llpbench.report.statistics import Difference, compared
+from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import difference_text, protocol_text, sentence
 from llpbench.results.frame import NO_STALE_RUNS, configuration, tidy, value_of
@@ -177,7 +177,7 @@ def _extent(board: Board, gaps: Series) -> str:
     return f"{of}{plural(int(seeds.min()), 'seed')}" if len(seeds) else "no run in common"
 
 
-def _verdict(difference: Difference, number: int) -> str:
+def _verdict(difference: MeanDifference, number: int) -> str:
     """Return whether a difference is significant, or why nothing can be said. `number`: differences of the family."""
     if not difference.has_interval:
         return "too few datasets or seeds for an interval"

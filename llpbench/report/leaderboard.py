@@ -257,7 +257,7 @@ DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing"))
 class Comparisons:
     """Leads of the first ranked entry over the other methods of a board: the one count of significant differences."""
 
-    leads: Mapping[int, statistics.Difference]
+    leads: Mapping[int, statistics.MeanDifference]
     """first entry minus the best entry of each other method, in the order of the board, positive if it is better"""
     is_tested: bool
     """whether there are enough datasets and seeds for tests"""

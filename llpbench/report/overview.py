@@ -132,7 +132,7 @@ class Standings:
             ]
             for line in shown
         ]
-        return columns_of("", self.title, "", zip(headings, zip(*fields, strict=True), strict=True))
+        return ReportTable("", self.title, "", tuple(headings), tuple(map(tuple, fields)))
 
 
 def _ceilings(entries: Iterable[Line]) -> list[Line]:

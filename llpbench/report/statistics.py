@@ -57,7 +57,7 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MeanDifference:
     """Mean of independent paired differences; larger than 0 is better."""
 
     points: float
@@ -85,7 +85,7 @@ class Difference:
         return self.p_similar < 1 - CONFIDENCE
 
 
-def compared(family: Mapping[Key, Sequence[float]]) -> dict[Key, Difference]:
+def compared(family: Mapping[Key, Sequence[float]]) -> dict[Key, MeanDifference]:
     """Return the differences of a family: independent values, at least one each, by name.
 
     p values are corrected for the number of differences with an interval (Holm 1979). If the first method of a board is
@@ -100,17 +100,17 @@ def compared(family: Mapping[Key, Sequence[float]]) -> dict[Key, Difference]:
     return made
 
 
-def _difference(values: Sequence[float]) -> Difference:
+def _difference(values: Sequence[float]) -> MeanDifference:
     numbers = np.round(np.array(values, dtype=float), 9)  # the last digits depend on the order of additions
     mean, (low, high) = float(numbers.mean()), interval(numbers)
     if isnan(low):
-        return Difference(mean, nan, nan, nan, nan)
+        return MeanDifference(mean, nan, nan, nan, nan)
     error = float(numbers.std(ddof=1)) / sqrt(len(numbers))
     inside = MARGIN - abs(mean)
     if error == 0:
-        return Difference(mean, low, high, float(mean == 0), float(inside <= 0))
+        return MeanDifference(mean, low, high, float(mean == 0), float(inside <= 0))
     p, p_similar = stats.t.sf([abs(mean) / error, inside / error], len(numbers) - 1)
-    return Difference(mean, low, high, float(2 * p), float(p_similar))
+    return MeanDifference(mean, low, high, float(2 * p), float(p_similar))
 
 
 def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:

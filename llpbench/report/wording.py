@@ -11,7 +11,7 @@ from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
 from llpbench.report.boards import FEWEST_DATASETS, HEADLINE, Board, Summary
-from llpbench.report.statistics import CONFIDENCE, Difference
+from llpbench.report.statistics import CONFIDENCE, MeanDifference
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -104,7 +104,7 @@ def interval_text(value: float, interval: tuple[float, float] | None, digits: in
     return f"{value:{sign}z.{digits}f}{ends}"
 
 
-def difference_text(difference: Difference, digits: int = 1) -> str:
+def difference_text(difference: MeanDifference, digits: int = 1) -> str:
     """Return a difference with its interval, if it has one: `+1.9 [-3.2, 7.0]`."""
     ends = (difference.low, difference.high) if difference.has_interval else None
     return interval_text(difference.points, ends, digits, sign="+")

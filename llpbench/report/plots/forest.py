@@ -15,7 +15,7 @@ from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
 from llpbench.report.plots.style import CLEAR, OPEN, WIDTH
 from llpbench.report.robustness_ranking import robustness
-from llpbench.report.statistics import Difference, compared
+from llpbench.report.statistics import MeanDifference, compared
 
 MOST_ENTRIES = 20
 
@@ -75,7 +75,7 @@ def pretraining(board: Board, name: str) -> Iterator[Drawing]:
     )
 
 
-def _figure(board: Board, gains: Mapping[int, Difference], significant: Collection[int], label: str) -> Figure:
+def _figure(board: Board, gains: Mapping[int, MeanDifference], significant: Collection[int], label: str) -> Figure:
     """Draw a line for each entry: the mean, its interval, and both as text on the right; `significant` ones in blue."""
     names = layout.labels(board, longest=LONGEST)
     figure, ax = layout.named_lines([names[entry] for entry in gains])
