@@ -1,1 +1,1 @@
-"""Datasets and baggings, one per file (`llpbench list datasets`, `llpbench list baggings`)."""
+"""Datasets by theme, and baggings (`llpbench list datasets`, `llpbench list baggings`)."""

@@ -9,11 +9,12 @@ import ast
 import json
 import linecache
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 from repository import ROOT, module_of
 from test_readme import DOCS, PAGES, Block, blocks_of
 
@@ -21,6 +22,9 @@ from llpbench.core import registry
 from llpbench.core.entries import FAMILIES
 from llpbench.core.registry import METHODS
 from llpbench.running.settings import PRESETS
+
+UNLISTED: set[str] = set()
+"""pages outside the navigation"""
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -53,18 +57,29 @@ def test_every_internal_link_leads_somewhere() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    named = {page for section in site["nav"] for page in _pages(section)}
-    assert {page for page in named if not page.startswith("leaderboards/")} == {page.name for page in DOCS}
-    assert all((ROOT / page).is_file() for page in named if page.startswith("leaderboards/"))
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    linked = [page for entry in nav for page in _pages(entry)]
+    assert [page for page in linked if not (ROOT / page).is_file()] == []
+    assert {page.name for page in DOCS} - {Path(page).name for page in linked} == UNLISTED
 
 
-def _pages(entry: object) -> Iterator[str]:
-    if isinstance(entry, str):
-        yield entry
-    else:
-        for each in entry.values() if isinstance(entry, dict) else entry:  # type: ignore[attr-defined]
-            yield from _pages(each)
+def _pages(entry: dict[str, Any]) -> Iterator[str]:
+    for value in entry.values():
+        if isinstance(value, str):
+            yield value
+        else:
+            for inner in value:
+                yield from _pages(inner)
+
+
+def test_site_builder_reports_dead_links(tmp_path: Path) -> None:
+    build = module_of(ROOT / "docs" / "build_site.py")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b.html").write_text('<a href="a">', encoding="utf-8")
+    (tmp_path / "a" / "c.html").write_text(
+        '<a href="../b.html#x"><a href="/b.html"><a href="https://x.org"><img src="d.svg">', encoding="utf-8"
+    )
+    assert build.dead_links(tmp_path) == ["a/c.html: d.svg"]
 
 
 def test_reference_pages_are_what_the_code_says() -> None:

@@ -26,7 +26,7 @@ def examples(name: str, target: Any) -> list[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("name", CALLED)
-def test_everything_that_users_call_has_examples_that_run(name: str) -> None:
+def test_public_interface_has_runnable_examples(name: str) -> None:
     assert examples(name, getattr(llpbench, name)), f"llpbench.{name} lacks a section Examples"
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     shown: list[str] = []

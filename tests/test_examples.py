@@ -47,7 +47,7 @@ SCRIPTS = sorted(file.stem for file in (ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_examples_run_and_so_do_their_commands(
+def test_examples_and_their_commands_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench
 ) -> None:
     found = module_of(ROOT / "examples" / f"{name}.py").main(tmp_path, **SIZES[name], **QUICK)

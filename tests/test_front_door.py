@@ -15,7 +15,7 @@ import llpbench
 NAMES = {name: place for place, names in llpbench._PLACES.items() for name in names}
 
 
-def test_importing_it_is_quick_and_loads_nothing_heavy() -> None:
+def test_import_is_quick_and_loads_no_heavy_library() -> None:
     code = """
 import sys, time
 start = time.process_time()  # of this process: what others do meanwhile is no fault of its own
@@ -32,7 +32,7 @@ print(time.process_time() - start, *[name for name in ("torch", "pandas", "numpy
     assert any(seconds() <= 0.1 for _ in range(3))
 
 
-def test_every_name_is_what_stands_in_its_place() -> None:
+def test_lazy_names_resolve_to_their_definitions() -> None:
     for name in NAMES:
         place = f"llpbench.{NAMES[name]}"
         expected = getattr(importlib.import_module(place), name, None) or importlib.import_module(f"{place}.{name}")
@@ -41,14 +41,14 @@ def test_every_name_is_what_stands_in_its_place() -> None:
         _ = llpbench.Methods  # type: ignore[attr-defined]
 
 
-def test_completion_offers_public_names_only_and_none_hides_a_folder() -> None:
+def test_completion_offers_public_names_only() -> None:
     assert {*dir(llpbench)} == {*NAMES, "__version__"}
     assert {*llpbench.__all__} == NAMES.keys()
     folders = {path.name for path in (ROOT / "llpbench").iterdir() if path.is_dir()} | {"methods", "datasets"}
     assert not folders & NAMES.keys()
 
 
-def test_type_checkers_see_the_same_names() -> None:
+def test_type_checkers_see_same_names() -> None:
     tree = ast.parse((ROOT / "llpbench" / "__init__.py").read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     told = {

@@ -47,7 +47,7 @@ TEXTS = sorted(
 )
 
 
-def test_no_text_has_a_banned_phrase() -> None:
+def test_no_text_has_banned_phrase() -> None:
     banned = re.compile("|".join(BANNED))
     for path in TEXTS:
         for number, line in enumerate(path.read_text(encoding="utf-8").lower().splitlines(), start=1):

@@ -133,21 +133,21 @@ class TestArrows:
     def test_every_room_has_its_layer(self) -> None:
         assert {room(module) for module in modules()} == LAYERS.keys() | FREE
 
-    def test_no_arrow_points_against_the_layers(self) -> None:
+    def test_imports_follow_layers(self) -> None:
         found = {(module, to) for module, others in arrows().items() for to in others if against_the_layers(module, to)}
         assert found == set()
 
-    def test_no_circle_of_files(self) -> None:
+    def test_files_have_no_import_cycle(self) -> None:
         """The front of a room (`__init__`) may open any of its files."""
         files = {module: others for module, others in arrows().items() if modules()[module].stem != "__init__"}
         assert len(files) > 200
         assert circles(files) == circles(LAYERS) == set()
         assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "x"}, "d": set()}) == {"a", "b", "c"}
 
-    def test_packages_known_by_name_are_still_needed(self) -> None:
+    def test_exceptions_of_layers_are_needed(self) -> None:
         assert {(module, to) for module, to in NAMED if to not in arrows()[module]} == set()
 
-    def test_what_a_room_does_without_is_out_of_its_reach(self) -> None:
+    def test_forbidden_libraries_are_unreachable(self) -> None:
         assert {(name, to) for name, others in WITHOUT.items() for to in others & reached(name)} == set()
 
     @pytest.mark.parametrize(
@@ -178,12 +178,12 @@ class TestArrows:
             ("llpbench.cli.main", "import llpbench.report", None),
         ],
     )
-    def test_every_way_to_import_is_seen(self, module: str, code: str, forbidden: str | None) -> None:
+    def test_import_scan_sees_every_form(self, module: str, code: str, forbidden: str | None) -> None:
         found = set(arrows_of(module, code, is_package=module == "llpbench.core"))
         assert {to for to in found if against_the_layers(module, to)} == ({forbidden} - {None})
 
 
-def test_importing_the_report_loads_nothing_heavy() -> None:
+def test_report_import_loads_no_heavy_library() -> None:
     """One process imports one part after the other: each has a list of its own."""
     engine = {"torch", "ray", "openml", "optuna", "llpbench.core.registry", "llpbench.data", "llpbench.datasets"}
     engine |= {"llpbench.methods", "llpbench.running", "llpbench.training"}
@@ -201,7 +201,7 @@ def test_importing_the_report_loads_nothing_heavy() -> None:
 
 
 class TestTree:
-    def test_the_package_has_few_entries(self) -> None:
+    def test_top_level_has_few_entries(self) -> None:
         package = folder("llpbench")
         inside = {file.relative_to(package).parts[0] for file in committed() if file.is_relative_to(package)}
         assert 2 < len(inside) <= 16, sorted(inside)
@@ -233,7 +233,7 @@ def registered(file: Path) -> set[str]:
 class TestNames:
     """One name, one thing."""
 
-    def test_a_public_class_is_defined_once_and_so_is_what_contributions_import(self) -> None:
+    def test_public_classes_are_defined_once(self) -> None:
         """Of what contributions import only the name enters the hash of their source, so it must mean one thing."""
         names = Counter(
             node.name
@@ -246,6 +246,6 @@ class TestNames:
         assert len(names) > 50
         assert [name for name, number in names.items() if number > 1] == []
 
-    def test_a_module_has_a_name_of_its_own(self) -> None:
+    def test_module_names_are_unique(self) -> None:
         names = Counter(module.rpartition(".")[2] for module in modules())
         assert [name for name, number in names.items() if number > 1] == []

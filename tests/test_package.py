@@ -56,7 +56,7 @@ ABSENT = {"ray", "optuna", "openml", "xgboost", "colorlog", "alembic", "sqlalche
 """libraries that networks and reports do not need"""
 
 
-def test_public_modules_say_what_they_are_for() -> None:
+def test_public_modules_have_docstrings() -> None:
     public = [file for file in modules().values() if file.stem == "__init__" or not file.stem.startswith("_")]
     assert [file for file in public if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))] == []
 
@@ -66,7 +66,7 @@ def test_every_package_is_declared() -> None:
     assert found == {folder(package) for package in PACKAGES if package != DATA_ONLY}
 
 
-def test_no_file_mentions_a_machine_or_a_package_index() -> None:
+def test_no_file_mentions_machine_or_package_index() -> None:
     foreign = re.compile(
         rb"(?<![\w./~-])/(?:home|root|work|opt|Users|mnt)/\w"  # somebody's folders
         rb"|\b(?:pypi\.org|pythonhosted\.org|npmjs\.org|conda\.anaconda\.org)\b"
@@ -79,7 +79,7 @@ def test_no_file_mentions_a_machine_or_a_package_index() -> None:
     assert found == {}
 
 
-def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
+def test_no_restricted_data_is_committed() -> None:
     from llpbench.data.specs import dataset_specs
 
     found = {file for file in committed() if file.suffix in {".parquet", ".arff", ".zip"}}
@@ -88,7 +88,7 @@ def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
     assert data <= {spec.name for spec in dataset_specs() if spec.redistributable}
 
 
-def test_the_tree_can_travel() -> None:
+def test_tracked_tree_is_below_size_limit() -> None:
     """A machine that is lent for minutes takes the tree as it is: results and figures must not grow without notice."""
     sizes = {file: file.lstat().st_size for file in committed()}
     embedded = sum(size for file, size in sizes.items() if file.parent.name == "embedded")
@@ -104,7 +104,7 @@ def pins() -> dict[str, Requirement]:
 
 
 class TestConstraints:
-    def test_everything_that_an_installation_brings_is_pinned_to_one_version(self) -> None:
+    def test_installed_packages_are_pinned(self) -> None:
         for name, pin in pins().items():
             assert [specifier.operator for specifier in pin.specifier] == ["=="], name
         seen: set[str] = set()
@@ -129,7 +129,7 @@ class TestConstraints:
         unpinned = {name for name in names - pins().keys() if not re.match("nvidia-|cuda-|triton", name)}
         assert unpinned == set()
 
-    def test_pins_are_what_the_project_asks_for(self) -> None:
+    def test_pins_satisfy_project_requirements(self) -> None:
         extras = PROJECT["project"]["optional-dependencies"]
         for text in [*PROJECT["project"]["dependencies"], *extras["test"], *extras["docs"]]:
             wanted = Requirement(text)
@@ -137,7 +137,7 @@ class TestConstraints:
             assert wanted.specifier.contains(pin.version), text
 
 
-def test_changelog_and_citation_are_of_this_version() -> None:
+def test_changelog_and_citation_have_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert (cited["cff-version"], cited["version"]) == ("1.2.0", llpbench.__version__)
     assert {"message", "title", "authors"} <= cited.keys()
@@ -145,16 +145,16 @@ def test_changelog_and_citation_are_of_this_version() -> None:
     assert released[:2] == ["Unreleased", llpbench.__version__]
 
 
-def test_hooks_before_a_commit_are_checks_of_ci() -> None:
+def test_commit_hooks_are_ci_checks() -> None:
     (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     commands = [hook["entry"] for hook in repo["hooks"]]
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert repo["repo"] == "local", "nothing is fetched"
-    assert [command for command in commands if f'/{command.split()[0]}"' in script] == commands[:3]
+    assert all(f'/{command.split()[0]}"' in script for command in commands[:3])
     assert (ROOT / commands[3].split()[1]).is_file()
 
 
-def test_a_checkout_adds_contributions_to_the_package_and_nothing_else() -> None:
+def test_checkout_adds_only_contributions_to_package() -> None:
     found = find_spec("llpbench.methods.dllp")
     assert found is not None
     assert found.origin == str(folder("llpbench.methods") / "dllp.py")
@@ -163,7 +163,7 @@ def test_a_checkout_adds_contributions_to_the_package_and_nothing_else() -> None
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
+def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
     source = tmp_path / "source"  # a build leaves files behind
     for file in committed():
         target = source / file.relative_to(ROOT)
@@ -183,7 +183,7 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
         top = packed.name.removesuffix(".tar.gz")
         expected = {f"{top}/datasets/embedded/{file.name}" for file in embedded()}
         expected |= {
-            f"{top}/{name}" for name in ("CHANGELOG.md", "CITATION.cff", "docs/index.md", "examples/sweep.ipynb")
+            f"{top}/{name}" for name in ("CHANGELOG.md", "CITATION.cff", "docs/tutorial.md", "examples/sweep.ipynb")
         }
         assert expected <= set(archive.getnames())
     with zipfile.ZipFile(built) as wheel_file:
@@ -241,7 +241,7 @@ main()
 
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
-    alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.adult"]
+    alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.society"]
     subprocess.run(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True, timeout=60)
 
 

@@ -134,7 +134,7 @@ def steps(environment: str, *, lines: list[str]) -> list[list[str]]:
 
 class TestSetUp:
     FIRST = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/llpbench run "
-    SECOND = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test]' && "
+    SECOND = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test,docs]' && "
 
     def test_two_commands_set_everything_up(self) -> None:
         lines = README.splitlines()
@@ -151,6 +151,7 @@ class TestSetUp:
             [".venv/bin/ruff", "check", "."],
             [".venv/bin/ruff", "format", "--check", "."],
             ["./.ci/types", ".venv/bin/mypy", "&"],
+            [".venv/bin/python", "docs/build_site.py"],
             [*tests, "--collect-only", ">", "/dev/null", "||", "true"],
             [*tests, "-n", "2", "--dist", "worksteal"],
         ]

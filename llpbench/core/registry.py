@@ -121,7 +121,7 @@ class Registry:
         self._entries = {name: entry for name, entry in self._entries.items() if entry.module != module}
 
     def names(self) -> list[str]:
-        """Return every registered name, built-in ones first, in the order of their files."""
+        """Return every registered name, built-in ones first, in alphabetical order."""
         return list(self._index())
 
     def entries(self) -> list[Entry]:
@@ -198,13 +198,14 @@ class Registry:
                     self._add(entry)
                 if not entries:
                     importlib.import_module(module)
-            # the order is that of files, not of imports; plugins follow
-            self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
+            # built-in entries by name, whatever was imported first; plugins follow
+            self._entries = dict(sorted(self._entries.items(), key=self._rank))
             load_entry_points()
         return self._entries
 
-    def _rank(self, entry: Entry) -> tuple[bool, str]:
-        return (not self._is_builtin(entry), entry.module if self._is_builtin(entry) else "")
+    def _rank(self, item: tuple[str, Entry]) -> tuple[bool, str]:
+        name, entry = item
+        return (False, name) if self._is_builtin(entry) else (True, "")
 
     def _is_builtin(self, entry: Entry) -> bool:
         return entry.module.startswith(self.package + ".")

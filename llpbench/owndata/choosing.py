@@ -147,6 +147,8 @@ def choose(
         Show the expected time and what is done: a bar, or plain lines without a terminal or notebook. False shows
         nothing; a function receives the lines.
 
+    Notes
+    -----
     Held-out predictions are mixed with uniform ones, which have the weight 1/(2 training rows). Otherwise a prediction
     of exactly 0 for a class that no training bag has would cost hundreds of nats, and its fold would outweigh all
     others.

@@ -33,7 +33,7 @@ def by_lanes(block: Block, x: Tensor, random: Random | None = None) -> Tensor:
 
 
 @pytest.mark.parametrize("rows", [1, LANES - 1, LANES, 2 * LANES + 3])
-def test_a_layout_is_left_as_it_was_entered(rows: int) -> None:
+def test_layout_is_restored_on_exit(rows: int) -> None:
     x = make_rows(rows)
     assert to_lanes(x).shape == (-(-rows // LANES), DIM, TOKENS, LANES)
     assert torch.equal(from_lanes(to_lanes(x), rows), x)
@@ -41,7 +41,7 @@ def test_a_layout_is_left_as_it_was_entered(rows: int) -> None:
 
 @pytest.mark.parametrize("rows", [1, LANES, LANES + 7])
 @pytest.mark.parametrize("prenorm", [False, True])
-def test_both_layouts_give_the_same_for_all_tokens_or_some(rows: int, prenorm: bool) -> None:
+def test_both_layouts_give_equal_outputs(rows: int, prenorm: bool) -> None:
     block, x = make_block(prenorm), make_rows(rows)
     expected = block(x, None)
     torch.testing.assert_close(by_lanes(block, x), expected, atol=1e-5, rtol=1e-5)
@@ -50,7 +50,7 @@ def test_both_layouts_give_the_same_for_all_tokens_or_some(rows: int, prenorm: b
         torch.testing.assert_close(some, expected[:, part], atol=1e-5, rtol=1e-5)
 
 
-def test_both_layouts_have_the_same_first_and_second_derivatives() -> None:
+def test_both_layouts_have_equal_derivatives() -> None:
     block, x = make_block(), make_rows(LANES + 7)
     found = []
     for apply in (lambda x: block(x, None), lambda x: by_lanes(block, x)):
@@ -62,7 +62,7 @@ def test_both_layouts_have_the_same_first_and_second_derivatives() -> None:
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
 
 
-def test_members_are_mapped_over_the_layout() -> None:
+def test_members_are_vmapped_over_layout() -> None:
     blocks, x = [make_block(), make_block()], make_rows(LANES + 1)
     with torch.no_grad():
         for parameter in blocks[1].parameters():
@@ -74,7 +74,7 @@ def test_members_are_mapped_over_the_layout() -> None:
     torch.testing.assert_close(together, torch.stack(expected), atol=1e-5, rtol=1e-5)
 
 
-def test_dropout_of_the_layout_leaves_as_many_in_expectation() -> None:
+def test_layout_dropout_keeps_expected_share() -> None:
     block, x = make_block(dropout=0.5), make_rows(4 * LANES)
     keys = torch.arange(300)
     drawn = torch.stack([by_lanes(block, x, Random(key)).detach() for key in keys])
@@ -84,7 +84,7 @@ def test_dropout_of_the_layout_leaves_as_many_in_expectation() -> None:
     assert (drawn.std(dim=0) > 0).all()
 
 
-def test_a_step_of_bfloat16_is_near_that_of_float32() -> None:
+def test_bfloat16_step_is_close_to_float32() -> None:
     block, x = make_block(), make_rows(LANES)
 
     def loss(x: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ def in_groups(rows: Rows, size: int, labels: FloatArray) -> BaggedRows:
 
 
 class TestBins:
-    def test_numbers_by_quantile_with_missing_values_separately(self) -> None:
+    def test_numbers_are_binned_by_quantile_with_missing_apart(self) -> None:
         rows = rows_of([[float(i)] for i in range(8)] + [[NAN], [NAN]])
         bins = RowBins(rows, 4, 10)
         assert_array_equal(bins(rows), [[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]])
@@ -65,14 +65,14 @@ class TestComponents:
         columns = found.columns(binned)
         return [e.factor[found.codes(e, binned)] for e in found.effects] + [joint(columns) for joint in found.joint]
 
-    def test_each_has_mean_zero_and_variance_one(self) -> None:
+    def test_components_have_mean_zero_and_variance_one(self) -> None:
         rows = some_rows()
         for i, features in enumerate(self.dense(self.components(rows), rows)):
             assert_allclose(features.mean(axis=0), 0, atol=1e-5)
             constant = i == 2
             assert (features**2).sum(axis=1).mean() == pytest.approx(0.0 if constant else 1.0, abs=1e-5)
 
-    def test_effects_have_the_covariance_of_their_kernel(self) -> None:
+    def test_effects_have_kernel_covariance(self) -> None:
         rows = some_rows()
         found = self.components(rows)
         feature, codes = found._fine.features[0], found.binned.fine[0]
@@ -85,7 +85,7 @@ class TestComponents:
         phi = found.effects[0].factor[codes]
         assert_allclose(phi @ phi.T, centred[np.ix_(codes, codes)], atol=2e-3)
 
-    def test_bag_means_and_values_are_those_of_the_rows(self) -> None:
+    def test_bag_means_equal_row_means(self) -> None:
         rows = some_rows()
         found, bag_of_row, sizes = self.components(rows), np.repeat([0, 1, 2], [10, 20, 30]), np.array([10, 20, 30])
         dense = self.dense(found, rows)
@@ -101,7 +101,7 @@ class TestComponents:
         expected_other = sum(f @ w for f, w in zip(self.dense(found, other), coefficients, strict=True))
         assert_allclose(found.value(coefficients, found.bin(other)), expected_other, atol=1e-4)
 
-    def test_what_is_saved_holds_no_rows_and_predicts_the_same(self) -> None:
+    def test_saved_process_has_no_rows_and_same_predictions(self) -> None:
         few, many = (self.components(some_rows(rows)) for rows in (60, 6000))
         sizes = [len(pickle.dumps(found)) for found in (few, many)]
         assert sizes[1] < 1.5 * sizes[0]
@@ -120,7 +120,7 @@ class TestProcess:
         labels = (np.random.default_rng(5).random(rows) < probability).astype(float)
         return in_groups(table, size, labels), probability
 
-    def test_posterior_mean_against_a_dense_process(self) -> None:
+    def test_posterior_mean_matches_dense_process(self) -> None:
         train, _ = self.train()
         drawn, found = (
             fit_process(train, ProcessSettings(waves=30, draws=draws), np.random.default_rng(0)) for draws in (4, 0)
@@ -142,7 +142,7 @@ class TestProcess:
         assert_allclose(found.shares()[:, 1], expected, atol=2e-4)
         assert_allclose(found.shares().sum(axis=1), 1, atol=1e-9)
 
-    def test_logits_find_what_made_the_labels(self) -> None:
+    def test_logits_recover_generating_effects(self) -> None:
         train, probability = self.train(6000)
         process = fit_process(train, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
         logits = fit_logits(process, train)()
@@ -150,7 +150,7 @@ class TestProcess:
         assert np.corrcoef(found, probability)[0, 1] > 0.97
         assert np.abs(found - probability).mean() < 0.06
 
-    def test_pairs_are_screened_by_what_they_explain(self) -> None:
+    def test_pairs_are_screened_by_explained_variance(self) -> None:
         rng = np.random.default_rng(0)
         numbers = rng.normal(size=(8000, 5))
         labels = (numbers[:, 1] * numbers[:, 3] > 0).astype(float)
@@ -159,7 +159,7 @@ class TestProcess:
         assert found.components.effects[-1].features == (1, 3)
         assert len(found.components.effects) == 6
 
-    def test_a_brief_search_finds_nearly_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_short_search_is_nearly_as_good(self, monkeypatch: pytest.MonkeyPatch) -> None:
         rng = np.random.default_rng(0)
         numbers = rng.normal(size=(6000, 5))
         labels = (rng.random(6000) < expit(2 * numbers[:, 0] + numbers[:, 1] * numbers[:, 3])).astype(float)
@@ -175,7 +175,7 @@ class TestProcess:
         values = [long.evidence(each.hyperparameters)[0] for each in (brief, long)]
         assert values[0] < values[1] + 0.5
 
-    def test_what_bags_have_of_their_own_is_unexplained(self) -> None:
+    def test_bag_effects_are_unexplained_share(self) -> None:
         rng = np.random.default_rng(0)
         numbers = rng.normal(size=(4000, 2))
         train = in_groups(rows_of(numbers.tolist()), 40, (rng.random(4000) < expit(numbers[:, 0])).astype(float))
@@ -207,7 +207,7 @@ class TestWaryPriors:
         """[2] standard deviation of each feature's effect over the training rows."""
         return np.array([effect.importance for effect in process.effects()])
 
-    def test_effects_that_bags_hardly_show_are_small_where_bags_are_confounded(self) -> None:
+    def test_confounded_bags_shrink_weakly_identified_effects(self) -> None:
         train = self.confounded(own=1.5)
         plain, wary = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_wary))
         assert plain.confounded
@@ -217,13 +217,13 @@ class TestWaryPriors:
         assert ratio[0] > 0.9
         assert ratio[1] < 0.5
 
-    def test_where_bags_are_not_confounded_nothing_changes(self) -> None:
+    def test_unconfounded_bags_change_nothing(self) -> None:
         train = self.confounded(own=0.0)
         plain, wary = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_wary))
         assert not plain.confounded
         assert_array_equal(wary.shares(), plain.shares())
 
-    def test_prior_standard_deviations_shrink_by_the_share_of_variance_between_bags(self) -> None:
+    def test_prior_deviation_shrinks_with_between_bag_variance(self) -> None:
         train = self.confounded(own=1.5)
         plain, wary = (
             fit_process(train, replace(self.SETTINGS, wary=wary), np.random.default_rng(0)) for wary in (False, True)
@@ -235,7 +235,7 @@ class TestWaryPriors:
         assert_array_equal(np.delete(lower, [0, 1, 3, 4]), 0)
         assert between[1] / between[0] == pytest.approx(0.05 / 0.66, rel=0.5)
 
-    def test_constant_features_do_no_harm(self) -> None:
+    def test_constant_features_are_harmless(self) -> None:
         train = self.confounded(own=1.5)
         train = replace(train, rows=rows_of(np.insert(train.rows.numeric, 2, 1.0, axis=1).tolist()))
         process = fit_wary(train, self.SETTINGS, np.random.default_rng(0))

@@ -37,16 +37,16 @@ def with_negative(p: list[float]) -> FloatArray:
 
 class TestPosterior:
     @pytest.mark.parametrize("positives", range(6))
-    def test_small_bags_are_exact(self, positives: int) -> None:
+    def test_posterior_of_small_bags_is_exact(self, positives: int) -> None:
         proba = with_negative([0.9, 0.2, 0.5, 0.01, 0.6])
         found = BagCounts(one_bag([5 - positives, positives], 5)).posterior(proba)
         assert_allclose(found, by_enumeration(proba, [5 - positives, positives]), atol=1e-9)
 
-    def test_rows_of_bags_of_one_are_their_labels(self) -> None:
+    def test_posterior_of_single_row_bags_is_label(self) -> None:
         train = in_bags(rows_of([[0.0], [0.0], [0.0]]), [[2], [0], [1]], [[1, 0], [0, 1], [0, 1]])
         assert_allclose(BagCounts(train).posterior(with_negative([0.3, 0.3, 0.3]))[:, 1], [1, 1, 0], atol=1e-9)
 
-    def test_large_bags_come_near_to_the_truth(self) -> None:
+    def test_posterior_of_large_bags_is_close_to_exact(self) -> None:
         p = np.random.default_rng(0).beta(2, 2, size=200)
         count = round(p.sum()) - 6
         found = BagCounts(one_bag([200 - count, count], 200)).posterior(with_negative(p.tolist()))
@@ -54,14 +54,14 @@ class TestPosterior:
         assert np.abs(exact - p).max() > 0.03
         assert_allclose(found[:, 1], exact, atol=0.005)
 
-    def test_three_classes_come_near_to_enumeration(self) -> None:
+    def test_posterior_of_three_classes_is_close_to_enumeration(self) -> None:
         proba = np.random.default_rng(0).dirichlet([2.0, 2.0, 2.0], size=10)
         found = BagCounts(one_bag([2, 6, 2], 10)).posterior(proba)
         expected = by_enumeration(proba, [2, 6, 2])
         assert np.abs(expected - proba).max() > 0.15
         assert_allclose(found, expected, atol=0.07)
 
-    def test_two_classes_are_a_case_of_several(self) -> None:
+    def test_two_classes_equal_general_case(self) -> None:
         rng = np.random.default_rng(1)
         p = rng.uniform(0.2, 0.8, 60)
         binary = BagCounts(one_bag([28, 32], 60)).posterior(with_negative(p.tolist()))
@@ -76,7 +76,7 @@ class TestPosterior:
         assert exact == pytest.approx(0.75)
         assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves what is lacking
 
-    def test_an_impossible_count_is_its_share_of_the_rows_of_its_bag(self) -> None:
+    def test_impossible_count_becomes_share_of_rows(self) -> None:
         train = in_bags(rows_of([[0.0]] * 7), [[0, 1, 2, 3, 4], [5, 6]], [[3, 2], [1, 1]])
         found = BagCounts(train).posterior(with_negative([0.3] * 5 + [1.0, 1.0]))
         assert_allclose(found[:, 1], [0.4] * 5 + [0.5] * 2)
@@ -84,7 +84,7 @@ class TestPosterior:
 
 class TestFitted:
     @pytest.mark.parametrize("classes", [2, 3])
-    def test_bags_have_their_proportions(self, classes: int) -> None:
+    def test_posteriors_sum_to_proportions(self, classes: int) -> None:
         rng = np.random.default_rng(2)
         bags = [list(range(40)), list(range(40, 45)), list(range(45, 100))]
         counts = [[30, 10, 0], [2, 3, 0], [5, 50, 0]] if classes == 2 else [[20, 10, 10], [1, 3, 1], [5, 20, 30]]
@@ -96,7 +96,7 @@ class TestFitted:
             shift = np.log(found[bag]) - logits[bag]
             assert_allclose(shift - shift[:, :1], np.broadcast_to(shift[0] - shift[0, 0], shift.shape), atol=1e-6)
 
-    def test_pure_bags_stay_finite(self) -> None:
+    def test_pure_bags_give_finite_logits(self) -> None:
         found = BagCounts(one_bag([0, 300], 300)).fitted(np.random.default_rng(0).normal(size=(300, 2)) * 10)
         assert np.isfinite(found).all()
         assert found[:, 1].mean() == pytest.approx(1 - 0.5 / 300, abs=1e-5)
@@ -120,7 +120,7 @@ class TestBagEffects:
 
     @pytest.mark.parametrize("classes", [2, 3])
     @pytest.mark.parametrize("spread", [0.2, 1.0])
-    def test_they_are_nearer_to_the_truth_than_no_effect_and_than_shifts(self, spread: float, classes: int) -> None:
+    def test_bag_effects_beat_no_effect_and_shift(self, spread: float, classes: int) -> None:
         counts, logits, truth = self.simulated(spread, classes)
 
         def error(effects: FloatArray) -> float:
@@ -130,11 +130,11 @@ class TestBagEffects:
         assert found < 0.9 * error(counts.shifts(logits))
         assert found < 0.75 * error(np.zeros_like(truth))
 
-    def test_there_are_hardly_any_where_rows_explain_how_bags_differ(self) -> None:
+    def test_bag_effects_vanish_if_rows_explain_bags(self) -> None:
         counts, logits, _ = self.simulated(0.0, 2)
         assert np.abs(counts.bag_effects(logits)).max() < 0.1
 
-    def test_the_effect_of_a_large_bag_is_its_shift(self) -> None:
+    def test_effect_of_large_bag_is_its_shift(self) -> None:
         logits = np.random.default_rng(1).normal(size=(4000, 2))
         halves = [list(range(2000)), list(range(2000, 4000))]
         counts = BagCounts(in_bags(rows_of([[0.0]] * 4000), halves, [[1600, 400], [500, 1500]]))
@@ -143,7 +143,7 @@ class TestBagEffects:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_some_bags_have_the_posterior_of_all(classes: int) -> None:
+def test_subset_of_bags_keeps_posterior(classes: int) -> None:
     rng = np.random.default_rng(0)
     sizes = np.array([3, 20, 5, 12, 30, 1, 8])
     bags = [part.tolist() for part in np.split(rng.permutation(sizes.sum()), np.cumsum(sizes)[:-1])]
@@ -170,7 +170,7 @@ def components(train: BaggedRows) -> Components:
     return found
 
 
-def test_means_and_values_of_components(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(2)
     plain = components(train)
     fold(monkeypatch)
@@ -192,7 +192,7 @@ def test_means_and_values_of_components(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_posteriors_and_effects_of_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
     fold(monkeypatch)
     same = module.distinct_rows(train.rows)

@@ -23,7 +23,7 @@ class TestOneHot:
     TRAIN = rows_of([[0, 7, 3], [0, 7, NAN], [4, 7, 3], [4, 7, -3]], [[1], [2], [2], [1]])
     SCHEMA = schema_of(in_bags(TRAIN, [[0, 1, 2, 3]], [[2, 2]]), 4)
 
-    def test_columns_are_numbers_then_missing_marks_then_categories_each_by_its_deviation(self) -> None:
+    def test_design_columns_are_scaled_numbers_missing_marks_categories(self) -> None:
         # deviations: 2, 0, of (3, 0, 3, -3): sqrt(27/4 - (3/4)^2), of one mark in four: sqrt(3)/4, of halves: 1/2
         third, mark = np.sqrt(99) / 4, np.sqrt(3) / 4
         expected = [
@@ -35,14 +35,14 @@ class TestOneHot:
         ]
         assert OneHot(self.TRAIN, self.SCHEMA)(self.TRAIN).toarray() == pytest.approx(np.array(expected))
 
-    def test_what_never_varied_in_training_says_nothing_of_other_rows(self) -> None:
+    def test_constant_training_columns_are_ignored(self) -> None:
         # the constant column has another value, the first number is missing, the category is unseen
         other = rows_of([[NAN, 100, 3], [2, -100, 3]], [[0], [3]])
         found = OneHot(self.TRAIN, self.SCHEMA)(other).toarray()
         third = np.sqrt(99) / 4
         assert found == pytest.approx(np.array([[0, 0, 3 / third, *[0] * 7], [1, 0, 3 / third, *[0] * 7]]))
 
-    def test_several_categories_stand_side_by_side_and_many_stay_sparse(self) -> None:
+    def test_categories_are_concatenated_and_sparse_if_many(self) -> None:
         rows = rows_of([[]] * 4, [[1, 1], [1, 2], [0, 1], [0, 2]])
         schema = schema_of(in_bags(rows, [[0, 1, 2, 3]], [[2, 2]]), 2, 3)
         expected = [[0, 2, 0, 2, 0], [0, 2, 0, 0, 2], [2, 0, 0, 2, 0], [2, 0, 0, 0, 2]]
@@ -57,18 +57,18 @@ class TestBags:
         rows_of([[1], [2], [3], [4], [5], [6]]), [[4, 0, 2], [5], [3, 1]], [[1, 2, 0], [0, 0, 1], [1, 0, 1]]
     )
 
-    def test_an_average_weighs_the_rows_of_a_bag_equally(self) -> None:
+    def test_bag_average_weights_rows_equally(self) -> None:
         expected = [[1 / 3, 0, 1 / 3, 0, 1 / 3, 0], [0, 0, 0, 0, 0, 1], [0, 1 / 2, 0, 1 / 2, 0, 0]]
         assert bag_average(self.TRAIN).toarray() == pytest.approx(np.array(expected))
         assert (bag_average(self.TRAIN) @ self.TRAIN.rows.numeric).ravel() == pytest.approx([3, 6, 3])
 
-    def test_soft_labels_are_the_proportions_of_the_bag_that_a_row_is_in(self) -> None:
+    def test_soft_labels_are_bag_proportions(self) -> None:
         first, second, third = [1 / 3, 2 / 3, 0], [0, 0, 1], [1 / 2, 0, 1 / 2]
         assert soft_labels(self.TRAIN) == pytest.approx(np.array([first, third, first, third, first, second]))
 
 
 class TestScoresAsProbabilities:
-    def test_scores_within_the_edges_stay_and_those_beyond_approach_0_and_1_exponentially(self) -> None:
+    def test_scores_beyond_edges_approach_bounds_exponentially(self) -> None:
         inside = np.array([[0.05, 0.95], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8]])
         assert as_proba(inside) == pytest.approx(inside)
         scores = np.array([[0.0, 1.0], [-0.05, 1.05], [2.0, -1.0]])
@@ -79,7 +79,7 @@ class TestScoresAsProbabilities:
         several = np.array([[raised, 0.6, 0.9]]) / (raised + 0.6 + 0.9)
         assert as_proba(np.array([[-0.1, 0.6, 0.9]])) == pytest.approx(several)
 
-    def test_the_order_of_two_classes_is_kept_without_ties(self) -> None:
+    def test_class_order_is_kept_without_ties(self) -> None:
         positive = np.linspace(-1.0, 2.0, 301)
         proba = as_proba(np.column_stack([1 - positive, positive]))[:, 1]
         assert (np.diff(proba) > 0).all()
@@ -116,7 +116,7 @@ class TestLinearFit:
         x = sparse.csr_array(FEATURES)
         return linear_fit(model, x, targets, WEIGHTS, strength)(x)
 
-    def test_ridge_solves_the_weighted_normal_equations_with_a_free_intercept(self) -> None:
+    def test_ridge_solves_weighted_normal_equations(self) -> None:
         x = np.column_stack([np.ones(len(FEATURES)), FEATURES])
         penalty = 0.7 * np.diag([0.0, 1.0, 1.0])
         solution = np.linalg.solve(x.T @ (WEIGHTS[:, None] * x) + penalty, x.T @ (WEIGHTS[:, None] * TARGETS))
@@ -124,28 +124,28 @@ class TestLinearFit:
         assert ((scores > 0.05) & (scores < 0.95)).all()  # where scores are probabilities already
         assert self.fit("ridge") == pytest.approx(scores / scores.sum(axis=1, keepdims=True), abs=1e-6)
 
-    def test_logistic_minimises_the_cross_entropy_of_soft_labels_with_a_free_intercept(self) -> None:
+    def test_logistic_minimises_soft_cross_entropy(self) -> None:
         expected = least_cross_entropy(TARGETS, 0.7)
         assert self.fit("logistic") == pytest.approx(expected, abs=2e-4)
 
-    def test_logistic_of_two_classes_has_one_set_of_coefficients(self) -> None:
+    def test_binary_logistic_has_one_coefficient_set(self) -> None:
         targets = np.column_stack([TARGETS[:, 0], 1 - TARGETS[:, 0]])
         # two sets a and -a cost 2 |a|^2, the one set 2 a that does the same costs 4 |a|^2: twice as much
         expected = least_cross_entropy(targets, 2 * 0.7)
         assert self.fit("logistic", targets) == pytest.approx(expected, abs=2e-4)
 
     @pytest.mark.parametrize("model", ["ridge", "logistic"])
-    def test_under_a_huge_penalty_only_the_weighted_mean_is_left(self, model: str) -> None:
+    def test_huge_penalty_leaves_weighted_mean(self, model: str) -> None:
         mean = WEIGHTS @ TARGETS / WEIGHTS.sum()
         assert self.fit(model, strength=1e9) == pytest.approx(np.tile(mean, (5, 1)), abs=2e-4)
 
-    def test_logistic_gives_a_class_that_no_target_holds_no_probability(self) -> None:
+    def test_absent_class_gets_no_logistic_probability(self) -> None:
         targets = np.column_stack([TARGETS[:, 0], np.zeros(5), 1 - TARGETS[:, 0]])
         two = self.fit("logistic", targets[:, [0, 2]])
         assert self.fit("logistic", targets) == pytest.approx(np.column_stack([two[:, 0], np.zeros(5), two[:, 1]]))
 
 
-def test_against_the_definition_on_other_rows() -> None:
+def test_scores_of_other_rows_match_definition() -> None:
     rng = np.random.default_rng(0)
     train, other = rng.integers(0, 9, 40).astype(float), rng.uniform(-1, 10, 30).round(1)
 
@@ -159,7 +159,7 @@ def test_against_the_definition_on_other_rows() -> None:
     assert found[:, 0] == pytest.approx(expected, abs=1e-9)
 
 
-def test_an_increasing_transform_changes_nothing() -> None:
+def test_monotone_transform_changes_nothing() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(50, 2)).astype(np.float32)
     scores = [ScoredRows(rows_of(v.tolist()))(rows_of(v.tolist())) for v in (x, np.exp(x), x**3)]
@@ -168,7 +168,7 @@ def test_an_increasing_transform_changes_nothing() -> None:
     assert (np.argsort(scores[0], axis=0) == np.argsort(x, axis=0)).all()
 
 
-def test_missing_numbers_constant_columns_and_columns_without_a_number_are_zero() -> None:
+def test_missing_and_constant_numbers_become_zero() -> None:
     train = rows_of([[1, 7, NAN], [NAN, 7, NAN], [3, 7, NAN]])
     found = ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
     assert found == pytest.approx(np.zeros((2, 3)), abs=1e-12)
@@ -180,24 +180,24 @@ def test_missing_numbers_constant_columns_and_columns_without_a_number_are_zero(
 TRAIN = rows_of([[1, NAN], [NAN, NAN], [3, NAN], [4, NAN], [5, NAN]], [[2], [1], [2], [4], [0]])
 
 
-def test_missing_numbers_are_nan_and_categories_are_numbered_by_frequency() -> None:
+def test_categories_are_numbered_by_frequency() -> None:
     expected = [[1, 0, 0], [NAN, 0, 1], [3, 0, 0], [4, 0, 2], [5, 0, NAN]]
     assert_array_equal(BoostingRows(TRAIN)(TRAIN), np.array(expected))
 
 
-def test_rows_of_other_data_are_seen_with_the_eyes_of_training() -> None:
+def test_other_rows_use_training_codes() -> None:
     # a number where training had none, categories that training did not have, within its codes and beyond
     other = rows_of([[NAN, 9], [2, 9], [3, NAN]], [[3], [7], [1]])
     assert_array_equal(BoostingRows(TRAIN)(other), np.array([[NAN, 0, NAN], [2, 0, NAN], [3, 0, 1]]))
 
 
-def test_categorical_columns_come_last_and_are_named() -> None:
+def test_categorical_columns_come_last() -> None:
     rows = rows_of([[1, 2], [3, 4]], [[1, 1, 2], [2, 1, 1]])
     assert BoostingRows(rows).categorical.tolist() == [False, False, True, True, True]
     assert BoostingRows(rows_of([[1.0], [2.0]])).categorical.tolist() == [False]
 
 
-def test_only_the_most_frequent_categories_are_kept() -> None:
+def test_only_most_frequent_categories_are_kept() -> None:
     # each of 300 categories once, the last 200 of them twice: these come first, then the others as they stand
     codes = np.concatenate([np.arange(1, 301), np.arange(101, 301)])
     rows = rows_of(np.zeros((len(codes), 1)).tolist(), codes.reshape(-1, 1).tolist())

@@ -17,7 +17,7 @@ def rows(number: int, values: int) -> Rows:
     return Rows(numeric, rng.integers(0, 3, (number, 2)), missing)
 
 
-def test_distinct_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distinct_rows_represent_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
     table = rows(2000, 4)
     found = distinct_rows(table)
@@ -30,7 +30,7 @@ def test_distinct_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.allclose(sums[:, 0], found.counts * table.numeric[found.first, 0])
 
 
-def test_few_rows_and_mostly_distinct_ones_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_or_mostly_distinct_rows_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert distinct_rows(rows(2000, 4)) is None
     monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
     assert distinct_rows(rows(2000, 30)) is None

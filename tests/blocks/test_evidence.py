@@ -55,7 +55,7 @@ def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_it_is_the_density_of_a_normal_distribution(space: str, classes: int) -> None:
+def test_evidence_is_normal_density(space: str, classes: int) -> None:
     found = some_evidence(classes)
     assert (getattr(found._space, "sums", None) is not None) == (space == "sums")
     normal = multivariate_normal(np.zeros(BAGS), dense(found, T))
@@ -66,7 +66,7 @@ def test_it_is_the_density_of_a_normal_distribution(space: str, classes: int) ->
 
 @pytest.mark.parametrize("bag_effects", [True, False])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_gradient(space: str, classes: int, bag_effects: bool) -> None:
+def test_evidence_gradient_matches_finite_differences(space: str, classes: int, bag_effects: bool) -> None:
     del space
     found = some_evidence(classes, bag_effects=bag_effects)
     t = T if bag_effects else T[:3]
@@ -77,7 +77,7 @@ def test_gradient(space: str, classes: int, bag_effects: bool) -> None:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("step", [800.0, -800.0])
-def test_too_long_a_step_is_told_as_infinite_without_a_warning(space: str, step: float) -> None:
+def test_overlong_step_has_infinite_evidence(space: str, step: float) -> None:
     del space
     evidence = some_evidence()
     value, gradient = evidence(np.full(len(evidence.prior.mean), step))
@@ -85,7 +85,7 @@ def test_too_long_a_step_is_told_as_infinite_without_a_warning(space: str, step:
     assert np.isfinite(gradient).all()
 
 
-def test_posterior(space: str) -> None:
+def test_posterior_matches_dense_computation(space: str) -> None:
     del space
     found = some_evidence()
     posterior = found.posterior(T)
@@ -97,7 +97,7 @@ def test_posterior(space: str) -> None:
     assert_allclose(np.array(posterior.inverse.tracer()([*some])), expected, rtol=1e-9)
 
 
-def test_draws_have_the_moments_of_a_known_posterior() -> None:
+def test_draws_have_moments_of_known_posterior() -> None:
     covariance = np.array([[1.0, 0.6], [0.6, 0.8]])
     precision, center = np.linalg.inv(covariance), np.array([0.5, -1.0])
 
@@ -110,7 +110,7 @@ def test_draws_have_the_moments_of_a_known_posterior() -> None:
     assert_allclose(np.cov(drawn.T), covariance, atol=0.08)
 
 
-def test_draws_stay_where_the_density_is() -> None:
+def test_draws_stay_in_region_of_density() -> None:
     def half_line(x: FloatArray) -> tuple[float, FloatArray]:
         return (float(x[0]), np.ones(1)) if x[0] > 0 else (np.inf, np.zeros(1))
 
@@ -120,7 +120,7 @@ def test_draws_stay_where_the_density_is() -> None:
 
 
 @pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, np.array([0, 1, 0, 0, 2, 1, 3]))])
-def test_features_without_values_change_nothing(algebra: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_features_change_nothing(algebra: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence_room, "covariance", lambda means, _: algebra(means))  # type: ignore[operator]
     plain = some_evidence()
     padded = [np.insert(mean, 1, 0.0, axis=1) for mean in plain.means]

@@ -29,7 +29,7 @@ def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
     return make_bags(no_features(len(mask), len(mask[0])), torch.tensor(mask), proportions)
 
 
-def test_it_is_the_log_of_the_mean_not_the_mean_of_the_logs() -> None:
+def test_bag_loss_is_log_of_mean() -> None:
     log_proba = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]]]))
     two = bags([[True, True]], [[0.5, 0.5]])
     assert float(proportion_loss(log_proba, two)) == pytest.approx(0, abs=1e-6)
@@ -38,7 +38,7 @@ def test_it_is_the_log_of_the_mean_not_the_mean_of_the_logs() -> None:
     assert float(mean_log) == pytest.approx(1.203973, abs=1e-6)
 
 
-def test_gradient_of_a_bag_of_identical_rows() -> None:
+def test_gradient_of_identical_rows_is_shared() -> None:
     logits = torch.tensor([[[0.3, -0.2]] * 4], requires_grad=True)
     proportion_loss(logits.log_softmax(-1), bags([[True] * 4], [[0.25, 0.75]])).backward()
     expected = (torch.tensor([0.3, -0.2]).softmax(-1) - torch.tensor([0.25, 0.75])) / 4
@@ -46,7 +46,7 @@ def test_gradient_of_a_bag_of_identical_rows() -> None:
     assert torch.allclose(logits.grad, expected.expand(1, 4, 2), atol=1e-6)
 
 
-def test_absent_classes_and_extreme_predictions_stay_finite() -> None:
+def test_absent_classes_and_extreme_predictions_are_finite() -> None:
     logits = torch.tensor([[[60.0, -60.0], [60.0, -60.0]]], requires_grad=True)
     loss = proportion_loss(logits.log_softmax(-1), bags([[True, True]], [[0.0, 1.0]]))
     loss.backward()
@@ -64,7 +64,7 @@ def everything(n: int) -> torch.Tensor:
     return torch.ones(n, dtype=torch.bool)
 
 
-def test_difference_contrast_without_positive_pairs_is_0_and_has_a_gradient() -> None:
+def test_difference_contrast_without_positive_pairs_is_0() -> None:
     similarity = torch.rand(3, 3, requires_grad=True)
     nothing = pairs(0, 1, 2, positive=[False] * 3)
     loss = difference_contrast(similarity, nothing, everything(3), everything(3))
@@ -85,7 +85,7 @@ def test_difference_contrast_ignores_padding() -> None:
     assert torch.allclose(loss, inside)
 
 
-def test_difference_contrast_against_a_loop() -> None:
+def test_difference_contrast_matches_loop() -> None:
     torch.manual_seed(1)
     similarity = torch.randn(4, 4)
     found, positive = pairs(2, 0, 3, 1, positive=[True, False, True, True]), [(0, 2), (2, 3), (3, 1)]
@@ -96,7 +96,7 @@ def test_difference_contrast_against_a_loop() -> None:
         assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
-def test_cosine_embedding_is_torchs() -> None:
+def test_cosine_embedding_matches_torch() -> None:
     torch.manual_seed(0)
     a, b = torch.randn(5, 3), torch.randn(5, 3)
     found = pairs(4, 2, 0, 1, 3, positive=[True, False, True, False, True])
@@ -109,18 +109,20 @@ def test_cosine_embedding_is_torchs() -> None:
 @pytest.mark.parametrize(
     ("cosine", "similarity", "margin", "expected"), [(1.0, 0.0, 0.0, 1.0), (-1.0, 1.0, 0.0, 2.0), (0.5, 0.5, 0.2, 0.4)]
 )
-def test_bag_contrast(cosine: float, similarity: float, margin: float, expected: float) -> None:
+def test_bag_contrast_matches_hand_computation(
+    cosine: float, similarity: float, margin: float, expected: float
+) -> None:
     loss = bag_contrast(torch.tensor(cosine), torch.tensor(similarity), margin)
     assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(torch.eye(4), 0.743668), (torch.ones(4, 1), 1.386294)])
-def test_instance_contrast_and_info_nce_of_a_view_with_itself(rows: torch.Tensor, expected: float) -> None:
+def test_contrasts_of_view_with_itself_have_known_value(rows: torch.Tensor, expected: float) -> None:
     assert float(instance_contrast(rows @ rows.T, everything(4))) == pytest.approx(expected, abs=1e-6)
     assert float(info_nce(rows, rows, everything(4), 1.0)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_info_nce_is_cross_entropy_in_both_directions_and_ignores_padding() -> None:
+def test_info_nce_is_symmetric_cross_entropy_without_padding() -> None:
     torch.manual_seed(0)
     a, b = torch.nn.functional.normalize(torch.randn(2, 6, 4), dim=-1)
     logits, itself = a[:5] @ b[:5].T / 0.7, torch.arange(5)
@@ -132,11 +134,11 @@ def test_info_nce_is_cross_entropy_in_both_directions_and_ignores_padding() -> N
 @pytest.mark.parametrize(
     ("epoch", "expected"), [(0, 0.0067), (100, 0.108), (150, 0.287), (200, 0.574), (299, 0.99994), (400, 1.0)]
 )
-def test_ramp_up(epoch: int, expected: float) -> None:
+def test_ramp_up_matches_formula(epoch: int, expected: float) -> None:
     assert float(ramp_up(torch.tensor(float(epoch)), 300)) == pytest.approx(expected, rel=6e-3)
 
 
-def test_every_known_bag_counts_once_whatever_its_size() -> None:
+def test_every_known_bag_counts_once() -> None:
     """The mean of the known bags' divergences: neither of rows, nor of all bags."""
     torch.manual_seed(5)
     log_proba = (2 * torch.randn(4, 6, 2)).log_softmax(-1)
@@ -154,7 +156,7 @@ def test_every_known_bag_counts_once_whatever_its_size() -> None:
     assert abs(found - by_rows) > 1e-2
 
 
-def test_suppressed_bags_have_no_gradient_and_none_known_is_0() -> None:
+def test_suppressed_bags_have_no_gradient() -> None:
     logits = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)).requires_grad_()
     given = make_bags(no_features(2, 3), torch.ones(2, 3) > 0, [[0.1, 0.9], [0.8, 0.2]], known=[False, True])
     (gradient,) = torch.autograd.grad(proportion_loss(logits.log_softmax(-1), given), [logits])
@@ -166,14 +168,14 @@ def test_suppressed_bags_have_no_gradient_and_none_known_is_0() -> None:
     assert not torch.autograd.grad(loss, [logits])[0].any()
 
 
-def test_the_row_loss_is_the_mean_of_the_logs_of_each_bag() -> None:
+def test_row_loss_is_mean_of_logs() -> None:
     log_proba = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]], [[0.2, 0.8], [0.5, 0.5]]]))
     two = bags([[True, True], [True, False]], [[0.5, 0.5], [0.0, 1.0]])
     expected = ((1.203973 - math.log(2)) - math.log(0.8)) / 2
     assert float(row_loss(log_proba, two)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_count_loss_of_small_bags_is_exact() -> None:
+def test_count_loss_of_small_bags_is_exact() -> None:
     p = torch.tensor([0.9, 0.2, 0.6, 0.4], dtype=torch.float64)
     log_proba = torch.stack([1 - p, p], dim=-1).log()[None]
     for count in range(5):
@@ -186,7 +188,7 @@ def test_the_count_loss_of_small_bags_is_exact() -> None:
         assert float(count_loss(log_proba, four)) == pytest.approx(-math.log(expected), rel=1e-6)
 
 
-def test_the_gradient_of_the_count_loss_is_prediction_minus_posterior() -> None:
+def test_count_loss_gradient_is_prediction_minus_posterior() -> None:
     # spec: p = (.9, .2), one of the two is positive: posteriors (.97297, .02703)
     logits = torch.tensor([[[0.0, math.log(9)], [0.0, math.log(0.25)]]], requires_grad=True)
     count_loss(logits.log_softmax(-1), bags([[True, True]], [[0.5, 0.5]])).backward()
@@ -194,7 +196,7 @@ def test_the_gradient_of_the_count_loss_is_prediction_minus_posterior() -> None:
     assert logits.grad[0, :, 1].tolist() == pytest.approx([0.9 - 36 / 37, 0.2 - 1 / 37], abs=1e-6)
 
 
-def test_the_count_loss_of_large_bags_is_the_normal_approximation_and_leaves_padding_out() -> None:
+def test_count_loss_of_large_bags_is_normal_approximation() -> None:
     p = torch.linspace(0.1, 0.7, 40, dtype=torch.float64)
     padded = torch.cat([p, torch.full((9,), 0.5)]).double()
     log_proba = torch.stack([1 - padded, padded], dim=-1).log()[None]
@@ -210,9 +212,7 @@ def test_the_count_loss_of_large_bags_is_the_normal_approximation_and_leaves_pad
 
 
 @pytest.mark.parametrize(("rows", "logit"), [(1, 17.0), (1, 25.0), (3, 80.0), (12, 8.0), (40, 80.0)])
-def test_the_count_loss_of_sure_and_wrong_predictions_is_their_distance_and_pulls_them_back(
-    rows: int, logit: float
-) -> None:
+def test_count_loss_pulls_back_certain_wrong_predictions(rows: int, logit: float) -> None:
     padding = 1 if rows < 12 else 0
     logits = torch.tensor([[[logit, 0.0]] * rows + [[0.0, 0.0]] * padding], requires_grad=True)
     value = count_loss(logits.log_softmax(-1), bags([[True] * rows + [False] * padding], [[0.0, 1.0]]))

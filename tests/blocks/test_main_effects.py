@@ -86,7 +86,7 @@ def place(effect: FeatureEffect, values: FloatArray) -> list[int]:
 
 
 @pytest.mark.parametrize("process", [SHARES, LOGITS], ids=["shares", "logits"])
-def test_they_are_what_predictions_do_on_average(process: FittedProcess | LogitProcess) -> None:
+def test_main_effects_are_average_predictions(process: FittedProcess | LogitProcess) -> None:
     grid, share, columns = combinations(TRAIN.rows)
     if isinstance(process, FittedProcess):
         predicted = process.shares(process.components.bin(grid))[:, 1]
@@ -105,7 +105,7 @@ def test_they_are_what_predictions_do_on_average(process: FittedProcess | LogitP
 
 
 @pytest.mark.parametrize("space", ["bags", "features"])
-def test_uncertainty_of_shares_against_a_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_share_uncertainty_matches_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "covariance", Features if space == "features" else lambda means, _: BagSpace(means))
     found = fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
     evidence, components = found.evidence, found.components
@@ -129,7 +129,7 @@ def test_uncertainty_of_shares_against_a_dense_process(space: str, monkeypatch: 
         assert 0 < effect.undetermined < 1
 
 
-def test_uncertainty_of_logits_is_laplaces() -> None:
+def test_logit_uncertainty_is_laplace() -> None:
     components, rows = LOGITS.components, dense(LOGITS.components, TRAIN.rows)
     p = expit(LOGITS()[:, 1])
     v = p * (1 - p)
@@ -148,7 +148,7 @@ def test_uncertainty_of_logits_is_laplaces() -> None:
         assert_allclose(effect.std[place(effect, values)], expected, rtol=0.05)
 
 
-def test_what_bags_do_not_vary_in_is_undetermined() -> None:
+def test_constant_between_bags_is_undetermined() -> None:
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(4000, 2))
     numbers[:, 1] = np.tile(np.linspace(-1, 1, 40), 100)  # the same in every bag
@@ -161,14 +161,14 @@ def test_what_bags_do_not_vary_in_is_undetermined() -> None:
     assert strongest([constant, varied], 1) == [varied]
 
 
-def test_a_saved_process_has_them_too() -> None:
+def test_saved_process_has_main_effects() -> None:
     saved = pickle.loads(pickle.dumps(LOGITS))
     for one, other in zip(LOGITS.effects(), saved.effects(), strict=True):
         assert_allclose(one.values, other.values)
         assert_allclose(one.weights, other.weights)
 
 
-def test_effects_get_names_units_and_categories_of_the_table() -> None:
+def test_effects_have_names_units_and_categories() -> None:
     number, _, category = LOGITS.effects()
     numbers = np.array([[30.0, 0.0], [50.0, 1.0]])  # the first has mean 40 and standard deviation 10
     scaler = Scaler(numbers, np.zeros((2, 1), np.int64), [["red", "green", "blue"]])
@@ -186,7 +186,7 @@ def test_effects_get_names_units_and_categories_of_the_table() -> None:
     assert_allclose(RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
 
 
-def test_logits_add_up_to_what_they_are() -> None:
+def test_effects_sum_to_logits() -> None:
     """Known answer: two independent features, no pair, no wave: the effects and a constant are the prediction."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(2000, 2))

@@ -22,7 +22,7 @@ def solve(similarity: torch.Tensor, generator: str = "linear") -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_linear_is_as_good_as_brute_force(seed: int) -> None:
+def test_linear_assignment_matches_brute_force(seed: int) -> None:
     n = 2 + seed % 5
     similarity = torch.from_numpy(np.random.default_rng(seed).normal(size=(n, n))).float()
     best = max(float(similarity[range(n), list(order)].sum()) for order in itertools.permutations(range(n)))
@@ -30,7 +30,7 @@ def test_linear_is_as_good_as_brute_force(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_greedy_is_a_scan_of_the_sorted_similarities(seed: int) -> None:
+def test_greedy_assignment_scans_sorted_similarities(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shape = rng.integers(1, 12, size=2)
     similarity = rng.normal(size=shape)
@@ -55,7 +55,7 @@ def test_greedy_is_a_scan_of_the_sorted_similarities(seed: int) -> None:
 @pytest.mark.parametrize("shape", [(128, 128), (300, 300), (200, 150), (90, 90)])
 @pytest.mark.parametrize("rank", [1, 4, 64])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
-def test_starting_from_prices_finds_the_same_assignment(shape: tuple[int, int], rank: int, offset: float) -> None:
+def test_initial_prices_do_not_change_assignment(shape: tuple[int, int], rank: int, offset: float) -> None:
     rng = np.random.default_rng(rank)
     left, right = (rng.normal(size=(n, rank)) for n in shape)
     similarity = (left @ right.T).astype(np.float32) + np.float32(offset) * rng.integers(0, 2, shape[1])
@@ -66,13 +66,13 @@ def test_starting_from_prices_finds_the_same_assignment(shape: tuple[int, int], 
 
 
 @pytest.mark.parametrize("similarity", [np.zeros((150, 150)), np.eye(150), -1e30 * np.eye(150), np.full((130, 130), 7)])
-def test_prices_of_similarities_that_are_all_alike_or_far_apart(similarity: np.ndarray) -> None:
+def test_prices_of_equal_or_distant_similarities(similarity: np.ndarray) -> None:
     first, second = _priced(similarity.astype(np.float32))
     assert sorted(first) == sorted(second) == list(range(len(similarity)))
     assert similarity[first, second].sum() == similarity[_linear(similarity)].sum()
 
 
-def test_padding_takes_no_part() -> None:
+def test_padding_is_never_assigned() -> None:
     similarity = torch.rand(5, 6)
     similarity[1] = similarity[:, 2] = 100.0  # padding, however alike
     rows, columns = everything(5), everything(6)
@@ -86,7 +86,7 @@ def test_padding_takes_no_part() -> None:
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-def test_a_population_gets_what_each_member_gets_alone(greedy: bool) -> None:
+def test_population_assignment_equals_single(greedy: bool) -> None:
     similarity = torch.rand(3, 7, 9)
     mask = torch.rand(3, 7) > 0.2
     columns = everything(9)
@@ -97,20 +97,20 @@ def test_a_population_gets_what_each_member_gets_alone(greedy: bool) -> None:
     assert torch.equal(flipped, together)
 
 
-def test_the_operator_is_declared_rightly() -> None:
+def test_operator_passes_opcheck() -> None:
     torch.library.opcheck(assign_rows, (torch.rand(2, 4, 5), torch.ones(2, 4).bool(), torch.ones(2, 5).bool(), False))
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
 @pytest.mark.parametrize("greedy", [False, True])
-def test_similarities_that_are_not_finite_are_a_clear_error(wrong: float, greedy: bool) -> None:
+def test_infinite_similarities_are_refused(wrong: float, greedy: bool) -> None:
     similarity = torch.rand(4, 4)
     similarity[2, 1] = wrong
     with pytest.raises(ValueError, match=r"not finite.*learning rate"):
         assign_rows(similarity, everything(4), everything(4), greedy)
 
 
-def test_rows_left_over_in_a_larger_bag_are_never_positive() -> None:
+def test_surplus_rows_are_never_positive() -> None:
     similarity = torch.rand(5, 3)
     pairs = pseudo_pairs(similarity, everything(5), everything(3), torch.tensor([[5, 0], [3, 0]]), "greedy")
     assert pairs.positive.sum() == 3
@@ -130,9 +130,7 @@ def test_rows_left_over_in_a_larger_bag_are_never_positive() -> None:
         ([[3, 1], [3, 1]], 4),
     ],
 )
-def test_as_many_pairs_are_positive_as_must_be_of_one_class_by_counts_rounded_down(
-    counts: list[list[float]], positives: int
-) -> None:
+def test_number_of_positive_pairs_follows_counts(counts: list[list[float]], positives: int) -> None:
     similarity = torch.diag(torch.tensor([0.9, 0.1, 0.8, 0.7]))
     pairs = pseudo_pairs(similarity, everything(4), everything(4), torch.tensor(counts), "linear")
     assert pairs.partner.tolist() == [0, 1, 2, 3]

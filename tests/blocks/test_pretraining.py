@@ -36,7 +36,7 @@ def everything(n: int) -> torch.Tensor:
     return torch.ones(n, dtype=torch.bool)
 
 
-def test_a_weighted_sum_against_a_loop() -> None:
+def test_weighted_sum_matches_loop() -> None:
     torch.manual_seed(0)
     z, aggregator = torch.randn(5, 4), WeightedSum(4)
     unit = torch.nn.functional.normalize(z, dim=1)
@@ -45,7 +45,7 @@ def test_a_weighted_sum_against_a_loop() -> None:
 
 
 @pytest.mark.parametrize("kind", [WeightedSum, IntersampleAttention])
-def test_aggregators_know_neither_order_nor_padding(kind: Any) -> None:
+def test_aggregators_ignore_order_and_padding(kind: Any) -> None:
     torch.manual_seed(0)
     z, aggregator = torch.randn(6, 4), kind(4)
     expected = aggregator(z, everything(6))
@@ -66,7 +66,7 @@ def with_proportions(bags: Bags, first: list[float], second: list[float]) -> Bag
 
 
 @pytest.mark.parametrize(("similarity", "likeness"), [("mpiou", 7 / 12), ("l1", 0.75)])
-def test_the_bag_loss_of_bags_with_the_same_rows(similarity: str, likeness: float) -> None:
+def test_bag_loss_of_equal_bags_has_known_value(similarity: str, likeness: float) -> None:
     """Their vectors are equal (cosine 1), so the loss is 1 less the likeness of proportions."""
     method, network = made("bag", similarity=similarity)
     twice, model = select(some_bags(), 0, 0), Model(network)
@@ -75,7 +75,7 @@ def test_the_bag_loss_of_bags_with_the_same_rows(similarity: str, likeness: floa
         assert float(method.bag_loss(model, model.encode(given), given).detach()) == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_bag_loss_leaves_out_pairs_with_an_unknown_bag() -> None:
+def test_bag_loss_skips_pairs_with_suppressed_bag() -> None:
     """Four pairs of bags; the mean is over pairs with two known bags."""
     method, network = made("bag")
     bags, model = select(some_bags(unequal=True), *[0, 1] * 4), Model(network)
@@ -92,7 +92,7 @@ def test_the_bag_loss_leaves_out_pairs_with_an_unknown_bag() -> None:
     assert loss(given._replace(known=torch.zeros(8, dtype=torch.bool))) == 0
 
 
-def test_proportions_get_no_say_where_there_is_no_bag_task() -> None:
+def test_proportions_are_unused_without_bag_task() -> None:
     bags, (method, network) = some_bags(), made("self")
     losses = [
         method.loss(Model(network, stream()), with_proportions(bags, [p, 1 - p], [1 - p, p]), NOW) for p in (0.1, 0.4)
@@ -100,7 +100,7 @@ def test_proportions_get_no_say_where_there_is_no_bag_task() -> None:
     assert torch.equal(*losses)
 
 
-def test_a_perfect_reconstruction_costs_nothing_and_missing_numbers_count_for_nothing() -> None:
+def test_perfect_reconstruction_has_zero_loss_and_missing_are_ignored() -> None:
     bags = some_bags(unequal=True)
     decoder = Decoder(small_encoder("saint"), SCHEMA)
     encoding = Encoding(torch.zeros(2, 16, 8), torch.zeros(2, 16, SCHEMA.features, 8))
@@ -126,7 +126,7 @@ COMPONENTS = [
 
 
 @pytest.mark.parametrize("changes", COMPONENTS, ids=str)
-def test_every_component_trains_and_ignores_padding(changes: dict[str, Any]) -> None:
+def test_every_pretraining_component_trains_and_ignores_padding(changes: dict[str, Any]) -> None:
     method, network = made("self+bag", **changes)
     bags = some_bags(unequal=True)
     garbage = bags._replace(rows=bags.rows._replace(numeric=torch.where(bags.mask[..., None], bags.rows.numeric, 30.0)))
@@ -155,14 +155,14 @@ def weights_of(task: Task, seeds: list[int], tasks: Any = "self+bag") -> list[to
     return list(population.state.weights)
 
 
-def test_members_together_are_members_alone() -> None:
+def test_joint_training_equals_single_training() -> None:
     together = weights_of(toy_task(0, unequal=True), [0, 1])
     (alone,) = weights_of(toy_task(0, unequal=True), [1])
     assert torch.allclose(together[1], alone, atol=1e-4)
 
 
 @pytest.mark.parametrize("tasks", [name for name in PRETRAININGS if name != "none"])
-def test_it_never_sees_a_label(tasks: str) -> None:
+def test_pretraining_never_sees_labels(tasks: str) -> None:
     table, assignment = toy_table(), toy_assignment()
     labels = table.row_labels.copy()
     for bag in assignment.train:
@@ -173,7 +173,7 @@ def test_it_never_sees_a_label(tasks: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["dllp", "supervised"])  # stages of bags and of rows
-def test_a_method_starts_from_the_pretrained_encoder(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_method_starts_from_pretrained_encoder(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     original = Population.train
 
@@ -207,7 +207,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     return calls
 
 
-def test_methods_share_it_and_only_missing_seeds_are_computed(tmp_path: Path, counted: list[list[int]]) -> None:
+def test_pretraining_is_shared_and_only_missing_seeds_computed(tmp_path: Path, counted: list[list[int]]) -> None:
     environment = Environment(device="cpu", pretrained=str(tmp_path))
     first = run_cell(cell(), [0], environment)
     run_cell(cell(method="supervised"), [0], environment)
@@ -221,7 +221,7 @@ def test_methods_share_it_and_only_missing_seeds_are_computed(tmp_path: Path, co
         assert one[0]["results"] == other[0]["results"]
 
 
-def test_the_key_holds_everything_but_the_method() -> None:
+def test_pretraining_key_has_everything_but_method() -> None:
     task = toy_task(0)
     base = cell()
     assert key(base, 0, task) == key(cell(method="supervised"), 0, task)
@@ -242,7 +242,7 @@ def test_the_key_holds_everything_but_the_method() -> None:
     assert len({key(base, 0, task), *different}) == len(different) + 1
 
 
-def test_a_damaged_file_is_computed_again(tmp_path: Path, counted: list[list[int]]) -> None:
+def test_damaged_pretraining_file_is_recomputed(tmp_path: Path, counted: list[list[int]]) -> None:
     environment = Environment(device="cpu", pretrained=str(tmp_path))
     first = run_cell(cell(), [0], environment)
     (file,) = tmp_path.glob("*.pt")
@@ -258,7 +258,7 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, counted: list[list[int
     assert read(file) is not None
 
 
-def test_what_is_impossible_is_one_clear_line(tmp_path: Path) -> None:
+def test_impossible_pretraining_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LLPBenchError, match="Choose another --out"):
         run_cell(cell(), [0], Environment(device="cpu", pretrained=str(tmp_path / "file")))
@@ -270,13 +270,13 @@ def test_what_is_impossible_is_one_clear_line(tmp_path: Path) -> None:
         cell(epochs=0)
 
 
-def test_pretraining_that_diverges_is_a_failed_record() -> None:
+def test_diverging_pretraining_is_failed_record() -> None:
     (record,) = run_cell(cell(learning_rate=1e30), [0], Environment(device="cpu"))
     assert record["status"] == "failed"
     assert "pretraining of seed 0: the loss was not finite" in record["reason"]
 
 
-def test_seeds_with_other_numbers_of_bags_are_pretrained_apart() -> None:
+def test_seeds_with_different_bag_numbers_are_pretrained_apart() -> None:
     small, large = toy_task(0), toy_task(1, size=8)
     found = Pretrainer(cell(), {0: small, 1: large}, None, Machine())([0, 1])
     alone = Pretrainer(cell(), {1: large}, None, Machine())([1])

@@ -9,20 +9,20 @@ import pytest
 from llpbench.blocks.side_by_side import background, in_background, later, side_by_side, with_workers, workers
 
 
-def test_results_are_in_the_order_of_items() -> None:
+def test_results_follow_order_of_items() -> None:
     for number in (1, 3):
         with with_workers(number):
             assert workers() == number
             assert list(side_by_side(range(20), lambda item: item**2)) == [item**2 for item in range(20)]
 
 
-def test_several_workers_compute_at_once() -> None:
+def test_workers_run_in_parallel() -> None:
     meeting = threading.Barrier(2, timeout=20)
     with with_workers(2):
         assert sorted(side_by_side(range(2), lambda item: (meeting.wait(), item)[1])) == [0, 1]
 
 
-def test_another_thread_computes_inside_background_only() -> None:
+def test_background_thread_runs_inside_context_only() -> None:
     mine = threading.get_ident()
     with with_workers(2), background():
         assert later(threading.get_ident).result() != mine
@@ -32,7 +32,7 @@ def test_another_thread_computes_inside_background_only() -> None:
         assert later(threading.get_ident).result() == mine
 
 
-def test_the_end_of_background_waits_and_raises_errors() -> None:
+def test_leaving_background_waits_and_raises() -> None:
     done: list[int] = []
     begin = threading.Event()
 

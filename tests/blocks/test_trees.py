@@ -42,7 +42,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_parts_are_of_whole_bags_and_always_the_same() -> None:
+def test_tree_parts_are_whole_bags_and_repeatable() -> None:
     train, _ = some_train()
     parts = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
     assert [len(part.bags) for part in parts] == [100, 100, 100]
@@ -65,7 +65,7 @@ def test_number_of_parts() -> None:
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("classes", [2, 3])
-def test_scores_of_training_rows_are_predictions(classes: int) -> None:
+def test_training_scores_equal_predictions(classes: int) -> None:
     train, _ = some_train(classes)
     data, counts = TreeRows(train.rows), BagCounts(train)
     found = boost_counts(data, counts, train.prior, FEW, np.random.default_rng(0))
@@ -75,7 +75,7 @@ def test_scores_of_training_rows_are_predictions(classes: int) -> None:
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_parts_together_learn_from_all_bags() -> None:
+def test_parts_learn_from_all_bags() -> None:
     train, logit = some_train()
     start = np.zeros((len(logit), 2))
     data, counts = TreeRows(train.rows), BagCounts(train)
@@ -98,9 +98,7 @@ def test_parts_together_learn_from_all_bags() -> None:
 
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_trees_of_distinct_rows_are_those_of_all_rows(
-    classes: int, parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
     start = np.random.default_rng(1).normal(size=(5, classes))[train.rows.categorical[:, 0]]
     found = []
@@ -116,7 +114,7 @@ def test_trees_of_distinct_rows_are_those_of_all_rows(
     assert np.std(found[0][0]) > 0.1
 
 
-def test_scores_of_columns_are_those_of_xgboost() -> None:
+def test_column_scores_match_xgboost() -> None:
     rng = np.random.default_rng(0)
     numbers, codes = rng.normal(size=(2000, 3)), rng.integers(1, 60, (2000, 2))
     numbers[rng.random(numbers.shape) < 0.1] = np.nan

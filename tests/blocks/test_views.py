@@ -22,7 +22,7 @@ def made(kind: str) -> Model:
     return Model(Network(small_encoder(kind), MLP(8, 8, 2)), stream())
 
 
-def test_partners_are_a_permutation_of_the_rows_and_padding_stays_outside() -> None:
+def test_partners_are_permutation_without_padding() -> None:
     mask = torch.tensor([True, False, True, True, False, True])
     seen = set()
     for key in range(200):
@@ -33,13 +33,13 @@ def test_partners_are_a_permutation_of_the_rows_and_padding_stays_outside() -> N
     assert len(seen) == 24  # every order of the four rows
 
 
-def test_partners_under_vmap_are_those_of_each_member() -> None:
+def test_partners_under_vmap_equal_single_members() -> None:
     mask, keys = torch.rand(3, 9) > 0.3, torch.arange(3)
     together = vmap(lambda m, k: random_partner(m, Random(k)))(mask, keys)
     assert torch.equal(together, torch.stack([random_partner(m, Random(k)) for m, k in zip(mask, keys, strict=True)]))
 
 
-def test_cut_mix_replaces_cells_with_the_probability_by_the_same_column_of_one_other_row() -> None:
+def test_cut_mix_replaces_cells_by_partner_values() -> None:
     numeric = torch.arange(4000.0).reshape(2, 1000, 2)
     rows = Rows(numeric, numeric[..., :1].long() + 10, numeric[..., :2] % 3 == 0)
     mixed = cut_mix(rows, torch.ones(2, 1000, dtype=torch.bool), 0.1, stream())
@@ -50,7 +50,7 @@ def test_cut_mix_replaces_cells_with_the_probability_by_the_same_column_of_one_o
     assert torch.equal(mixed.missing, mixed.numeric % 3 == 0)  # a number takes its mark of missing with it
 
 
-def test_cut_mix_never_brings_in_padding() -> None:
+def test_cut_mix_never_uses_padding() -> None:
     bags = some_bags(unequal=True)
     padded = Rows(torch.where(bags.mask[..., None], bags.rows.numeric, 99.0), bags.rows.categorical, bags.rows.missing)
     mixed = cut_mix(padded, bags.mask, 1.0, stream())
@@ -59,7 +59,7 @@ def test_cut_mix_never_brings_in_padding() -> None:
 
 
 @pytest.mark.parametrize("kind", ["mlp", "saint"])
-def test_without_cut_mix_and_mix_up_the_view_is_the_row_itself(kind: str) -> None:
+def test_view_without_mixing_is_row(kind: str) -> None:
     bags, model = some_bags(), made(kind)
     assert torch.allclose(mixed_view(model, bags, 0.0, 1.0).z, model.encode(bags).z, atol=1e-6)
     assert not torch.allclose(mixed_view(model, bags, 0.0, 0.3).z, model.encode(bags).z, atol=1e-2)
@@ -67,7 +67,7 @@ def test_without_cut_mix_and_mix_up_the_view_is_the_row_itself(kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["mlp", "saint"])
-def test_with_one_projector_and_equal_views_it_is_selfclrs_contrast(kind: str) -> None:
+def test_one_projector_and_equal_views_give_selfclr_contrast(kind: str) -> None:
     bags, model = some_bags(unequal=True), made(kind)
     projectors = Projectors(model.network.encoder, SCHEMA, 16)
     projectors.g2 = projectors.g1
@@ -79,7 +79,7 @@ def test_with_one_projector_and_equal_views_it_is_selfclrs_contrast(kind: str) -
 
 
 @pytest.mark.parametrize("kind", ["mlp", "saint"])
-def test_separated_views_come_from_the_clean_pass_alone(kind: str) -> None:
+def test_separated_views_use_clean_pass_only(kind: str) -> None:
     bags, model = some_bags(), made(kind)
     projectors = Projectors(model.network.encoder, SCHEMA, 16, "separated")
     clean, other = model.encode(bags), mixed_view(model, bags, 0.5, 0.3)
@@ -88,7 +88,7 @@ def test_separated_views_come_from_the_clean_pass_alone(kind: str) -> None:
     assert torch.allclose(projectors(clean, clean)[1], flat)
 
 
-def test_up_to_the_cap_nothing_is_drawn() -> None:
+def test_bags_below_cap_keep_all_rows() -> None:
     random = stream()
     assert some_rows(torch.ones(2, MOST_COMPARED, dtype=torch.bool), random) is None
     assert torch.equal(random.bits(3), stream().bits(3))  # the stream stands where it stood
@@ -96,7 +96,7 @@ def test_up_to_the_cap_nothing_is_drawn() -> None:
     assert at(values, None) is values
 
 
-def test_beyond_it_rows_are_drawn_without_replacement_and_padding_last() -> None:
+def test_bags_above_cap_are_sampled_without_replacement() -> None:
     mask = torch.ones(2, 9, dtype=torch.bool)
     mask[1, [0, 2, 4, 6, 7, 8]] = False
     chosen = some_rows(mask, stream(), most=5)
@@ -111,7 +111,7 @@ def test_beyond_it_rows_are_drawn_without_replacement_and_padding_last() -> None
     assert torch.equal(taken, torch.stack([vectors[bag, chosen[bag]] for bag in (0, 1)]))
 
 
-def test_the_stream_decides_and_every_row_has_its_chance() -> None:
+def test_sampling_follows_stream_and_reaches_every_row() -> None:
     mask = torch.ones(9, dtype=torch.bool)
 
     def drawn(key: int) -> Tensor:
@@ -127,7 +127,7 @@ def test_the_stream_decides_and_every_row_has_its_chance() -> None:
     assert torch.equal(*fixed)  # type: ignore[arg-type]
 
 
-def test_members_draw_as_each_does_alone() -> None:
+def test_member_draws_equal_single_draws() -> None:
     mask = torch.ones(3, 9, dtype=torch.bool)
     keys = torch.tensor([5, 6, 7])
 
@@ -141,7 +141,7 @@ def test_members_draw_as_each_does_alone() -> None:
 
 
 @pytest.mark.parametrize("method", ["tabllp-bdc", "tabllp-self", "selfclr-llp"])
-def test_methods_that_compare_rows_train_on_bags_beyond_the_cap(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_comparing_methods_train_above_cap(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from llpbench.conformance.subject import Subject
     from llpbench.core.registry import METHODS
 

@@ -48,7 +48,7 @@ def test_permuting_rows_permutes_outputs(name: str) -> None:
     assert torch.allclose(permuted, encoder(data, mask, None).z[:, order], atol=1e-5)
 
 
-def test_what_stands_under_a_missing_value_does_not_matter(name: str) -> None:
+def test_value_under_missing_mark_is_ignored(name: str) -> None:
     encoder, data, mask = build(name), rows(1, 6), torch.ones(1, 6, dtype=torch.bool)
     data.missing[0, 0, 0] = True
     other = Rows(data.numeric.clone(), data.categorical, data.missing)
@@ -56,7 +56,7 @@ def test_what_stands_under_a_missing_value_does_not_matter(name: str) -> None:
     assert torch.equal(encoder(data, mask, None).z, encoder(other, mask, None).z)
 
 
-def test_dropout_only_with_a_random_stream(name: str) -> None:
+def test_dropout_needs_random_stream(name: str) -> None:
     encoder, data, mask = build(name), rows(1, 6), torch.ones(1, 6, dtype=torch.bool)
     first = encoder(data, mask, Random(torch.tensor(1))).z
     assert not torch.equal(first, encoder(data, mask, Random(torch.tensor(2))).z)
@@ -64,21 +64,21 @@ def test_dropout_only_with_a_random_stream(name: str) -> None:
     assert torch.equal(encoder(data, mask, None).z, encoder(data, mask, None).z)
 
 
-def test_every_parameter_is_used(name: str) -> None:
+def test_every_parameter_has_gradient(name: str) -> None:
     encoder = build(name)
     encoding = encoder(rows(2, 8), torch.ones(2, 8, dtype=torch.bool), None)
     (encoding.z.square().sum() + encoding.tokens.square().sum()).backward()
     assert [n for n, p in encoder.named_parameters() if p.grad is None] == []
 
 
-def test_saint_has_the_published_size() -> None:
+def test_saint_has_published_size() -> None:
     """As published: about 175,000 parameters in the blocks at width 32 and depth 6."""
     encoder = Saint(SCHEMA, SaintParams(), 0.1)
     assert sum(p.numel() for p in encoder.blocks.parameters()) == pytest.approx(175_000, rel=0.02)
     assert asdict(SaintParams()) == {"dim": 32, "depth": 6, "heads": 8, "head_dim": 16, "numeric_hidden": 100}
 
 
-def test_published_and_prenorm_blocks_differ_in_the_skip_path() -> None:
+def test_published_and_prenorm_blocks_differ_in_skip_path() -> None:
     published, prenorm = build("saint"), build("saint-prenorm")
     x = torch.randn(1, 1, 4, 32) * 10
     for encoder, scale in ((published, 1.0), (prenorm, 10.0)):
@@ -91,7 +91,7 @@ def test_published_and_prenorm_blocks_differ_in_the_skip_path() -> None:
 
 
 @pytest.mark.parametrize("name", ["saint", "saint-prenorm"])
-def test_the_layout_for_compilers_gives_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_compiler_layout_gives_equal_outputs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     encoder, data, mask = build(name), rows(2, 9), torch.ones(2, 9, dtype=torch.bool)
     reference = encoder(data, mask, None)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
@@ -110,7 +110,7 @@ WIDE = Schema(numeric=6, cardinalities=(10,) * 8, classes=2, prior=(0.5, 0.5), r
     ("name", "whole", "blocks"),
     [("ft-transformer", 910_464, [296_768, 297_152, 297_152]), ("ft-transformer-small", 84_352, [74_656])],
 )
-def test_ft_transformers_have_the_published_sizes(name: str, whole: int, blocks: list[int]) -> None:
+def test_ft_transformers_have_published_sizes(name: str, whole: int, blocks: list[int]) -> None:
     """But for the learned vectors of missing numbers, and the norm that the authors count as part of the head."""
     encoder = build(name, WIDE)
     assert isinstance(encoder, FTTransformer)
@@ -120,7 +120,7 @@ def test_ft_transformers_have_the_published_sizes(name: str, whole: int, blocks:
     assert isinstance(encoder.blocks[0].norm_attention, torch.nn.Identity), "none before the first attention"
 
 
-def test_resnet_has_the_published_size() -> None:
+def test_resnet_has_published_size() -> None:
     encoder = build("resnet", Schema(numeric=86, cardinalities=(), classes=2, prior=(0.5, 0.5), rows_per_step=10))
     assert isinstance(encoder, ResNet)
     assert encoder.missing is not None
@@ -145,7 +145,7 @@ def test_realmlp_starts_as_published() -> None:
     torch.testing.assert_close(layer(x), torch.nn.functional.selu(x @ layer.weight / 8**0.5))
 
 
-def test_tabm_has_the_published_size() -> None:
+def test_tabm_has_published_size() -> None:
     """But for the heads, which are the method's: 32 linear ones, which the authors count."""
     encoder = build("tabm", replace(WIDE, cardinalities=(11,) * 8))
     assert isinstance(encoder, TabM)
@@ -157,7 +157,7 @@ def test_tabm_has_the_published_size() -> None:
 
 
 @pytest.mark.parametrize(("name", "values"), [("tabm", [1.0]), ("tabm-small", [])])
-def test_copies_of_tabm_differ_in_the_first_factors_alone(name: str, values: list[float]) -> None:
+def test_tabm_copies_differ_in_first_factors_only(name: str, values: list[float]) -> None:
     """One factor a feature: a sign, or with embeddings of numbers a normal number."""
     encoder = build(name)
     other = encoder.another()
@@ -173,7 +173,7 @@ def test_copies_of_tabm_differ_in_the_first_factors_alone(name: str, values: lis
         assert bool((layer.get_parameter("scale_in") == 1).all())
 
 
-def test_tabm_by_hand() -> None:
+def test_tabm_matches_hand_computation() -> None:
     torch.manual_seed(0)
     encoder, data = TabM(SCHEMA, TabMParams(dim=4, depth=1), 0.1), rows(1, 6)
     layer = encoder.layers[0]
@@ -190,7 +190,7 @@ def test_tabm_by_hand() -> None:
     torch.testing.assert_close(encoder(data, torch.ones(1, 6, dtype=torch.bool), None).z, expected)
 
 
-def test_todays_encoders_take_scores_of_numbers() -> None:
+def test_newer_encoders_use_number_scores() -> None:
     declared = {entry.name: entry.facts["numbers"] for entry in ENCODERS.entries() if "numbers" in entry.facts}
     scores = dict.fromkeys(["ft-transformer", "ft-transformer-small", "resnet", "tabm", "tabm-small"], "scores")
     assert declared == {**scores, "realmlp": "robust"}

@@ -39,7 +39,7 @@ def drawn(*sizes: int) -> list[tuple[float, Tensor, Bags]]:
     return found
 
 
-def test_the_contrast_of_two_opposite_bags_leaves_unknown_ones_out() -> None:
+def test_contrast_ignores_suppressed_bags() -> None:
     residuals = torch.tensor([[0.25, -0.25], [-0.25, 0.25], [9.0, -9.0]])
     assert float(pair_contrast(residuals, torch.tensor([2.0, 2.0, 0.0]))) == pytest.approx(0.5)
     assert float(pair_contrast(residuals, torch.tensor([2.0, 0.0, 0.0]))) == 0.0
@@ -47,12 +47,12 @@ def test_the_contrast_of_two_opposite_bags_leaves_unknown_ones_out() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
-def test_the_contrast_is_twice_the_variance_of_errors_in_expectation(sizes: tuple[int, int]) -> None:
+def test_expected_contrast_is_twice_variance_of_errors(sizes: tuple[int, int]) -> None:
     found = sum(w * float(pair_contrast(bag_residuals(lp, bags), bag_sizes(bags))) for w, lp, bags in drawn(*sizes))
     assert found == pytest.approx(0.4088, abs=1e-5)
 
 
-def test_generalized_bags_are_the_mean_over_many_draws_of_weights() -> None:
+def test_generalized_bag_loss_is_mean_over_weight_draws() -> None:
     for known, expected in (([1, -1, 0, 0], 2.662), ([1, 1, 1, 1], 0.044), ([1, 0, 0, 0], 1.001)):
         differences = torch.tensor(known, dtype=torch.float32)[:, None]
         assert float(genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
@@ -63,7 +63,7 @@ def test_generalized_bags_are_the_mean_over_many_draws_of_weights() -> None:
     assert found * 8 == pytest.approx(((weights @ d) ** 2).mean(), rel=0.01)
 
 
-def test_a_step_with_one_known_bag_has_the_level_alone() -> None:
+def test_step_with_one_known_bag_uses_level_term_only() -> None:
     bags = some_bags()._replace(known=torch.tensor([True, False]))
     task = toy_task(0)
     network = BagContrast(BagContrastParams(hidden=8)).build(mlp(task), task.schema)
@@ -77,7 +77,7 @@ M4 = torch.tensor([4.0, 4.0])
 PROPORTIONS, MEANS, PRIOR = torch.tensor([[0.5, 0.5], [0.75, 0.25]]), torch.tensor([[0.6, 0.4]] * 2), (0.625, 0.375)
 
 
-def test_leave_out_and_the_streams_correction_by_the_steps_own_mean() -> None:
+def test_leave_out_equals_stream_corrected_by_step_mean() -> None:
     prior = torch.tensor(PRIOR)
     assert float(leave_out(MEANS - PROPORTIONS, MEANS, M4, prior)) == pytest.approx(0.12625, abs=1e-6)
     assert float(streamed(MEANS - PROPORTIONS, MEANS, M4, prior, prior, 0.0)) == pytest.approx(0.12625, abs=1e-6)
@@ -86,7 +86,7 @@ def test_leave_out_and_the_streams_correction_by_the_steps_own_mean() -> None:
     assert torch.allclose(streamed(means - PROPORTIONS, means, M4, prior, prior, 0.99), expected)
 
 
-def test_the_stream_has_the_gradient_of_the_bias_whatever_its_history() -> None:
+def test_stream_gradient_is_independent_of_history() -> None:
     prior, old = torch.tensor(PRIOR), torch.tensor([0.4, 0.6])
     means = MEANS.clone().requires_grad_()
     loss = streamed((means - PROPORTIONS).detach(), means, M4, prior, old, 0.99)
@@ -96,7 +96,7 @@ def test_the_stream_has_the_gradient_of_the_bias_whatever_its_history() -> None:
     assert torch.allclose(found, expected.expand(2, 2), atol=1e-5)
 
 
-def test_the_stream_with_the_exact_mean_is_the_brier_score_in_expectation() -> None:
+def test_stream_with_exact_mean_has_expected_brier_score() -> None:
     exact = torch.tensor([0.54, 0.46])
     found = sum(
         w * float(streamed(bag_residuals(lp, bags), exact.expand(2, 2), bag_sizes(bags), bags.prior, exact, 0.0))
@@ -130,13 +130,13 @@ def least(loss: str, spread: list[float]) -> float:
     return spread[int(np.argmin(expected))]
 
 
-def test_what_each_form_takes_for_the_best_predictions_with_two_bags_a_step() -> None:
+def test_minimiser_of_each_form_with_two_bags_per_step() -> None:
     assert least("leave-out", [0.3, 0.4, 0.5, 1.0]) == 0.4
     assert least("contrast", [0.8, 0.9, 1.0, 1.1, 1.2]) == 1.0
     assert least("stream", [1.0, 1.2, 4 / 3, 1.5]) == 4 / 3
 
 
-def test_predictions_are_stretched_by_the_bags_of_a_step_without_ties() -> None:
+def test_stretch_of_predictions_by_step_bags_without_ties() -> None:
     prior = torch.tensor([0.5, 0.5])
     log_proba = torch.tensor([[0.6, 0.4], [0.1, 0.9]]).log()
     for bags, first in ((2.0, 0.7), (8.0, 0.5 + 0.8 / 7)):
@@ -150,7 +150,7 @@ def test_predictions_are_stretched_by_the_bags_of_a_step_without_ties() -> None:
 
 
 @pytest.mark.parametrize("bags_per_step", [2, 5])
-def test_the_bags_of_a_step_are_found_at_the_start(bags_per_step: int) -> None:
+def test_number_of_bags_per_step_is_set_at_start(bags_per_step: int) -> None:
     task = toy_task(0, unequal=True)
     rows = round(bags_per_step * task.train.sizes.mean())
     task = replace(task, schema=replace(task.schema, rows_per_step=rows))
@@ -159,7 +159,7 @@ def test_the_bags_of_a_step_are_found_at_the_start(bags_per_step: int) -> None:
     assert outcome.selected["l1"].weights[population.stack.place("offsets.bags")].tolist() == [bags_per_step]
 
 
-def test_the_running_mean_follows_predictions() -> None:
+def test_running_mean_follows_predictions() -> None:
     method = DebiasedSquare(DebiasedSquareParams(hidden=8, learning_rate=0.01, form="stream"))
     population = together(method, {0: toy_task(0)}, epochs=2)
     population.train()
@@ -168,7 +168,7 @@ def test_the_running_mean_follows_predictions() -> None:
     assert not torch.allclose(mean, torch.tensor(toy_task(0).schema.prior), atol=1e-6)
 
 
-def test_weights_of_rows() -> None:
+def test_row_weights_match_hand_computation() -> None:
     """m = 4, p = .5, pi = .25: 1.25 and -.25; of one row its label."""
     losses = torch.eye(2)  # the loss of one class alone: its weight
     for size, share, prior, expected in ((4, 0.5, 0.25, 1.25), (1, 1.0, 0.25, 1.0), (1, 0.0, 0.25, 0.0)):
@@ -179,7 +179,7 @@ def test_weights_of_rows() -> None:
 
 
 @pytest.mark.parametrize(("sizes", "baseline"), [((2,), "none"), ((3,), "none"), ((2, 2), "others"), ((2, 2), "none")])
-def test_estimates_of_the_supervised_loss_are_unbiased(sizes: tuple[int, ...], baseline: str) -> None:
+def test_estimated_supervised_loss_is_unbiased(sizes: tuple[int, ...], baseline: str) -> None:
     total = 0.0
     for weight, log_proba, bags in drawn(*sizes):
         means = class_losses(log_proba, "cross-entropy").mean(dim=1)
@@ -191,7 +191,7 @@ def test_estimates_of_the_supervised_loss_are_unbiased(sizes: tuple[int, ...], b
 
 
 @pytest.mark.parametrize("bound", ["none", "abs", "flood"])
-def test_bounds(bound: str) -> None:
+def test_loss_bounds_match_hand_computation(bound: str) -> None:
     task, bags = toy_task(0), some_bags()
     network = EasyLLP(EasyLLPParams(hidden=8)).build(mlp(task), task.schema)
     flipped = bags._replace(proportions=bags.proportions.flip(-1) * 3 - 1)  # estimates far below 0 and above
@@ -201,7 +201,7 @@ def test_bounds(bound: str) -> None:
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_means_of_others_weigh_rows_and_a_bag_without_others_has_no_baseline() -> None:
+def test_leave_one_out_means_weight_rows_and_lone_bag_has_no_baseline() -> None:
     found = mean_of_others(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1.0, 2.0, 1.0]))
     assert found.flatten().tolist() == pytest.approx([8 / 3, 2.5, 5 / 3])
     assert mean_of_others(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 0.0])).flatten().tolist() == [0.0, 1.0]
@@ -212,7 +212,7 @@ def test_means_of_others_weigh_rows_and_a_bag_without_others_has_no_baseline() -
 
 
 @pytest.mark.parametrize("form", ["contrast", "genbags"])
-def test_the_order_of_bags_does_not_matter(form: str) -> None:
+def test_bag_order_does_not_change_loss(form: str) -> None:
     task = toy_task(0, unequal=True)
     method = BagContrast(BagContrastParams(hidden=8, form=form))
     model = Model(method.build(mlp(task), task.schema))

@@ -23,12 +23,12 @@ HALF, TARGET = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]])
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("square", 0.125), ("insensitive", 0.3), ("absolute", 0.5)])
-def test_known_distances(kind: str, expected: float) -> None:
+def test_distances_match_known_values(kind: str, expected: float) -> None:
     tolerance = 1e-3 if kind == "absolute" else 1e-6  # its corner is rounded
     assert float(distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=tolerance)
 
 
-def test_bce_of_several_classes_and_of_sure_predictions() -> None:
+def test_bce_of_several_classes_and_certain_predictions() -> None:
     mean = torch.tensor([[0.2, 0.3, 0.5]])
     target = torch.tensor([[0.1, 0.6, 0.3]])
     expected = -(target * mean.log() + (1 - target) * (1 - mean).log()).sum()
@@ -37,13 +37,13 @@ def test_bce_of_several_classes_and_of_sure_predictions() -> None:
     assert float(distance(sure, torch.tensor([[0.0, 1.0]]), "bce", 0.0)) == pytest.approx(160.0, rel=1e-4)
 
 
-def test_bce_of_bags_of_one_is_supervised() -> None:
+def test_bce_of_single_row_bags_is_supervised_loss() -> None:
     log_proba = torch.tensor([[0.8, 0.2], [0.4, 0.6]]).log()
     assert torch.allclose(distance(log_proba, torch.eye(2), "bce", 0.0), -2 * torch.tensor([0.8, 0.6]).log(), atol=1e-6)
 
 
 @pytest.mark.parametrize("weight", ["bags", "rows"])
-def test_what_counts_once(weight: str) -> None:
+def test_each_weighting_counts_rows_or_bags_once(weight: str) -> None:
     task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
     method = EPRM(EPRMParams(hidden=8, weight=weight))
     network = method.build(mlp(task), task.schema)
@@ -57,7 +57,7 @@ def test_what_counts_once(weight: str) -> None:
     assert torch.allclose(alone, each[0])
 
 
-def test_errors_are_those_of_draws_without_replacement() -> None:
+def test_standard_errors_are_those_without_replacement() -> None:
     half, ten = torch.tensor([[0.5, 0.5]]), torch.tensor([10.0])
     error = standard_error(half, torch.tensor([50.0]), torch.tensor([1000.0]), finite=False)
     assert float(QUANTILE * error[0, 0]) == pytest.approx(0.182139, abs=1e-6)
@@ -69,7 +69,7 @@ def test_errors_are_those_of_draws_without_replacement() -> None:
     assert float(found[0, 1]) == pytest.approx(np.std(shares), rel=0.03)
 
 
-def test_rows_are_drawn_without_replacement_and_never_padding() -> None:
+def test_rows_are_sampled_without_replacement_or_padding() -> None:
     log_proba = torch.tensor([0.1, 0.2, 0.4, 0.9]).log()[None, :, None].expand(3, 4, 1)
     mask = torch.tensor([[True] * 4, [True, True, True, False], [True] * 4])
     seen = set()
@@ -81,7 +81,7 @@ def test_rows_are_drawn_without_replacement_and_never_padding() -> None:
     assert seen == {0.3, 0.5, 0.6}
 
 
-def test_a_mixture_inside_its_interval_has_no_gradient_and_one_outside_has() -> None:
+def test_mixture_has_gradient_only_outside_its_interval() -> None:
     task = toy_task(0)
     method = MixBag(MixBagParams(hidden=8, probability=1.0, share="half"))
     network: Any = method.build(mlp(task), task.schema)
@@ -98,7 +98,7 @@ def test_a_mixture_inside_its_interval_has_no_gradient_and_one_outside_has() -> 
     assert norms[1] > 0.1
 
 
-def test_bags_that_are_left_as_they_are_have_all_their_rows() -> None:
+def test_unmixed_bags_keep_all_rows() -> None:
     log_proba = torch.randn(2, 5, 3).log_softmax(dim=-1)
     mask = torch.arange(5) < torch.tensor([[5], [3]])
     found = some_of(log_proba, mask, mask.sum(dim=1).float(), stream()) - mask.sum(dim=1, keepdim=True).log()
@@ -114,13 +114,13 @@ def three_rows() -> tuple[Tensor, Bags]:
     return torch.stack([1 - P, P], dim=-1)[None].log(), bags
 
 
-def test_cross_entropies_of_three_rows() -> None:
+def test_cross_entropies_of_three_rows_match_hand_computation() -> None:
     log_proba, bags = three_rows()
     orders = [float(moment_loss(log_proba, bags, r, uniform=0.0)) * r for r in (1, 2, 3)]
     assert np.diff([0.0, *orders]).tolist() == pytest.approx([0.717630, 1.403080, 1.990210], abs=1e-5)
 
 
-def test_the_order_of_all_rows_is_the_likelihood_of_counts() -> None:
+def test_full_order_statistic_is_count_likelihood() -> None:
     log_proba, bags = three_rows()
     third = 3 * moment_loss(log_proba, bags, 3, uniform=0.0) - 2 * moment_loss(log_proba, bags, 2, uniform=0.0)
     assert float(third) - np.log(3) == pytest.approx(-np.log(0.41), abs=1e-5)
@@ -129,7 +129,7 @@ def test_the_order_of_all_rows_is_the_likelihood_of_counts() -> None:
 
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_laws_are_those_of_enumeration(order: int, classes: int) -> None:
+def test_order_statistics_match_enumeration(order: int, classes: int) -> None:
     """Of bags of five and four rows, one padded."""
     rng = np.random.default_rng(0)
     proba, sizes = rng.dirichlet(np.ones(classes), (2, 5)), [5, 4]
@@ -148,13 +148,13 @@ def test_laws_are_those_of_enumeration(order: int, classes: int) -> None:
             assert counted[k][of] == pytest.approx(share)
 
 
-def test_order_one_is_dllp_but_for_the_entropy_of_proportions() -> None:
+def test_order_one_is_dllp_minus_proportion_entropy() -> None:
     log_proba, bags = three_rows()
     entropy = -(bags.proportions * bags.proportions.log()).sum()
     assert float(moment_loss(log_proba, bags, 1) - entropy) == pytest.approx(float(proportion_loss(log_proba, bags)))
 
 
-def test_bags_of_one_and_two_rows_have_the_orders_that_they_can() -> None:
+def test_small_bags_use_available_orders_only() -> None:
     """A single row has its cross-entropy; noisy counts of it ask for no pair."""
     mask = torch.tensor([[True, False, False], [True, True, False]])
     log_proba = torch.tensor([[[0.8, 0.2]] * 3, [[0.6, 0.4]] * 3]).log()

@@ -56,7 +56,7 @@ def predict(name: str, train: BaggedRows, other: Rows, **params: object) -> Floa
 
 class TestAllOfThem:
     @pytest.mark.parametrize("name", CLASSICAL)
-    def test_an_increasing_transform_of_numbers_changes_nothing(self, name: str) -> None:
+    def test_monotone_transform_of_numbers_changes_no_prediction(self, name: str) -> None:
         train = made_up(2)
         rows = train.rows._replace(numeric=np.where(train.rows.missing, 0, np.exp(train.rows.numeric)))
         assert predict(name, replace(train, rows=rows), rows) == pytest.approx(
@@ -64,7 +64,7 @@ class TestAllOfThem:
         )
 
     @pytest.mark.parametrize("name", [*LINEAR, "count-linear"])
-    def test_two_gaussians_in_random_bags_come_apart(self, name: str) -> None:
+    def test_two_gaussians_in_random_bags_are_separated(self, name: str) -> None:
         rng = np.random.default_rng(0)
         labels = rng.integers(0, 2, 1600)
         rows = rows_of((rng.normal(size=(1600, 2)) + 2 * labels[:, None]).tolist())
@@ -78,7 +78,7 @@ class TestAllOfThem:
 class TestMeanMap:
     HALVES = np.array([[0.25, 0.75], [0.75, 0.25]])
 
-    def test_class_means_by_hand(self) -> None:
+    def test_class_means_match_hand_computation(self) -> None:
         means = sparse.csr_array(np.array([[2.5], [1.5]]))
         assert class_means(self.HALVES, np.ones(2), means, 0.0) == pytest.approx(np.array([[1.0], [3.0]]))
         third = np.vstack([self.HALVES, [0.5, 0.5]])
@@ -88,7 +88,7 @@ class TestMeanMap:
         same, means = np.tile([0.3, 0.7], (3, 1)), sparse.csr_array(np.array([[1.0], [2.0], [6.0]]))
         assert class_means(same, np.ones(3), means, 0.0) == pytest.approx(np.full((2, 1), 3.0))
 
-    def test_shrinkage_pulls_class_means_together_and_keeps_the_common_mean(self) -> None:
+    def test_shrinkage_contracts_class_means_around_common_mean(self) -> None:
         means = sparse.csr_array(np.array([[2.5], [1.5]]))
         gaps = []
         for shrinkage in (0.0, 0.1, 1.0, 1e6):
@@ -98,7 +98,7 @@ class TestMeanMap:
         assert gaps == sorted(gaps, reverse=True)
         assert gaps[-1] == pytest.approx(0, abs=1e-5)
 
-    def test_the_second_step_by_hand(self) -> None:
+    def test_second_step_matches_hand_computation(self) -> None:
         columns = sparse.csr_array(np.array([[3.0], [3], [3], [1], [3], [1], [1], [1]]))
         operator = MeanOperator(np.array([[0.5], [1.5]]), np.array([0.5, 0.5]))
         weights = logistic_of_means(columns, operator, 1.0)[1]
@@ -106,7 +106,7 @@ class TestMeanMap:
         assert weights.intercept == pytest.approx(np.array([-2.963098]), abs=1e-6)
 
     @pytest.mark.parametrize("classes", [2, 3])
-    def test_pure_bags_are_logistic_regression(self, classes: int) -> None:
+    def test_pure_bags_give_logistic_regression(self, classes: int) -> None:
         pure, labels = pure_bags(classes)
         x = LinearColumns("scores", pure.rows, schema_of(pure, 3))(pure.rows)
         reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
@@ -115,13 +115,13 @@ class TestMeanMap:
 
 class TestInvCal:
     @pytest.mark.parametrize(("epsilon", "slope"), [(0.1, 0.761294), (0.0, 1.386294)])
-    def test_two_bags_by_hand(self, epsilon: float, slope: float) -> None:
+    def test_two_bags_match_hand_computation(self, epsilon: float, slope: float) -> None:
         # the logit of .8 is 1.386294, its tolerance .1 / .16 = .625
         found = calibrated(sparse.csr_array(np.array([[-1.0], [1.0]])), np.array([0.2, 0.8]), 1e4, epsilon)
         assert found.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
         assert found.intercept == pytest.approx(np.zeros(1), abs=1e-6)
 
-    def test_against_a_quadratic_program(self) -> None:
+    def test_solution_matches_quadratic_program(self) -> None:
         from scipy.optimize import minimize
 
         rng = np.random.default_rng(2)
@@ -138,13 +138,13 @@ class TestInvCal:
         found = calibrated(sparse.csr_array(means), shares, 0.7, 0.05)
         assert found.coefficients[:, 0] == pytest.approx(program.x[:2], abs=5e-3)
 
-    def test_a_tolerance_that_covers_every_bag_leaves_nothing(self) -> None:
+    def test_tolerance_above_all_errors_gives_zero_solution(self) -> None:
         train = made_up(2)
         mixed = replace(train, counts=np.tile([3.8, 4.2], (12, 1)) + np.linspace(-0.3, 0.3, 12)[:, None] * [-1, 1])
         assert np.ptp(predict("inv-cal", mixed, train.rows, epsilon=0.1)[:, 1]) < 1e-3
         assert np.ptp(predict("inv-cal", mixed, train.rows, epsilon=0.0)[:, 1]) > 1e-2
 
-    def test_clipping_by_bags_trusts_small_pure_bags_less(self) -> None:
+    def test_bag_clipping_downweights_small_pure_bags(self) -> None:
         pure = in_bags(rows_of([[-1.0], [1.0]]), [[0], [1]], [[1, 0], [0, 1]])
         # of one row: half a row is a logit of 0, one of two rows as well; of many rows one is a large logit
         many = in_bags(
@@ -156,13 +156,13 @@ class TestInvCal:
 
 
 class TestNeighbours:
-    def test_all_neighbours_give_the_proportions_of_all_rows(self) -> None:
+    def test_all_neighbours_predict_overall_proportions(self) -> None:
         train = made_up(3)
         found = predict("bag-soft-label-knn", train, train.rows, neighbours=1000)
         assert found == pytest.approx(np.tile(train.counts.sum(axis=0) / 96, (96, 1)))
 
     @pytest.mark.parametrize("numbers", [3, 25])
-    def test_against_all_distances(self, numbers: int) -> None:
+    def test_neighbours_match_exhaustive_distances(self, numbers: int) -> None:
         from llpbench.blocks.scores import ScoredRows
 
         rng = np.random.default_rng(5)
@@ -178,7 +178,7 @@ class TestNeighbours:
 
 
 class TestLaplacianMeanMap:
-    def test_smooth_means_stay_as_they_are(self) -> None:
+    def test_smooth_bag_means_are_unchanged(self) -> None:
         halves, means = np.array([[0.25, 0.75], [0.75, 0.25]]), sparse.csr_array(np.array([[2.5], [1.5]]))
         for gamma in (0.01, 1.0):
             smooth = SmoothMeans(halves, np.ones(2), means, gamma)
@@ -188,7 +188,7 @@ class TestLaplacianMeanMap:
             by_bag = smooth.combined(np.eye(4).reshape(4, 2, 2)).ravel()
             assert by_bag == pytest.approx([1, 3, 1, 3], abs=2e-5)
 
-    def test_against_the_whole_system(self) -> None:
+    def test_solution_matches_full_linear_system(self) -> None:
         train = made_up(3)
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         sizes, means = train.sizes.astype(float), np.stack([x.toarray()[b[b >= 0]].mean(axis=0) for b in train.index])
@@ -205,7 +205,7 @@ class TestLaplacianMeanMap:
         expected = np.einsum("k,kc,ckx->cx", sizes / sizes.sum(), train.proportions, b)
         assert laplacian_operator(train, x, 0.3).means == pytest.approx(expected, abs=1e-8)
 
-    def test_many_bags_are_solved_over_their_nearest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_bags_use_nearest_bags_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
         train = made_up(2)  # 12 bags: with eleven others, ten are nearest
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         dense = laplacian_operator(train, x, 0.01).means
@@ -222,7 +222,7 @@ class TestAlternatingMeanMap:
         return path
 
     @pytest.mark.parametrize("classes", [2, 3])
-    def test_the_objective_never_rises(self, classes: int) -> None:
+    def test_objective_never_increases(self, classes: int) -> None:
         train = made_up(classes)
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         width = 1 if classes == 2 else classes
@@ -232,7 +232,7 @@ class TestAlternatingMeanMap:
         assert (np.diff(values) < 1e-6).all()
 
     @pytest.mark.parametrize("classes", [2, 3])
-    def test_pure_bags_need_one_refit_which_is_logistic_regression(self, classes: int) -> None:
+    def test_pure_bags_need_one_logistic_refit(self, classes: int) -> None:
         pure, labels = pure_bags(classes)
         x = LinearColumns("scores", pure.rows, schema_of(pure, 3))(pure.rows)
         path = self.path(pure)
@@ -240,7 +240,7 @@ class TestAlternatingMeanMap:
         reference = LogisticRegression(C=1.0, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
         assert probabilities(path[0][1](x)) == pytest.approx(reference, abs=1e-5)
 
-    def test_of_the_largest_losses_the_best_round_counts(self) -> None:
+    def test_best_round_by_largest_loss_is_kept(self) -> None:
         train = made_up(2)
         path = self.path(train, labels="max")
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
@@ -249,7 +249,7 @@ class TestAlternatingMeanMap:
         assert found == pytest.approx(probabilities(best(x)), abs=1e-6)
         assert path[0][0] > self.path(train)[0][0]
 
-    def test_bags_of_the_same_proportions_give_the_same_rows(self) -> None:
+    def test_equal_proportions_give_equal_predictions(self) -> None:
         train = made_up(2)
         equal = replace(train, counts=train.sizes[:, None] * [0.25, 0.75])
         for start in ("laplacian", "means"):

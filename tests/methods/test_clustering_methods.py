@@ -26,7 +26,7 @@ from llpbench.training.stage import StageRun
 SCHEMA = toy_task(0).schema
 
 
-def test_soft_assignments() -> None:
+def test_soft_assignments_match_hand_computation() -> None:
     clusters = Clusters(1, SCHEMA)
     with torch.no_grad():
         clusters.centroids.copy_(torch.tensor([[0.0], [1.0]]))
@@ -35,7 +35,7 @@ def test_soft_assignments() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("shift", [0, 1])
-def test_clusters_get_the_classes_whose_proportions_they_have(classes: int, shift: int) -> None:
+def test_clusters_get_class_with_matching_proportions(classes: int, shift: int) -> None:
     table, assignment = pure_bags(classes)
     train = build_task(table, assignment).train
     labels = np.empty(len(train.rows.numeric), dtype=np.int64)
@@ -45,7 +45,7 @@ def test_clusters_get_the_classes_whose_proportions_they_have(classes: int, shif
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_centroids_keep_the_order_of_classes_whatever_the_order_of_clusters(seed: int) -> None:
+def test_centroid_order_follows_classes_for_any_seed(seed: int) -> None:
     table, assignment = pure_bags(3)
     train = build_task(table, assignment).train
     centroids = class_centroids(train.rows.numeric, train, np.random.default_rng(seed))
@@ -57,7 +57,7 @@ def test_centroids_keep_the_order_of_classes_whatever_the_order_of_clusters(seed
 
 @pytest.mark.parametrize("prior_corrected", [False, True])
 @pytest.mark.parametrize("frequencies", ["epoch", "step"])
-def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool) -> None:
+def test_loss_matches_definition(frequencies: str, prior_corrected: bool) -> None:
     """Its value, and its gradient, in which the target is constant."""
     task = toy_task(0, unequal=True)
     prior = torch.tensor([0.8, 0.2])
@@ -98,7 +98,7 @@ class Fixed:
         return np.asarray(self.network.clusters(torch.from_numpy(self.z)).detach().exp())
 
 
-def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
+def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
     table, assignment = pure_bags(2)
     task = build_task(table, assignment)
     train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
@@ -123,7 +123,7 @@ def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
     assert clusters.size[0] > 0.9
 
 
-def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_population_prepares_at_stage_start_and_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     population = together(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01)), {0: toy_task(0)}, epochs=3)
     before = population.stack.theta.clone()
     columns = population.stack.columns(["clusters."])
@@ -144,7 +144,7 @@ def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch(monkeypat
 
 
 @pytest.mark.parametrize("warm_up", ["denoise", "dllp"])
-def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
+def test_warm_up_uses_its_own_loss(warm_up: str) -> None:
     task = toy_task(0, unequal=True)
     method = TabLLPDEC(DECParams(hidden=16, warm_up=warm_up))
     network = method.build(mlp(task), task.schema)
@@ -153,7 +153,7 @@ def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
     assert gradient is None
 
 
-def test_suppressed_bags_have_no_say_in_which_cluster_is_which_class() -> None:
+def test_suppressed_bags_do_not_affect_cluster_classes() -> None:
     """The clusters match the one known bag; three bags with suppressed counts would swap them."""
     labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
     counts = [[9.0, 1.0], *[[np.nan] * 2] * 3]
@@ -163,7 +163,7 @@ def test_suppressed_bags_have_no_say_in_which_cluster_is_which_class() -> None:
     assert clusters_of_classes(labels, told).tolist() == [1, 0]
 
 
-def test_noisy_counts_count_by_their_proportions() -> None:
+def test_noisy_counts_are_used_as_proportions() -> None:
     train = build_task(*pure_bags(2)).train
     labels = np.empty(len(train.rows.numeric), dtype=np.int64)
     for bag, counts in zip(train.index, train.counts, strict=True):
@@ -187,7 +187,7 @@ def random_problem(classes: int) -> tuple[FloatArray, BaggedRows]:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_the_objective_never_rises_and_labels_keep_every_count(classes: int) -> None:
+def test_objective_never_increases_and_labels_match_counts(classes: int) -> None:
     _, train = random_problem(classes)
     points = np.random.default_rng(1).normal(size=(len(train.rows.numeric), 5))
     labels, objective = constrained_kmeans(points, points[:classes], train)
@@ -200,7 +200,7 @@ def test_the_objective_never_rises_and_labels_keep_every_count(classes: int) -> 
 
 
 @pytest.mark.parametrize(("refresh", "epochs"), [(None, [0]), (5, [0, 5]), (1, list(range(7)))])
-def test_labels_are_refreshed_every_few_epochs(refresh: int | None, epochs: list[int]) -> None:
+def test_labels_are_refreshed_at_given_interval(refresh: int | None, epochs: list[int]) -> None:
     seen: list[float] = []
 
     class Watched(TabLLPPSE):
@@ -224,9 +224,7 @@ def test_labels_are_refreshed_every_few_epochs(refresh: int | None, epochs: list
         ("proba", [0.9, 0.8, 0.2, 0.1], [1, 1, 0, 0]),
     ],
 )
-def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
-    space: str, positive: list[float], expected: list[int]
-) -> None:
+def test_pseudo_labels_follow_row_order_and_keep_class(space: str, positive: list[float], expected: list[int]) -> None:
     method = TabLLPPSE(PSEParams(space=space))
     z = np.array([[10.0], [0.0], [9.0], [1.0]])
     member = Fixed(in_bags(NOTHING, [[3, 1, 0, 2]], [[2, 2]]), z, positive)
@@ -236,7 +234,7 @@ def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
     assert method.prepare(member, moment("proportions")) is None
 
 
-def test_a_class_without_rows_does_no_harm() -> None:
+def test_class_without_rows_is_harmless() -> None:
     points = np.array([[0.0], [1.0], [2.0], [10.0]])
     with np.errstate(all="raise"):
         centroids = centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
@@ -248,7 +246,7 @@ def test_a_class_without_rows_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_members_together_are_members_alone_and_their_labels_match_every_bag(classes: int) -> None:
+def test_joint_training_equals_single_and_labels_match_bags(classes: int) -> None:
     """Bags of different sizes, labels refreshed every epoch; equal up to rounding."""
     method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
     tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(2)}
@@ -264,9 +262,7 @@ def test_members_together_are_members_alone_and_their_labels_match_every_bag(cla
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("noise", [0.0, 3.0])
-def test_labels_match_whole_counts_at_the_least_cost_and_suppressed_bags_get_their_cheapest(
-    classes: int, noise: float
-) -> None:
+def test_labels_match_counts_at_least_cost_and_suppressed_bags_get_cheapest(classes: int, noise: float) -> None:
     cost, train = random_problem(classes)
     counts = train.counts + np.random.default_rng(0).normal(0, noise, size=train.counts.shape)
     counts[[1, 4]] = np.nan

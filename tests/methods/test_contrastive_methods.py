@@ -37,7 +37,7 @@ def dllp(model: Model, bags: Bags) -> Tensor:
 
 
 @pytest.mark.parametrize("scope", ["step", "bag"])
-def test_selfclr_adds_a_contrast_of_cosines(scope: str) -> None:
+def test_selfclr_adds_cosine_contrast(scope: str) -> None:
     method = SelfCLR(SelfCLRParams(hidden=8, scope=scope, temperature=0.5, weight=0.2))
     bags, model = some_bags(unequal=True), model_of(method)
     unit = F.normalize(model.encode(bags).z, dim=-1)
@@ -52,7 +52,7 @@ def test_selfclr_adds_a_contrast_of_cosines(scope: str) -> None:
     assert torch.allclose(found, 0.2 * expected, atol=1e-5)
 
 
-def test_selfclrs_published_form() -> None:
+def test_selfclr_matches_published_form() -> None:
     method = SelfCLR(SelfCLRParams(hidden=8, mode="dot", groups=8, sparsity=0.05))
     bags, model = some_bags(unequal=True), model_of(method)
     head = model.network.head
@@ -68,7 +68,7 @@ def test_selfclrs_published_form() -> None:
     assert torch.allclose(method.loss(model, bags, now()), expected, atol=1e-4)
 
 
-def test_self_adds_infonce_and_with_weight_0_it_is_dllp() -> None:
+def test_self_adds_infonce_and_is_dllp_at_weight_0() -> None:
     bags = some_bags(unequal=True)
     losses = []
     for weight in (0.0, 0.5, 1.0):
@@ -86,7 +86,7 @@ def bdc(**params: Any) -> TabLLPBDC:
     return TabLLPBDC(BDCParams(**{"hidden": 8, **params}))
 
 
-def test_bdc_is_the_ramped_sum_of_its_two_losses() -> None:
+def test_bdc_is_ramped_sum_of_two_losses() -> None:
     method, bags = bdc(temperature=0.2), some_bags(unequal=True)
     model = model_of(method)
     z = F.normalize(model.encode(bags).z, dim=-1)
@@ -98,14 +98,14 @@ def test_bdc_is_the_ramped_sum_of_its_two_losses() -> None:
         assert torch.allclose(method.loss(model, bags, now(epoch)), expected, atol=1e-5)
 
 
-def test_gamma_has_a_floor_and_the_ramp_a_length() -> None:
+def test_gamma_is_bounded_below_and_ramp_has_length() -> None:
     weights = bdc(gamma_floor=0.1, ramp=100).schedules(now(99))
     assert float(weights["gamma"]) == pytest.approx(0.1)
     assert float(weights["lambda"]) == pytest.approx(math.exp(-5 * 0.01**2))
     assert float(bdc(ramp=100).schedules(now(200))["gamma"]) == 0.0
 
 
-def test_both_bags_and_the_encoder_learn_from_pairs_but_not_the_head() -> None:
+def test_pairs_train_encoder_but_not_head() -> None:
     method, bags = bdc(ramp=100), some_bags()
     model = model_of(method)
     loss = method.loss(model, bags, now(100))  # gamma is 0
@@ -126,7 +126,7 @@ COMPONENTS = [
 
 
 @pytest.mark.parametrize("changes", COMPONENTS, ids=str)
-def test_every_component_is_a_configuration(changes: dict[str, Any]) -> None:
+def test_every_component_is_configurable(changes: dict[str, Any]) -> None:
     method, bags = bdc(**changes), some_bags(unequal=True)
     model = model_of(method)
     first = method.loss(model, bags, now(150))
@@ -140,7 +140,7 @@ def test_every_component_is_a_configuration(changes: dict[str, Any]) -> None:
     assert {name: cell.params[name] for name in changes} == changes
 
 
-def test_components_change_the_loss() -> None:
+def test_each_component_changes_loss() -> None:
     bags, default = some_bags(), bdc().loss(model_of(bdc()), some_bags(), now(150))
     others = {"generator": "greedy", "objective": "cosine-embedding", "representation": "tokens", "temperature": 0.5}
     for name, value in {**others, "direction": "forward"}.items():
@@ -148,7 +148,7 @@ def test_components_change_the_loss() -> None:
         assert not torch.allclose(method.loss(model_of(method), bags, now(150)), default, atol=1e-6), name
 
 
-def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
+def test_odd_number_of_bags_is_refused() -> None:
     bags, method = some_bags(), bdc()
     model = model_of(method)
     four = method.loss(model, select(bags, 0, 1, 0, 1), now(150))
@@ -157,7 +157,7 @@ def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
         method.loss(model, select(bags, 0, 1, 0), now(150))
 
 
-def test_the_pairs_that_are_judged_are_those_of_the_loss() -> None:
+def test_judged_pairs_are_those_of_loss() -> None:
     method, bags = bdc(), some_bags(unequal=True)
     model = Model(model_of(method).network)
     z = F.normalize(model.encode(bags).z, dim=-1)

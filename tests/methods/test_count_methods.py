@@ -56,7 +56,7 @@ def unequal(rows: int, rng: np.random.Generator) -> list[list[int]]:
 
 @EACH
 @pytest.mark.parametrize("classes", [2, 3])
-def test_it_learns_from_unequal_bags(name: str, classes: int) -> None:
+def test_learns_from_unequal_bags(name: str, classes: int) -> None:
     rows, logit = some_rows(2000)
     labels = (np.random.default_rng(1).random(2000) < expit(logit)).astype(int)
     if classes == 3:
@@ -72,7 +72,7 @@ def test_it_learns_from_unequal_bags(name: str, classes: int) -> None:
 
 
 @EACH
-def test_neither_the_order_of_bags_nor_that_of_rows_matters(name: str) -> None:
+def test_bag_and_row_order_do_not_matter(name: str) -> None:
     rows, logit = some_rows(600)
     labels = (logit > 0).astype(int)
     bags = unequal(600, np.random.default_rng(2))
@@ -85,7 +85,7 @@ def test_neither_the_order_of_bags_nor_that_of_rows_matters(name: str) -> None:
 
 
 @EACH
-def test_one_bag_and_bags_of_one(name: str) -> None:
+def test_single_bag_and_single_row_bags_are_fitted(name: str) -> None:
     rows, logit = some_rows(300)
     labels = (logit > 0).astype(int)
     other, other_logit = some_rows(300, seed=3)
@@ -97,14 +97,14 @@ def test_one_bag_and_bags_of_one(name: str) -> None:
 
 
 @EACH
-def test_pure_bags_of_one_class_alone(name: str) -> None:
+def test_pure_bags_of_one_class_are_fitted(name: str) -> None:
     rows, _ = some_rows(100)
     proba = predicted(name, bagged(rows, np.ones(100, dtype=int), [list(range(50)), list(range(50, 100))]), rows)
     assert np.isfinite(proba).all()
     assert proba[:, 1].min() > 0.9
 
 
-def test_the_first_tree_is_that_of_soft_labels() -> None:
+def test_first_tree_is_tree_of_soft_labels() -> None:
     rows, logit = some_rows(400)
     train = bagged(rows, (logit > 0).astype(int), [list(range(i, i + 40)) for i in range(0, 400, 40)])
     settings = TreeSettings(rounds=1, leaves=4, learning_rate=0.1, penalty=1.0, features=1.0)
@@ -137,7 +137,7 @@ def never_whole(train: BaggedRows) -> BaggedRows:
         ("square", 2.0, True, 0.153040),  # over both classes: twice what one has, beside twice the penalty
     ],
 )
-def test_two_bags_by_hand(loss: str, strength: float, whole: bool, slope: float) -> None:
+def test_two_bags_match_hand_computation(loss: str, strength: float, whole: bool, slope: float) -> None:
     train = TWO_BAGS if whole else never_whole(TWO_BAGS)
     columns = sparse.csr_array(train.rows.numeric.astype(np.float64))
     weights = fit_bags(columns, train, loss, strength)
@@ -145,7 +145,7 @@ def test_two_bags_by_hand(loss: str, strength: float, whole: bool, slope: float)
     assert weights.intercept == pytest.approx(np.zeros(1), abs=1e-6)
 
 
-def test_count_probability_against_all_labels() -> None:
+def test_count_probability_matches_enumeration() -> None:
     p = np.random.default_rng(0).random(5)
     for n in range(6):
         labels = [y for y in product([0, 1], repeat=5) if sum(y) == n]
@@ -164,7 +164,7 @@ def bags(classes: int, size: int = 60) -> BaggedRows:
 @pytest.mark.parametrize("loss", BAG_LOSSES.values)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("noise", [0.0, 0.7])
-def test_gradients_against_finite_differences(loss: str, classes: int, noise: float) -> None:
+def test_gradients_match_finite_differences(loss: str, classes: int, noise: float) -> None:
     bag_loss = BagLoss(loss, replace(bags(classes), noise=noise))
     proba = np.random.default_rng(4).uniform(0.1, 0.8, 60 * classes)
 
@@ -181,7 +181,7 @@ def fitted(train: BaggedRows, **params: object) -> FloatArray:
     return predict("count-linear", train, bags(2).rows, 3, **params)
 
 
-def test_bags_of_one_row_are_logistic_regression() -> None:
+def test_single_row_bags_give_logistic_regression() -> None:
     from sklearn.linear_model import LogisticRegression
 
     labels = np.random.default_rng(3).integers(0, 2, 60)
@@ -191,7 +191,7 @@ def test_bags_of_one_row_are_logistic_regression() -> None:
     assert fitted(train, features="scores", strength=3.0) == pytest.approx(reference, abs=1e-5)
 
 
-def test_the_order_of_rows_and_bags_says_nothing() -> None:
+def test_row_and_bag_order_do_not_matter() -> None:
     train = bags(2)
     order = np.array([4, 2, 0, 1, 3])
     index = np.array([[*bag[bag >= 0][::-1], *bag[bag < 0]] for bag in train.index[order]])
@@ -199,13 +199,13 @@ def test_the_order_of_rows_and_bags_says_nothing() -> None:
     assert fitted(shuffled) == pytest.approx(fitted(train), abs=1e-4)
 
 
-def test_noise_of_counts_weakens_them() -> None:
+def test_count_noise_shrinks_effects() -> None:
     train = never_whole(bags(2))
     spread = [fitted(replace(train, noise=noise), strength=0.1)[:, 1].std() for noise in (0.0, 3.0)]
     assert spread[1] < 0.9 * spread[0]
 
 
-def test_bins_stand_beside_scores_and_missing_values_have_their_indicator() -> None:
+def test_features_have_bins_scores_and_missing_indicator() -> None:
     rows = rows_of([[float(i % 20)] if i % 7 else [float("nan")] for i in range(100)])
     schema = schema_of(in_bags(rows, [list(range(100))], [[50, 50]]))
     width = {features: LinearColumns(features, rows, schema)(rows).shape[1] for features in FEATURES.values}
@@ -239,7 +239,7 @@ def predictions(name: str, train: BaggedRows, **params: Any) -> FloatArray:
 
 
 @pytest.mark.parametrize(("name", "params"), DIRECT)
-def test_suppressed_bags_are_as_if_they_were_not_there(name: str, params: dict[str, Any]) -> None:
+def test_suppressed_bags_equal_absent_bags(name: str, params: dict[str, Any]) -> None:
     known = ~np.isin(np.arange(len(TASK.train.index)), [2, 5, 11])
     expected = predictions(name, TASK.train.some(known), **params)
     suppressed = replace(TASK.train, counts=np.where(known[:, None], TASK.train.counts, np.nan))
@@ -249,7 +249,7 @@ def test_suppressed_bags_are_as_if_they_were_not_there(name: str, params: dict[s
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(("name", "params"), [each for each in DIRECT if "gbdt" not in each[0]])
-def test_classes_swapped_swap_their_probabilities(name: str, params: dict[str, Any], classes: int) -> None:
+def test_swapping_classes_swaps_probabilities(name: str, params: dict[str, Any], classes: int) -> None:
     train = toy_task(0, classes=classes, unequal=True).train
     found = predictions(name, replace(train, counts=train.counts[:, ::-1].copy()), **params)[:, ::-1]
     # splits of bag-forest that gain the same may be chosen differently
@@ -257,7 +257,7 @@ def test_classes_swapped_swap_their_probabilities(name: str, params: dict[str, A
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_noisy_counts_count_by_their_proportions(name: str) -> None:
+def test_noisy_counts_are_used_as_proportions(name: str) -> None:
     rng = np.random.default_rng(0)
     noisy = replace(TASK.train, counts=TASK.train.counts + rng.normal(0, 6, size=TASK.train.counts.shape), noise=6.0)
     assert (noisy.counts < 0).any()

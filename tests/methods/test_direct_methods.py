@@ -53,7 +53,7 @@ def squeezed(scores: FloatArray) -> FloatArray:
 
 
 class TestLinear:
-    def test_bag_means_against_the_normal_equations(self) -> None:
+    def test_bag_means_solve_normal_equations(self) -> None:
         rows, other = standardised(TRAIN.rows, OTHER, codes=4)
         means = np.array([rows[bag].mean(axis=0) for bag in BAGS])
         proportions = np.array([[1 / 3, 1 / 3, 1 / 3], [0, 0, 1], [1 / 2, 1 / 2, 0], [1 / 2, 1 / 4, 1 / 4]])
@@ -61,7 +61,7 @@ class TestLinear:
         expected = squeezed(ridge(means, proportions, weights, 0.5, other))
         assert predict("bag-mean-linear", TRAIN, OTHER, 4, strength=0.5) == pytest.approx(expected, abs=1e-5)
 
-    def test_soft_labels_against_the_normal_equations(self) -> None:
+    def test_soft_labels_solve_normal_equations(self) -> None:
         rows, other = standardised(TRAIN.rows, OTHER, codes=4)
         proportions = np.array(COUNTS) / np.array([[3], [1], [2], [4]])
         targets = np.array([proportions[next(b for b, bag in enumerate(BAGS) if row in bag)] for row in range(10)])
@@ -125,7 +125,7 @@ class TestBoosting:
     @pytest.mark.parametrize("trees", [1, 3])
     @pytest.mark.parametrize("rate", [1.0, 0.3])
     @pytest.mark.parametrize("classes", [2, 3])
-    def test_soft_labels_are_regressions_one_for_two_classes(self, classes: int, trees: int, rate: float) -> None:
+    def test_soft_labels_use_one_regression_for_two_classes(self, classes: int, trees: int, rate: float) -> None:
         counts = self.counts(classes)
         train = in_bags(self.ROWS, [bag.tolist() for bag in STUMP_BAGS], counts.tolist())
         found = predict("bag-soft-label-gbdt", train, self.ROWS, trees=trees, leaves=2, learning_rate=rate)
@@ -135,7 +135,7 @@ class TestBoosting:
         assert len(np.unique(scores.round(9))) > 1
         assert found == pytest.approx(squeezed(scores), abs=1e-5)
 
-    def test_with_leaves_for_all_a_row_gets_the_mean_of_the_rows_like_it(self) -> None:
+    def test_fully_grown_trees_predict_mean_of_equal_rows(self) -> None:
         # categories: every tree of enough leaves ends with one leaf for each; the missing (code 0) are one of them
         codes = np.repeat([0, 1, 2, 3], [25, 25, 30, 30])
         rng = np.random.default_rng(1)
@@ -151,7 +151,7 @@ class TestBoosting:
         assert found[:, 1] == pytest.approx(np.array(means), abs=1e-5)
 
     @pytest.mark.parametrize("trees", [1, 4])
-    def test_supervised_trees_of_two_classes_are_newton_steps_of_the_log_odds(self, trees: int) -> None:
+    def test_supervised_binary_trees_are_newton_steps(self, trees: int) -> None:
         labels = (np.random.default_rng(7).random(150) < np.nan_to_num(STUMP_NUMBERS, nan=1.5) / 4 + 0.1).astype(float)
         train = in_bags(self.ROWS, [[row] for row in range(150)], np.column_stack([1 - labels, labels]).tolist())
         found = predict("supervised-gbdt", train, self.ROWS, trees=trees, leaves=2, learning_rate=0.5)
@@ -162,7 +162,7 @@ class TestBoosting:
         positive = 1 / (1 + np.exp(-odds))
         assert found == pytest.approx(np.column_stack([1 - positive, positive]), abs=1e-5)
 
-    def test_supervised_trees_of_three_classes_are_newton_steps_of_a_softmax(self) -> None:
+    def test_supervised_softmax_trees_are_newton_steps(self) -> None:
         labels = (np.nan_to_num(STUMP_NUMBERS, nan=1.0) + np.random.default_rng(8).integers(0, 2, 150)).astype(int) % 3
         one_hot = np.eye(3)[labels]
         train = in_bags(self.ROWS, [[row] for row in range(150)], one_hot.tolist())
@@ -175,7 +175,7 @@ class TestBoosting:
         expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         assert found == pytest.approx(expected, abs=1e-5)
 
-    def test_supervised_trees_do_not_diverge_if_a_class_is_rare_or_absent(self) -> None:
+    def test_supervised_trees_are_stable_for_rare_or_absent_class(self) -> None:
         rng = np.random.default_rng(0)
         numbers = rng.normal(size=(4000, 5))
         score = numbers[:, 0] + numbers[:, 1] * numbers[:, 2]

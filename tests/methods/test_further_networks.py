@@ -50,7 +50,7 @@ def bernoulli_kl(p: Tensor, q: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_the_consistency_of_a_linear_model(epsilon: float) -> None:
+def test_consistency_of_linear_model_matches_closed_form(epsilon: float) -> None:
     """After one power iteration the direction is +-w / |w|; the gradient takes direction and target for constants."""
     weight, bags = torch.tensor([1.0, -2.0, 0.5]), some_bags()
     method, model = LLPVAT(VATParams(epsilon=epsilon)), linear_model(weight.tolist())
@@ -70,7 +70,7 @@ def test_the_consistency_of_a_linear_model(epsilon: float) -> None:
         assert float((gradient[1] * weight).sum()) == pytest.approx(slope, rel=1e-2, abs=1e-5)
 
 
-def test_a_constant_head_is_consistent_and_gradients_are_left_alone() -> None:
+def test_constant_head_is_consistent_and_keeps_gradients() -> None:
     model = linear_model([0.0, 0.0, 0.0])
     assert float(LLPVAT().consistency(model, some_bags()).detach()) == 0
     model = linear_model([1.0, 2.0, 3.0])
@@ -81,7 +81,7 @@ def test_a_constant_head_is_consistent_and_gradients_are_left_alone() -> None:
     assert bool((gradient != 0).any())
 
 
-def test_the_ramp_reaches_its_weight_after_its_part_of_the_steps() -> None:
+def test_ramp_reaches_full_weight_after_its_share_of_steps() -> None:
     method = LLPVAT(VATParams(weight=0.5, ramp=0.4))
     assert float(method.schedules(moment(step=0))["w"]) == pytest.approx(0.5 * math.exp(-5))
     assert float(method.schedules(moment(step=20))["w"]) == pytest.approx(0.5 * math.exp(-5 / 4))
@@ -90,7 +90,7 @@ def test_the_ramp_reaches_its_weight_after_its_part_of_the_steps() -> None:
     assert float(LLPVAT(VATParams(weight=0.5, ramp=0.0)).schedules(moment(step=0))["w"]) == 0.5
 
 
-def test_matrices_are_orthogonal_the_first_does_nothing_and_a_head_of_zeros_knows_nothing_of_the_task() -> None:
+def test_task_matrices_are_orthogonal_and_first_is_identity() -> None:
     task, bags, method = toy_task(0), some_bags(unequal=True), SelfLLP(SelfLLPParams(hidden=8))
     network = method.build(mlp(task), task.schema)
     rotations = network.rotations
@@ -107,7 +107,7 @@ def test_matrices_are_orthogonal_the_first_does_nothing_and_a_head_of_zeros_know
     assert float(method.task(Model(network, stream()), bags).detach()) == pytest.approx(math.log(4), abs=1e-5)
 
 
-def test_without_its_terms_self_llp_is_dllp_and_the_teacher_is_the_student_at_first() -> None:
+def test_self_llp_without_terms_is_dllp_and_teacher_starts_as_student() -> None:
     task, bags = toy_task(0), some_bags()
     late = moment(step=90.0)
     losses = []
@@ -128,7 +128,7 @@ def test_without_its_terms_self_llp_is_dllp_and_the_teacher_is_the_student_at_fi
     assert torch.allclose(moved, expected + 5.0 * distance, atol=1e-5)
 
 
-def test_the_teacher_follows_and_the_matrices_stay() -> None:
+def test_teacher_follows_student_and_matrices_are_fixed() -> None:
     population = together(SelfLLP(SelfLLPParams(hidden=8, learning_rate=0.01)), {0: toy_task(0)}, epochs=2)
     matrices, start = population.stack.template.rotations.matrices.clone(), population.stack.theta.clone()
     (outcome,) = population.train()
@@ -140,7 +140,7 @@ def test_the_teacher_follows_and_the_matrices_stay() -> None:
         assert 0 < float((weights[teacher] - first).norm()) < float((weights[student] - first).norm())
 
 
-def test_codes_meet_proportions() -> None:
+def test_codes_match_proportions() -> None:
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.25, 0.75]])
     nothing = torch.zeros(1, 4, 2)
     assert torch.allclose(transported(nothing, bags, CODES, 3), torch.tensor([0.25, 0.75]).expand(1, 4, 2))
@@ -151,7 +151,7 @@ def test_codes_meet_proportions() -> None:
     assert torch.allclose(codes.mean(dim=1), bags.proportions, atol=1e-3)
 
 
-def test_prototypes_predict_from_the_second_stage_on() -> None:
+def test_prototypes_predict_from_second_stage() -> None:
     task, bags = toy_task(0), some_bags()
     method = LLPCo(LLPCoParams(hidden=8))
     network = method.build(mlp(task), task.schema)
@@ -164,7 +164,7 @@ def test_prototypes_predict_from_the_second_stage_on() -> None:
 
 
 @pytest.mark.parametrize("view", ["mixed", "dropout"])
-def test_the_second_stage_starts_from_what_the_first_predicts(view: str) -> None:
+def test_second_stage_starts_from_first_stage_predictions(view: str) -> None:
     method = LLPCo(LLPCoParams(hidden=16, learning_rate=0.003, view=view))
     population = together(method, {0: toy_task(0)}, epochs=8)
     (outcome,) = population.train()
@@ -172,7 +172,7 @@ def test_the_second_stage_starts_from_what_the_first_predicts(view: str) -> None
     assert outcome.selected["auc"].value > 0.9
 
 
-def test_similar_rows_with_other_predictions() -> None:
+def test_similarity_penalises_different_predictions_of_similar_rows() -> None:
     proba = torch.tensor([[0.1, 0.9], [0.9, 0.1]])
     one_class = similarity_loss(torch.zeros(2, 3), proba[:, 1:], torch.tensor([True, True]))
     assert float(one_class) == pytest.approx(0.32)
@@ -181,7 +181,7 @@ def test_similar_rows_with_other_predictions() -> None:
     assert float(similarity_loss(torch.zeros(2, 3), proba, torch.tensor([True, False]))) == 0.0
 
 
-def test_without_similarity_it_is_the_square_loss_in_both_stages() -> None:
+def test_without_similarity_loss_is_square_loss() -> None:
     task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
     method = SimLLP(SimLLPParams(hidden=8, similarity=0.0, bag_weight=2.0))
     network = method.build(mlp(task), task.schema)
@@ -190,7 +190,7 @@ def test_without_similarity_it_is_the_square_loss_in_both_stages() -> None:
     assert torch.allclose(method.loss(Model(network, stream()), bags, moment("similarity")), 2 * square)
 
 
-def test_the_first_stages_encoder_is_kept_frozen() -> None:
+def test_first_stage_encoder_stays_frozen() -> None:
     method = SimLLP(SimLLPParams(hidden=8, learning_rate=0.01))
     population = together(method, {0: toy_task(0)}, epochs=2)
     start = population.stack.theta.clone()
@@ -202,7 +202,7 @@ def test_the_first_stages_encoder_is_kept_frozen() -> None:
     assert float(population.stack.template.get_buffer("earlier.scale")) != 1.0
 
 
-def test_classes_are_drawn_by_proportions() -> None:
+def test_classes_are_sampled_by_proportions() -> None:
     bags = make_bags(
         no_features(2, 20_000), torch.ones(2, 20_000, dtype=torch.bool), [[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]]
     )
@@ -219,7 +219,7 @@ def test_classes_are_drawn_by_proportions() -> None:
         ("deceive", {"encoder", "head", "style", "class_critic", "style_critic"}),
     ],
 )
-def test_whose_turn_it_is(phase: str, moves: set[str]) -> None:
+def test_phases_alternate_as_declared(phase: str, moves: set[str]) -> None:
     task, bags = toy_task(0), some_bags()
     method = LLPAAE(LLPAAEParams(hidden=8))
     network = method.build(mlp(task), task.schema)

@@ -52,7 +52,7 @@ def losses(method: LLPGAN, network: Network, bags: Bags) -> list[float]:
 
 
 @pytest.mark.parametrize("proportions", [(0.5, 0.5), (0.25, 0.75)])
-def test_known_answer_of_the_whole_discriminator_loss(proportions: tuple[float, float]) -> None:
+def test_discriminator_loss_matches_known_value(proportions: tuple[float, float]) -> None:
     """Logits of 0 for real and fake rows: log 4.5 + weight * (log 2 - the entropy of the proportions)."""
     method = LLPGAN(GANParams(proportion_weight=3.0))
     network = players(method)
@@ -63,7 +63,7 @@ def test_known_answer_of_the_whole_discriminator_loss(proportions: tuple[float, 
     assert (loss - math.log(4.5)) / 3.0 + entropy == pytest.approx(math.log(2), abs=1e-6)
 
 
-def test_generator_loss_is_zero_where_fake_rows_are_real_ones_and_matches_means_not_rows() -> None:
+def test_generator_loss_matches_means_and_is_zero_for_real_rows() -> None:
     features, mask = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0)), torch.ones(2, 5) > 0
     assert float(feature_matching(features, features, mask)) == 0.0
     assert float(feature_matching(features, features.flip(0, 1), mask)) == pytest.approx(0.0, abs=1e-12)
@@ -77,7 +77,7 @@ def test_generator_loss_is_zero_where_fake_rows_are_real_ones_and_matches_means_
     assert losses(method, network, bags)[1] < 1e-4  # the noise on numbers is left
 
 
-def test_known_answers_of_a_critic_that_scores_all_rows_alike() -> None:
+def test_constant_critic_has_known_losses() -> None:
     method = LLPGAN(GANParams(objective="wgan", gradient_penalty=0.0, proportion_weight=2.0))
     network, bags = players(method), some_bags(proportions=(0.25, 0.75))
     for layer, bias in ((network.discriminator.critic, 3.0), (network.discriminator.classifier, 0.0)):
@@ -91,7 +91,7 @@ def test_known_answers_of_a_critic_that_scores_all_rows_alike() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_gradient_penalty_and_its_gradient_are_those_of_an_independent_autograd(objective: str) -> None:
+def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
     method = LLPGAN(GANParams(objective=objective, gradient_penalty=1.0))  # type: ignore[arg-type]
     network, bags = players(method), some_bags()
     discriminator = network.discriminator
@@ -119,7 +119,7 @@ def test_gradient_penalty_and_its_gradient_are_those_of_an_independent_autograd(
         assert one is None or torch.allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-def test_the_penalty_is_part_of_the_loss_with_its_weight() -> None:
+def test_penalty_enters_loss_with_its_weight() -> None:
     bags, weights = some_bags(), (0.0, 1.0, 10.0)
     none, one, ten = (
         losses(method, players(method), bags)[0]
@@ -129,7 +129,7 @@ def test_the_penalty_is_part_of_the_loss_with_its_weight() -> None:
     assert (ten - none) == pytest.approx(10 * (one - none), rel=1e-4)
 
 
-def test_a_real_rows_vector() -> None:
+def test_real_row_vector_has_numbers_and_one_hot_categories() -> None:
     rows = Rows(torch.tensor([[7.0, 0.4]]), torch.tensor([[3, 0, 2]]), torch.tensor([[False, True]]))
     numeric, one_hot = Columns(SCHEMA).split(Columns(SCHEMA).vectors(rows)[0])
     assert numeric.tolist() == [7, 0]
@@ -139,7 +139,7 @@ def test_a_real_rows_vector() -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
-def test_fake_categories_sum_to_one_in_every_column_and_follow_their_logits(temperature: float) -> None:
+def test_fake_categories_are_distributions_following_logits(temperature: float) -> None:
     """The largest of logits + Gumbel noise is drawn from their softmax, at any temperature."""
     generator = players(LLPGAN(GANParams(temperature=temperature))).generator
     fake = generator((50,), Random(torch.tensor(0)))
@@ -152,7 +152,7 @@ def test_fake_categories_sum_to_one_in_every_column_and_follow_their_logits(temp
     assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
 
 
-def test_numbers_become_ranks_however_heavy_their_tails() -> None:
+def test_heavy_tailed_numbers_become_ranks() -> None:
     rng = np.random.default_rng(0)
     numbers = np.column_stack([np.exp(6 * rng.normal(size=2000)), rng.integers(0, 3, 2000), np.full(2000, 7.0)])
     missing = np.zeros_like(numbers, dtype=bool)
@@ -169,7 +169,7 @@ def test_numbers_become_ranks_however_heavy_their_tails() -> None:
     assert np.abs(found).max() <= 1
 
 
-def test_fake_categories_stay_finite_at_both_ends_of_the_uniform_draws() -> None:
+def test_fake_categories_are_finite_at_extreme_draws() -> None:
     class Ends(Random):
         def uniform(self, *shape: int) -> Tensor:
             ends = torch.tensor([2.0**-24, 1 - 2.0**-24])  # of `Random.uniform`
@@ -183,7 +183,7 @@ def test_fake_categories_stay_finite_at_both_ends_of_the_uniform_draws() -> None
     assert logits.grad.isfinite().all()
 
 
-def test_fake_numbers_go_with_the_fake_categories_but_send_them_no_gradient() -> None:
+def test_fake_numbers_depend_on_fake_categories_without_gradient() -> None:
     generator = players(LLPGAN()).generator
     generator(torch.Size((20,)), Random(torch.tensor(0)))[:, :2].sum().backward()
     assert generator.heads.weight.grad is not None  # of the one-hot columns' share in the vector, which is 0
@@ -201,7 +201,7 @@ def test_fake_numbers_go_with_the_fake_categories_but_send_them_no_gradient() ->
     ],
     ids=["numbers alone", "categories alone", "10,000 categories", "three classes"],
 )
-def test_tables_of_every_kind(schema: Schema) -> None:
+def test_gan_trains_on_tables_of_every_kind(schema: Schema) -> None:
     """With the objective that is not the default, which `test_conformance.py` looks at."""
     method = LLPGAN(GANParams(objective="wgan"))
     network, bags = players(method, schema), some_bags(schema=schema, proportions=schema.prior)
@@ -217,7 +217,7 @@ def test_tables_of_every_kind(schema: Schema) -> None:
     assert torch.allclose(log_proba.exp().sum(dim=-1), torch.ones(2, 5), atol=1e-5)
 
 
-def test_padding_changes_no_loss() -> None:
+def test_padding_does_not_change_losses() -> None:
     method = LLPGAN(GANParams(objective="wgan", gradient_penalty=10.0))
     network, bags = players(method), some_bags()
     padding = ~bags.mask.unsqueeze(-1)
@@ -228,7 +228,7 @@ def test_padding_changes_no_loss() -> None:
     assert (np.array(losses(method, network, counted)) != losses(method, network, bags)).any()
 
 
-def test_the_representation_is_what_the_logits_are_made_of() -> None:
+def test_logits_are_linear_in_representation() -> None:
     method, bags = LLPGAN(), some_bags()
     network = players(method)
     features = method.represent(model(network, None), bags)
@@ -238,7 +238,7 @@ def test_the_representation_is_what_the_logits_are_made_of() -> None:
     assert torch.allclose(logits.log_softmax(dim=-1), method.log_proba(model(network, None), bags))
 
 
-def test_turns_and_rates_follow_the_hyperparameters() -> None:
+def test_turns_and_rates_follow_hyperparameters() -> None:
     one = LLPGAN(GANParams(learning_rate=1e-4, generator_learning_rate=3e-4)).phases
     assert [(phase.name, phase.rate, phase.beta1) for phase in one] == [
         ("discriminator", 1.0, 0.5),
@@ -251,7 +251,7 @@ def test_turns_and_rates_follow_the_hyperparameters() -> None:
         assert [prefix.rstrip(".") for prefix in phase.modules] == [phase.name], "each player updates itself alone"
 
 
-def test_the_penaltys_default_is_the_objectives_and_given_ones_are_kept() -> None:
+def test_penalty_default_depends_on_objective() -> None:
     given = [{}, {"objective": "wgan"}, {"objective": "wgan", "gradient_penalty": "1.0"}]
     assert [read_params(GANParams, values, "llp-gan").gradient_penalty for values in given] == [0.0, 10.0, 1.0]
     with pytest.raises(LLPBenchError, match="gradient_penalty must be one of"):

@@ -29,20 +29,20 @@ def bags_of_four() -> BagTargets:
 
 
 @pytest.mark.parametrize(("rho", "values"), [(1.0, (0.25, 0.75)), (1e-9, (0.0, 1.0))])
-def test_a_tree_by_hand(rho: float, values: tuple[float, float]) -> None:
+def test_tree_matches_hand_computation(rho: float, values: tuple[float, float]) -> None:
     bins, growth = RowBins(FOUR_BAGS, 16, 1), Growth(leaves=2, rho=rho, least=1, features=1.0)
     tree = grow_tree(bins(FOUR_BAGS), bins.features, bags_of_four(), growth, np.random.default_rng(0))
     found = 0.5 + 0.5 * tree(bins(rows_of([[0.0], [1.0]])))[:, 0]
     assert found == pytest.approx(values, abs=1e-6)
 
 
-def test_the_gain_by_hand() -> None:
+def test_split_gain_matches_hand_computation() -> None:
     columns, targets = np.full((4, 1), 2.0), np.array([[1.0], [-1.0], [0.0], [0.0]])
     inverse = np.linalg.inv(columns.T @ columns + np.eye(1))
     assert split_gains(2 * PROPORTIONS[:, None], columns, inverse, targets, 1.0) == pytest.approx([0.576271], abs=1e-6)
 
 
-def test_gains_are_what_a_column_takes_off_the_ridge_objective() -> None:
+def test_gain_is_decrease_of_ridge_objective() -> None:
     rng = np.random.default_rng(0)
     columns, added, targets = rng.random((9, 3)), rng.random((9, 4)), rng.normal(size=(9, 2))
 
@@ -56,7 +56,7 @@ def test_gains_are_what_a_column_takes_off_the_ridge_objective() -> None:
     assert split_gains(added, columns, inverse, residual, 0.7) == pytest.approx(expected)
 
 
-def test_it_learns_what_bags_say_of_a_number_and_of_a_category() -> None:
+def test_learns_effect_of_number_and_category() -> None:
     rng = np.random.default_rng(1)
     numbers, codes = rng.normal(size=3000), rng.integers(0, 4, 3000)
     share = np.where(numbers > 0.3, 0.6, 0.1) + np.where(codes == 2, 0.3, 0.0)
@@ -75,13 +75,13 @@ class TestPropSVM:
     BAG = in_bags(rows_of([[0.0]] * 4), [[0, 1, 2, 3]], [[3, 1]])
 
     @pytest.mark.parametrize(("weight", "positives"), [(10.0, 1), (0.1, 2)])
-    def test_labels_of_a_bag_by_hand(self, weight: float, positives: int) -> None:
+    def test_bag_labels_match_hand_computation(self, weight: float, positives: int) -> None:
         # objective by positives: 7, 3, 0, 2, 5; with ten times the difference of counts 17, 3, 10, 22, 35
         found = best_labels(self.SCORES, self.BAG, np.array([0.25]), weight)
         assert found.tolist() == [place < positives for place in range(4)]
 
     @pytest.mark.parametrize("start", ["ridge", "random"])
-    def test_the_mean_of_a_bag_follows_its_proportion(self, start: str) -> None:
+    def test_bag_mean_follows_proportion(self, start: str) -> None:
         train = made_up(2)
         proba = predict("prop-svm", train, train.rows, start=start)
         assert proba.sum(axis=1) == pytest.approx(np.ones(96))
@@ -90,7 +90,7 @@ class TestPropSVM:
         assert start == "random" or np.abs(mean - train.proportions[:, 1]).mean() < 0.15
 
     @pytest.mark.parametrize("weight", [0.0, 0.3, 2.0])
-    def test_labels_against_all_labels(self, weight: float) -> None:
+    def test_labels_match_exhaustive_search(self, weight: float) -> None:
         rng = np.random.default_rng(0)
         bags = [[5, 0, 3], [1], [2, 4, 6, 7]]
         train = in_bags(rows_of([[0.0]] * 8), bags, [[1, 2], [0, 1], [3, 1]])
@@ -106,7 +106,7 @@ class TestPropSVM:
             found = best_labels(scores, train, shares, weight)
             assert cost(found) == pytest.approx(min(cost(y) for y in map(np.array, product([False, True], repeat=8))))
 
-    def test_bags_of_one_row_are_a_support_vector_machine(self) -> None:
+    def test_single_row_bags_give_support_vector_machine(self) -> None:
         from sklearn.svm import SVC
 
         train = made_up(2)
@@ -119,7 +119,7 @@ class TestPropSVM:
 
 
 class TestClusterShares:
-    def test_shares_by_hand_stay_between_0_and_1_and_shrink_to_the_prior(self) -> None:
+    def test_cluster_shares_are_bounded_and_shrink_to_prior(self) -> None:
         inside, shares = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0.5, 0.26])
         found = cluster_shares(inside, np.column_stack([1 - shares, shares]), np.ones(2), np.array([0.5, 0.5]), 0.0)
         assert found == pytest.approx(np.array([[0.1, 0.9], [0.9, 0.1]]), abs=1e-6)
@@ -129,7 +129,7 @@ class TestClusterShares:
         assert cluster_shares(inside, p, np.ones(2), prior, 1e6) == pytest.approx(np.tile(prior, (2, 1)), abs=1e-5)
 
     @pytest.mark.parametrize("points", ["plain", "waves"])
-    def test_separate_clusters_get_their_own_shares(self, points: str) -> None:
+    def test_separated_clusters_get_their_own_shares(self, points: str) -> None:
         rng = np.random.default_rng(0)
         group = rng.integers(0, 3, 1500)
         share = np.array([0.1, 0.5, 0.9])[group]
@@ -142,7 +142,7 @@ class TestClusterShares:
 
 
 class TestCountBayes:
-    def test_two_bags_by_hand(self) -> None:
+    def test_two_bags_match_hand_computation(self) -> None:
         train = in_bags(rows_of([[0.0]] * 8), [[0, 1, 2, 3], [4, 5, 6, 7]], [[1, 3], [3, 1]])
         codes = np.array([[1, 1, 1, 0, 1, 0, 0, 0]])
         q = train.proportions[train.bag_of_row]
@@ -168,7 +168,7 @@ class TestCountBayes:
         assert found == pytest.approx(expected)
 
     @pytest.mark.parametrize("posterior", ["shift", "count"])
-    def test_posteriors_add_up_to_counts(self, posterior: str) -> None:
+    def test_posteriors_sum_to_counts(self, posterior: str) -> None:
         train = made_up(2)
         logits = np.random.default_rng(0).normal(size=(96, 2))
         q = responsibilities(BagCounts(train), logits, posterior)

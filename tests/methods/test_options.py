@@ -47,7 +47,7 @@ Options = dict[str, Any]
         (TabLLPSelf, {"weight": 0.0}, (True, True)),
     ],
 )
-def test_without_its_own_term_a_method_is_dllp(declared: Any, options: Options, known: tuple[bool, bool]) -> None:
+def test_method_without_its_term_is_dllp(declared: Any, options: Options, known: tuple[bool, bool]) -> None:
     bags = some_bags(unequal=True)._replace(known=torch.tensor(known))
     method = declared(declared.Params(hidden=8, **options))
     network = method.build(small_encoder(), SCHEMA)
@@ -85,7 +85,7 @@ VARIANTS = [
         (LLPGAN, {"objective": "wgan"}),
     ],
 )
-def test_members_together_are_members_alone(declared: Any, options: Options) -> None:
+def test_joint_training_equals_single_training(declared: Any, options: Options) -> None:
     """In bags of different sizes, where padding differs from bag to bag; rounding only."""
 
     def outcomes(seeds: list[int]) -> list[Outcome]:

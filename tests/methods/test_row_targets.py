@@ -30,14 +30,14 @@ ONE_EACH = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.
 
 
 @pytest.mark.parametrize("entropy", [1.0, 0.2, 0.05])
-def test_the_plan_of_two_rows(entropy: float) -> None:
+def test_transport_plan_of_two_rows_matches_hand_computation(entropy: float) -> None:
     found = transported(TWO, ONE_EACH, entropy, rounds=200)[0, 0, 0]
     expected = float(expit((logit(0.9) - logit(0.6)) / (2 * entropy)))
     assert float(found) == pytest.approx(expected, abs=1e-5)
     assert expected == pytest.approx({1.0: 0.710102, 0.2: 0.988787, 0.05: 1 - 1.7e-8}[entropy], abs=1e-6)
 
 
-def test_the_losses_of_two_rows() -> None:
+def test_losses_of_two_rows_match_hand_computation() -> None:
     bag, rows = proportion_loss(TWO, ONE_EACH), row_targets_loss(TWO, TWO, ONE_EACH, "soft", 1.0)
     assert float(bag) == pytest.approx(0.143841, abs=1e-5)
     assert float(rows) == pytest.approx(0.770539, abs=1e-5)
@@ -55,7 +55,7 @@ def unequal(classes: int) -> tuple[torch.Tensor, Bags]:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_plans_add_up_to_rows_and_counts(classes: int) -> None:
+def test_plan_margins_are_rows_and_counts(classes: int) -> None:
     log_proba, bags = unequal(classes)
     plan = transported(log_proba, bags, 0.5, rounds=300)
     assert torch.allclose(plan.sum(dim=1), bags.counts, atol=1e-4)
@@ -64,7 +64,7 @@ def test_plans_add_up_to_rows_and_counts(classes: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_labels_match_counts_at_the_least_cost(classes: int) -> None:
+def test_labels_match_counts_at_least_cost(classes: int) -> None:
     log_proba, bags = unequal(classes)
     labels = counted_labels(log_proba, bags)
     assert torch.equal(labels.sum(dim=1), bags.counts)
@@ -77,13 +77,13 @@ def test_labels_match_counts_at_the_least_cost(classes: int) -> None:
         assert float((labels[k, :size] * log_proba[k, :size]).sum()) == pytest.approx(float(best), abs=1e-4)
 
 
-def test_ties_get_as_many_labels_as_were_counted() -> None:
+def test_tied_rows_get_counted_number_of_labels() -> None:
     log_proba = torch.full((1, 4, 2), math.log(0.5))
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.75, 0.25]])
     assert counted_labels(log_proba, bags)[0, :, 1].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_halves_of_noisy_counts_go_as_in_whole_counts() -> None:
+def test_fractional_counts_round_like_whole_counts() -> None:
     task = toy_task(0)
     counts = np.array([[2.5, 1.5], [1.2, 2.8]])
     train = replace(task.train, index=task.train.index[:2, :4], counts=counts)
@@ -92,13 +92,13 @@ def test_halves_of_noisy_counts_go_as_in_whole_counts() -> None:
     assert labels.sum(dim=1).tolist() == train.whole_counts.tolist()
 
 
-def test_rows_are_drawn_to_their_targets() -> None:
+def test_gradient_moves_rows_to_targets() -> None:
     log_proba = TWO.clone().requires_grad_()
     (found,) = torch.autograd.grad(row_targets_loss(log_proba, TWO, ONE_EACH, "soft", 1.0), [log_proba])
     assert torch.allclose(found, -transported(TWO, ONE_EACH, 1.0) / 2)
 
 
-def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_are_computed_without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     task, bags = toy_task(0), some_bags()
     method = ROT(ROTParams(hidden=8))
     network = method.build(mlp(task), task.schema)
@@ -115,19 +115,19 @@ def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None
     assert not seen[0].requires_grad
 
 
-def test_symmetric_loss_of_a_row() -> None:
+def test_symmetric_loss_matches_hand_computation() -> None:
     log_proba, label = torch.tensor([[0.8, 0.2]]).log(), torch.tensor([[1.0, 0.0]])
     assert float(symmetric_loss(log_proba, label, 0.0)) == pytest.approx(0.223144, abs=1e-5)
     assert float(symmetric_loss(log_proba, label, 1.0)) == pytest.approx(1.023144, abs=1e-5)
 
 
-def test_a_target_of_nothing_has_no_gradient() -> None:
+def test_zero_target_has_no_gradient() -> None:
     logits = torch.tensor([[0.3, -1.0]], requires_grad=True)
     loss = symmetric_loss(logits.log_softmax(dim=-1), torch.zeros(1, 2), 1.0).sum()
     assert float(torch.autograd.grad(loss, [logits])[0].abs().max()) < 1e-6
 
 
-def test_shares_of_mixtures_have_the_moments_of_a_folded_beta() -> None:
+def test_mixture_shares_have_folded_beta_moments() -> None:
     uniform = (torch.arange(200_000) + 0.5) / 200_000
     share = folded_arcsine(uniform)
     assert float(share.min()) >= 0.5
@@ -136,7 +136,7 @@ def test_shares_of_mixtures_have_the_moments_of_a_folded_beta() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_labels_match_whole_counts_and_suppressed_bags_have_none(classes: int) -> None:
+def test_labels_match_counts_and_suppressed_bags_get_none(classes: int) -> None:
     rng = np.random.default_rng(0)
     counts = np.array([[2.0, 3.0, 1.0], [1.4, 2.6, 0.0], [np.nan] * 3])[:, :classes]
     train = in_bags(rows_of([[0.0]] * 13), [list(range(6)), [6, 7, 8, 9], [10, 11, 12]], counts.tolist())
@@ -150,14 +150,14 @@ def test_labels_match_whole_counts_and_suppressed_bags_have_none(classes: int) -
     assert in_known_bags(proba, train)[10:].sum() == 0
 
 
-def test_labels_of_a_step_count_only_where_they_are_sure() -> None:
+def test_only_confident_labels_of_step_count() -> None:
     proba = torch.tensor([[[0.97, 0.03], [0.3, 0.7], [0.6, 0.4]]])
     bags = make_bags(no_features(1, 3), torch.ones(1, 3, dtype=torch.bool), [[2 / 3, 1 / 3]])
     found = confident_loss(proba.log(), bags, 0.65)
     assert float(found) == pytest.approx(-(math.log(0.97) + math.log(0.7)) / 3, abs=1e-5)
 
 
-def test_weights_of_four_rows() -> None:
+def test_weights_of_four_rows_match_hand_computation() -> None:
     p = torch.tensor([0.9, 0.9, 0.1, 0.1])
     log_proba = torch.stack([1 - p, p], dim=-1)[None].log()
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
@@ -165,7 +165,7 @@ def test_weights_of_four_rows() -> None:
     assert row_weights(log_proba, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
 
 
-def test_padding_has_no_part_in_weights_and_absent_classes_none() -> None:
+def test_padding_and_absent_classes_get_no_weight() -> None:
     p = torch.tensor([0.9, 0.9, 0.1, 0.1, 0.7, 0.2])
     log_proba = torch.stack([1 - p, p], dim=-1)[None].log()
     bags = make_bags(no_features(1, 6), torch.tensor([[True] * 4 + [False] * 2]), [[0.5, 0.5]])
@@ -174,7 +174,7 @@ def test_padding_has_no_part_in_weights_and_absent_classes_none() -> None:
     assert bag_weights(log_proba, none, 1.0)[0, :4].tolist()[:2] == [0.0, 0.0]
 
 
-def test_ahil_weighs_the_strong_views_cross_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ahil_weights_cross_entropy_of_strong_view(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a strong view of the row's own predictions turned round."""
     task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
     method = AHIL(AHILParams(hidden=8, weight=0.7, row_scale=2.0, bag_scale=3.0))
@@ -193,7 +193,7 @@ def test_ahil_weighs_the_strong_views_cross_entropy(monkeypatch: pytest.MonkeyPa
 GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
 
 
-def test_the_matrix_and_the_fitted_prior_of_two_bags() -> None:
+def test_matrix_and_prior_of_two_bags_match_hand_computation() -> None:
     half = np.array([0.5, 0.5])
     assert transition(GAMMA, half) == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
     assert transition(np.array([[1.0, 0.0], [1.0, 0.0]]), half).tolist() == [[0.5, 0.5]] * 2, "a class in no bag"
@@ -213,7 +213,7 @@ class Given(Model):
         return self.given
 
 
-def test_the_corrected_loss_and_rows_without_part_that_have_no_gradient() -> None:
+def test_corrected_loss_ignores_rows_outside_groups() -> None:
     method = LLPFC(LLPFCParams(hidden=8))
     for gamma, row, expected in ((GAMMA, 0, 0.470004), (GAMMA, 1, 0.980829), (np.eye(2), 0, -np.log(0.9))):
         target = transition(gamma, np.array([0.5, 0.5]))[row].tolist()
@@ -226,7 +226,7 @@ def test_the_corrected_loss_and_rows_without_part_that_have_no_gradient() -> Non
         assert float(gradient[1].abs().max()) < 1e-6
 
 
-def test_bags_in_groups_left_over_and_suppressed() -> None:
+def test_grouping_handles_left_over_and_suppressed_bags() -> None:
     counts = [[8.0, 2.0], [4.0, 6.0], [5.0, 5.0], [np.nan, np.nan]]
     train = in_bags(rows_of([[0.0]] * 40), [list(range(10 * k, 10 * k + 10)) for k in range(4)], counts)
     targets = forward_targets(train, "uniform", np.random.default_rng(0)).reshape(4, 10, 2)
@@ -238,7 +238,7 @@ def test_bags_in_groups_left_over_and_suppressed() -> None:
     assert first + second == pytest.approx([1, 1])
 
 
-def test_rows_of_the_heavier_bag_are_left_out() -> None:
+def test_surplus_rows_of_larger_bag_are_dropped() -> None:
     """Bags of 10 and 90 rows weigh the same together: a row of the large one takes part with probability 1/9."""
     train = in_bags(rows_of([[0.0]] * 100), [list(range(10)), list(range(10, 100))], [[8.0, 2.0], [36.0, 54.0]])
     shares = []

@@ -61,7 +61,7 @@ class MeanTeacher(DLLP):
 PARAMS = TeacherParams(hidden=16, learning_rate=0.01)
 
 
-def test_a_teacher_is_the_moving_average_of_its_student(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_teacher_is_moving_average_of_student(monkeypatch: pytest.MonkeyPatch) -> None:
     pop = population(MeanTeacher(PARAMS), [0, 1], epochs=2)
     teacher = pop.stack.columns(["teacher."])
     student = pop.stack.columns(["encoder.", "head."])
@@ -90,7 +90,7 @@ def test_a_teacher_is_the_moving_average_of_its_student(monkeypatch: pytest.Monk
     assert run.state.buffers["moments"].tolist() == [[1, 15], [1, 15]]
 
 
-def test_the_teacher_is_what_is_judged_and_kept() -> None:
+def test_teacher_is_judged_and_saved() -> None:
     pop = population(MeanTeacher(PARAMS), [0], epochs=2)
     chosen = pop.train()[0].selected["auc"].weights
     test = pop.members[0].task.test
@@ -102,7 +102,7 @@ def test_the_teacher_is_what_is_judged_and_kept() -> None:
     assert (pop.predict(0, of_student[None], test.rows) != proba).any()
 
 
-def test_members_together_one_by_one_and_alone_are_the_same() -> None:
+def test_joint_sequential_and_single_training_agree() -> None:
     apart = type("Apart", (MeanTeacher,), {"stackable": False})(PARAMS)
     stacked, one_by_one = (trained(method, [0, 1], epochs=2, unequal=True) for method in (MeanTeacher(PARAMS), apart))
     (alone,) = trained(apart, [1], epochs=2, unequal=True)
@@ -111,7 +111,7 @@ def test_members_together_one_by_one_and_alone_are_the_same() -> None:
         assert_same(one, other)
 
 
-def test_members_that_leave_take_their_buffers_with_them() -> None:
+def test_leaving_members_keep_their_buffers() -> None:
     """When one member has settled, the steps of the others are not counted as its own."""
     pop = population(MeanTeacher(PARAMS), [0, 1, 2], epochs=60, patience=2)
     outcomes = pop.train()
@@ -137,7 +137,7 @@ class Extended(DLLP):
         return {"scale": weights["scale"] / 2}
 
 
-def test_a_parameter_may_be_a_single_number() -> None:
+def test_scalar_parameter_is_trained() -> None:
     pop = population(Extended(SMALL), [0, 1])
     run = StageRun(pop, pop.method.stages[0], pop.state)
     run.run_epoch(0)
@@ -155,12 +155,12 @@ def test_a_parameter_may_be_a_single_number() -> None:
         ({"phases": (Phase("train", modules=("haed.",)),)}, r"phases .*'haed\.'\. Available: encoder, head\."),
     ],
 )
-def test_names_that_are_not_there_and_no_result_are_clear_errors(own: dict[str, Any], told: str) -> None:
+def test_unknown_names_and_missing_result_are_refused(own: dict[str, Any], told: str) -> None:
     with pytest.raises(HookError, match=told):
         trained(type("Mistaken", (DLLP,), own)(SMALL), [0])
 
 
-def test_whole_numbers_are_no_weights_and_no_fraction_is_written_into_them() -> None:
+def test_integer_buffers_are_not_averaged() -> None:
     careless = type("Careless", (Extended,), {"after_step": lambda *_: {"codes": torch.tensor([0.3, 0.5])}})
     with pytest.raises(ValueError, match=r"torch.int64 for buffer 'codes', got torch.float32"):
         trained(careless(SMALL), [0])

@@ -40,18 +40,18 @@ def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] =
 
 
 @pytest.mark.parametrize(("text", "expected"), [("half", "half:30"), ("ema", "ema:30"), ("half:7", "half:7")])
-def test_an_average_is_read_and_written(text: str, expected: str) -> None:
+def test_average_option_round_trips(text: str, expected: str) -> None:
     assert str(Average.of(text)) == expected
     assert Average.of(expected) == Average.of(text)
 
 
 @pytest.mark.parametrize("text", ["", "mean", "half:", "half:0", "half:-1", "half:1.5", "ema:x"])
-def test_other_averages_are_rejected(text: str) -> None:
+def test_unknown_averages_are_refused(text: str) -> None:
     with pytest.raises(LLPBenchError, match="average must be half or ema"):
         Average.of(text)
 
 
-def test_half_keeps_the_weights_after_each_epoch_of_the_second_half() -> None:
+def test_half_averages_epochs_of_second_half() -> None:
     average = AveragedWeights("half", 5, 10, torch.zeros(2, 3))
     for epoch in range(5):
         average.after_step(torch.full((2, 3), 100.0))
@@ -59,7 +59,7 @@ def test_half_keeps_the_weights_after_each_epoch_of_the_second_half() -> None:
     assert average.weights[:, :, 0].tolist() == [[2.0, 3.0, 4.0]] * 2
 
 
-def test_moving_average_forgets_the_initial_weights_at_its_horizon() -> None:
+def test_moving_average_forgets_initial_weights() -> None:
     average = AveragedWeights("ema", 3, 100, torch.ones(1, 2))
     theta = torch.zeros(1, 2)
     for epoch in range(3):
@@ -70,7 +70,7 @@ def test_moving_average_forgets_the_initial_weights_at_its_horizon() -> None:
     assert average.weights[0, 0].tolist() == pytest.approx([np.exp(-1)] * 2, abs=2e-3)
 
 
-def test_training_without_validation_takes_the_steps_of_training_with_it() -> None:
+def test_training_without_validation_takes_same_steps() -> None:
     """The same random numbers: the weights of the last epoch are equal, and all epochs are trained."""
     plain = population(DLLP(SMALL), [0], epochs=6, patience=6)
     last: list[Tensor] = []
@@ -88,7 +88,7 @@ def test_training_without_validation_takes_the_steps_of_training_with_it() -> No
     assert any(epoch >= 3 for epoch in chosen)
 
 
-def test_mean_prediction_over_epochs_and_members_is_judged_for_every_criterion() -> None:
+def test_averaged_prediction_is_judged_for_every_criterion() -> None:
     trained, task = averaging("half:4", seeds=(0, 0)), toy_task(0)
     results = judge(trained, [0, 1])
     assert set(results) == set(CRITERIA)
@@ -102,7 +102,7 @@ def test_mean_prediction_over_epochs_and_members_is_judged_for_every_criterion()
     np.testing.assert_allclose(predicted_by(trained, [0, 1])["l1"]["test"], proba)
 
 
-def test_stages_run_once_each_and_hand_over_their_last_weights() -> None:
+def test_averaged_stages_run_once_and_hand_over_last_weights() -> None:
     method = TabLLPPSE(TabLLPPSE.Params(hidden=16, learning_rate=0.01))
     trained = averaging("half:4", method)  # type: ignore[arg-type]
     assert trained.outcomes[0].epochs == 8
@@ -110,7 +110,7 @@ def test_stages_run_once_each_and_hand_over_their_last_weights() -> None:
     assert len(trained.outcomes[0].averaged) == 2
 
 
-def test_labels_within_bags_change_no_averaged_weight() -> None:
+def test_permuted_labels_change_no_averaged_weight() -> None:
     assignment = toy_assignment().with_validation_in_training()
     found = []
     for table in (toy_table(), permuted_within(toy_table(), assignment.train)):
@@ -127,7 +127,7 @@ def cell_of(**changes: str) -> Cell:
     return replace(cell, **changes)  # type: ignore[arg-type]
 
 
-def test_validation_bags_are_trained_on_after_the_others() -> None:
+def test_validation_bags_are_trained_on_last() -> None:
     assignment = assign_bags(load_table("wine_quality"), "ordered", 64, 0)
     usual, whole = (make_task(cell_of(average=average), 0, "bags", None) for average in ("", "half:2"))
     assert len(whole.train.sizes) == len(assignment.train) + len(assignment.validation)
@@ -137,7 +137,7 @@ def test_validation_bags_are_trained_on_after_the_others() -> None:
     np.testing.assert_array_equal(whole.test.labels, usual.test.labels)
 
 
-def test_validation_bags_of_another_width_are_padded() -> None:
+def test_validation_bags_of_other_width_are_padded() -> None:
     assignment = toy_assignment(unequal=True)
     narrow = replace(assignment, validation=assignment.validation[:, :5])
     whole = narrow.with_validation_in_training().train
@@ -147,7 +147,7 @@ def test_validation_bags_of_another_width_are_padded() -> None:
     assert (whole[len(assignment.train) :, 5:] == -1).all()
 
 
-def test_a_run_has_one_result_and_no_curve() -> None:
+def test_averaged_run_has_one_result_and_no_curve() -> None:
     (record,) = run_cell(cell_of(average="half:2"), [0], Environment(device="cpu"))
     assert record["status"] == "ok"
     assert record["spec"]["average"] == "half:2"

@@ -19,7 +19,7 @@ def cell_of(method: str = "dllp", **changes: Any) -> Cell:
     return make_cell(method, "adult", **settings)
 
 
-def test_an_id_is_the_hash_of_the_specification_alone() -> None:
+def test_cell_id_is_hash_of_specification() -> None:
     cell = cell_of()
     assert replace(cell, params=dict(reversed([*cell.params.items()]))).id == cell.id
     assert len(cell.id) == 16
@@ -38,9 +38,7 @@ def test_an_id_is_the_hash_of_the_specification_alone() -> None:
         ({"average": "half:30"}, "dllp mlp average=half:30 on adult ordered 256"),
     ],
 )
-def test_later_options_are_in_a_specification_only_where_they_are_not_the_default(
-    change: dict[str, Any], text: str
-) -> None:
+def test_specification_omits_default_later_options(change: dict[str, Any], text: str) -> None:
     cell = cell_of()
     other = replace(cell, **change)
     assert not change.keys() & cell.spec.keys()
@@ -51,13 +49,13 @@ def test_later_options_are_in_a_specification_only_where_they_are_not_the_defaul
     assert Cell.of(cell.spec) == cell
 
 
-def test_a_network_of_its_own_has_z_scores() -> None:
+def test_own_network_gets_z_scores() -> None:
     assert cell_of(numbers="scores").numbers == "scores"
     assert make_cell("bag-mean-linear", "adult", bag_size=64, numbers="robust").numbers == "robust"
     assert make_cell("llp-gan", "adult", bag_size=64, numbers="scores").numbers == "z"
 
 
-def test_an_encoder_without_sizes_is_refused() -> None:
+def test_encoder_without_sizes_is_refused() -> None:
     @register_encoder("plain")
     class Plain:
         """States nothing."""
@@ -66,13 +64,13 @@ def test_an_encoder_without_sizes_is_refused() -> None:
         cell_of(encoder="plain")
 
 
-def test_ids_are_pinned() -> None:
+def test_cell_ids_are_pinned() -> None:
     """A change here orphans published results: it must be meant."""
     cell = Cell("m", "d", "ordered", 256, "saint", {"a": 1.0}, {"dim": 32}, "none", {}, Protocol())
     assert cell.id == "664b798daa06de5b"
 
 
-def test_every_hyperparameter_is_in_the_specification() -> None:
+def test_specification_has_every_hyperparameter() -> None:
     saint = cell_of(encoder="saint")
     assert saint.params == {"learning_rate": 1e-4, "weight_decay": 0.01, "dropout": 0.1, "hidden": 256}
     assert saint.encoder_params["depth"] == 6
@@ -89,7 +87,7 @@ def test_every_hyperparameter_is_in_the_specification() -> None:
         ({"weight_decay": "nan"}, "dllp.weight_decay must be a number"),
     ],
 )
-def test_impossible_hyperparameters(params: dict[str, object], message: str) -> None:
+def test_impossible_hyperparameters_are_refused(params: dict[str, object], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message.replace("?", r"\?")):
         cell_of(params=params)
 
@@ -98,7 +96,7 @@ def test_impossible_hyperparameters(params: dict[str, object], message: str) -> 
     ("name", "text", "value"),
     [("dropout", "0.10", 0.1), ("ramp", "none", None), ("ramp", "100", 100), ("generator", "greedy", "greedy")],
 )
-def test_values_may_be_written_as_texts(name: str, text: str, value: object) -> None:
+def test_hyperparameters_are_read_from_text(name: str, text: str, value: object) -> None:
     cell = cell_of("tabllp-bdc", params={name: text})
     assert (cell.params[name], type(cell.params[name])) == (value, type(value))
     for switch in ("true", True):

@@ -63,7 +63,7 @@ def tiny_records(method: str, **environment: Any) -> list[Record]:
 
 
 @pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
-def test_a_record_holds_everything_that_counts_and_survives_json(method: str) -> None:
+def test_record_is_complete_and_survives_json(method: str) -> None:
     records = tiny_records(method)
     assert [record["seed"] for record in records] == [0, 1]
     for record in records:
@@ -80,7 +80,7 @@ def test_a_record_holds_everything_that_counts_and_survives_json(method: str) ->
     assert len(manifests) == 2, "one a seed: methods share splits and bags"
 
 
-def test_fewer_members_at_once_give_the_same_results() -> None:
+def test_smaller_groups_of_members_give_same_results() -> None:
     together, apart = tiny_records("dllp"), tiny_records("dllp", members=1)
     assert [record["members"] for record in together + apart] == [2, 2, 1, 1]
     for one, other in zip(together, apart, strict=True):
@@ -88,7 +88,7 @@ def test_fewer_members_at_once_give_the_same_results() -> None:
         assert first == pytest.approx(second, abs=1e-4)
 
 
-def test_an_ensemble_is_the_mean_of_what_its_members_are_alone() -> None:
+def test_ensemble_is_mean_of_single_members() -> None:
     cell, method = build("dllp")
     (result,) = train_population(replace(cell, ensemble=3), method, {0: toy_task(0)}, Machine(), None)
     task, said = toy_task(0), []
@@ -104,7 +104,7 @@ def test_an_ensemble_is_the_mean_of_what_its_members_are_alone() -> None:
     assert single.results["auc"]["test"] == pytest.approx(judge_predictions(said[0], task.test), abs=1e-5)
 
 
-def test_torch_and_libraries_keep_to_the_threads_of_the_environment() -> None:
+def test_threads_follow_environment() -> None:
     for threads in (2, 1):
         with compute.limit_threads(threads):
             assert torch.get_num_threads() == threads
@@ -172,9 +172,7 @@ def writes_in_place(_self, model, bags, _now):  # type: ignore[no-untyped-def]
         ("loss", writes_in_place, "declare stackable = False"),
     ],
 )
-def test_a_hook_that_goes_wrong_is_a_failed_record(
-    monkeypatch: pytest.MonkeyPatch, hook: str, given: Any, told: str
-) -> None:
+def test_failing_hook_is_failed_record(monkeypatch: pytest.MonkeyPatch, hook: str, given: Any, told: str) -> None:
     monkeypatch.setattr(METHODS.get("dllp"), hook, given)
     (result,) = run("dllp", 0)
     assert result.status == "failed"
@@ -196,7 +194,7 @@ def test_a_hook_that_goes_wrong_is_a_failed_record(
         (lambda rows: np.full((len(rows.numeric), 2), -0.1), "in [0, 1]"),
     ],
 )
-def test_a_wrong_result_of_fit_is_a_failed_record(monkeypatch: pytest.MonkeyPatch, fit: Any, told: str) -> None:
+def test_wrong_result_of_fit_is_failed_record(monkeypatch: pytest.MonkeyPatch, fit: Any, told: str) -> None:
     declared = METHODS.get("bag-mean-linear")
     monkeypatch.setattr(declared, "fit", lambda *_: fit)
     result = fit_direct(declared(), 0, toy_task(0))
@@ -204,7 +202,7 @@ def test_a_wrong_result_of_fit_is_a_failed_record(monkeypatch: pytest.MonkeyPatc
     assert told in result.reason
 
 
-def test_an_error_of_one_seed_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_one_seed_spares_others(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Population.train
 
     def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
@@ -218,7 +216,7 @@ def test_an_error_of_one_seed_costs_the_others_nothing(monkeypatch: pytest.Monke
     assert "not finite" in results[1].reason
 
 
-def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainings_have_the_same_number() -> None:
+def test_each_criterion_is_judged_with_its_own_weights() -> None:
     cell, method = build("tabllp-pse", Protocol(epochs=2, patience=2))
     task, kept = toy_task(0), list[Population]()
     judge = judging.judge
@@ -239,13 +237,13 @@ def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainin
         assert result.results[name]["test"] == pytest.approx(judge_predictions(proba[0], task.test), abs=1e-5)
 
 
-def test_members_that_cannot_be_stacked_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unstackable_members_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
     alone = tiny_records.__wrapped__("dllp")
     assert [record["members"] for record in alone] == [1, 1]
 
 
-def test_predictions_of_nan_for_test_rows_alone_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_test_predictions_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     predict = Population.predict
 
     def broken(self: Population, number: int, *given: Any) -> FloatArray:
@@ -262,7 +260,7 @@ def test_predictions_of_nan_for_test_rows_alone_are_no_result(monkeypatch: pytes
     assert result.reason.startswith("no criterion could select an epoch")
 
 
-def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_seed_has_its_own_direct_method(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that train one seed are test rows of another: what an object keeps of the first goes no further."""
     declared, fitted = METHODS.get("bag-mean-linear"), []
     fit = declared.fit
@@ -280,7 +278,7 @@ def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert both[1]["results"] == alone["results"]
 
 
-def test_how_many_seeds_are_asked_for_does_not_decide_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_is_independent_of_number_of_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def compiles(*given: Any) -> bool:
@@ -295,7 +293,7 @@ def test_how_many_seeds_are_asked_for_does_not_decide_what_is_compiled(monkeypat
 
 
 @pytest.mark.parametrize("name", ["dllp", "tabllp-pse"])
-def test_a_criterion_that_is_never_a_number_has_no_result_and_spoils_no_other(name: str) -> None:
+def test_undefined_criterion_has_no_result_and_spares_others(name: str) -> None:
     """AUC of validation rows of one class alone: it chooses nothing, and later stages start from trained weights."""
     table, usual = toy_table(), toy_assignment()
     of_one_class = usual.split.validation[table.row_labels[usual.split.validation] == 0]
@@ -310,7 +308,7 @@ def test_a_criterion_that_is_never_a_number_has_no_result_and_spoils_no_other(na
         assert math.isfinite(each["validation"])
 
 
-def test_a_criterion_that_is_never_a_number_hands_the_newest_weights_on() -> None:
+def test_undefined_criterion_hands_over_newest_weights() -> None:
     selection = Selection(1, patience=2, theta=torch.zeros(1, 3))
     seen = dict.fromkeys(CRITERIA, np.full(1, 0.5)) | {"auc": np.full(1, np.nan)}
     for epoch in range(2):
@@ -320,7 +318,7 @@ def test_a_criterion_that_is_never_a_number_hands_the_newest_weights_on() -> Non
     assert (selected["kl"].epoch, selected["kl"].weights.tolist()) == (0, [1.0] * 3)
 
 
-def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_direct_method_failing_on_training_rows_fails_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of training bags are predicted where bags are known; nothing of that may end the run."""
     declared = METHODS.get("bag-mean-linear")
     task = compute.make_task(
@@ -338,7 +336,7 @@ def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(mo
     assert fit_direct(declared(), 0, task).status == "out-of-memory"
 
 
-def test_direct_methods_are_fitted_on_the_cpu_whatever_device_networks_have() -> None:
+def test_direct_methods_are_fitted_on_cpu() -> None:
     anywhere = Environment(device="cuda:99")
     assert compute.pick_machine(make_cell("bag-gp", "adult", bag_size=64), anywhere).device == torch.device("cpu")
     with pytest.raises(LLPBenchError, match="device"):
@@ -348,7 +346,7 @@ def test_direct_methods_are_fitted_on_the_cpu_whatever_device_networks_have() ->
             pick_device(name)
 
 
-def test_precision_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_precision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
     cpu = torch.device("cpu")
     assert pick_precision("float32", cpu) is torch.float32
@@ -360,7 +358,7 @@ def test_precision_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pick_precision("bfloat16", cpu) is torch.bfloat16
 
 
-def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions() -> None:
+def test_record_has_curves_and_proportion_histogram() -> None:
     cell = make_cell("dllp", "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=4, patience=4))
     (record,) = run_cell(cell, [0], Environment(device="cpu"))
     assert set(record["curves"]) == set(BOARD_CRITERIA)
@@ -382,7 +380,7 @@ def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions
     assert 0 < spent["cpu train"] < spent["cpu total"]
 
 
-def test_a_record_has_the_curves_of_earlier_stages_where_those_are_judged() -> None:
+def test_record_has_curves_of_judged_earlier_stages() -> None:
     protocol = Protocol(epochs=3, patience=3)
     records = {}
     for name in ("tabllp-pse", "tabllp-dec"):
@@ -400,7 +398,7 @@ def test_a_record_has_the_curves_of_earlier_stages_where_those_are_judged() -> N
     assert "earlier_curves" not in records["tabllp-dec"], "a warm-up is not judged"
 
 
-def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
+def test_pure_bag_is_in_last_bin() -> None:
     toy = toy_task(0)
     index = np.array([[0, 1, -1], [2, 3, -1], [4, 5, 6]])
     bags = dataclasses.replace(toy.bags, index=index, counts=np.array([[100, 0], [95, 5], [52, 48.0]]))

@@ -42,7 +42,7 @@ from llpbench.training.specification import make_cell
         ("llp-vat", "saint", 10_000, True, False),
     ],
 )
-def test_only_long_trainings_of_deep_encoders_are_compiled_on_a_cpu(
+def test_only_long_deep_trainings_are_compiled_on_cpu(
     monkeypatch: pytest.MonkeyPatch, method: str, encoder: str, epochs: int, compiler: bool, compiled: bool
 ) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
@@ -54,7 +54,7 @@ def test_only_long_trainings_of_deep_encoders_are_compiled_on_a_cpu(
 
 
 @pytest.mark.parametrize(("precision", "kept"), [(torch.float32, 0), (torch.bfloat16, 1)])
-def test_booleans_are_not_kept_for_the_gradient_where_that_is_slow(precision: torch.dtype, kept: int) -> None:
+def test_boolean_masks_are_not_saved_for_gradient(precision: torch.dtype, kept: int) -> None:
     """Where a ReLU was positive is asked of its output again, which is kept anyway."""
     forget_compiled(Machine(precision=precision))
     made = torch.compile(lambda x, w, v: (x @ w).relu().view(4, -1, 8) @ v, backend="aot_eager_decomp_partition")
@@ -80,14 +80,14 @@ def test_booleans_are_not_kept_for_the_gradient_where_that_is_slow(precision: to
         ("mlp", "cpu", True, None, None),
     ],
 )
-def test_a_deep_encoder_compiled_for_a_cpu_trains_one_at_a_time(
+def test_compiled_deep_encoder_trains_one_member_at_a_time(
     encoder: str, device: str, compiled: bool, members: int | None, most: int | None
 ) -> None:
     cell = make_cell("dllp", "adult", bag_size=16, encoder=encoder)
     assert most_together(cell, Environment(members=members), Machine(torch.device(device), compiled)) == most
 
 
-def test_a_damaged_library_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_damaged_compiled_library_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, foreign = tmp_path / "kept", tmp_path / "foreign"
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(kept))
     for folder, removed in ((kept, True), (foreign, False)):
@@ -101,9 +101,7 @@ def test_a_damaged_library_is_removed_and_nothing_else(tmp_path: Path, monkeypat
     assert not remove_damaged(RuntimeError("something else"))
 
 
-def test_compiled_code_is_kept_in_the_cache_unless_a_folder_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiled_code_goes_to_cache_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "mine")
     keep_compiled_code()
@@ -129,7 +127,7 @@ MATMUL = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         (Machine(torch.device("cuda"), compiled=True), "AMD EPYC", True, False),
     ],
 )
-def test_another_library_multiplies_compiled_float32_alone_and_only_where_it_is_exact(
+def test_onednn_multiplies_only_exact_compiled_float32(
     monkeypatch: pytest.MonkeyPatch, machine: Machine, processor: str, exact: bool, quick: bool
 ) -> None:
     monkeypatch.setattr(device, "_onednn_is_exact", lambda: exact)
@@ -143,7 +141,7 @@ def test_another_library_multiplies_compiled_float32_alone_and_only_where_it_is_
     assert MATMUL.fp32_precision == before
 
 
-def test_products_have_the_error_of_float32_whatever_the_cpu() -> None:
+def test_products_have_float32_error() -> None:
     """Of sizes other than those that decide which library multiplies."""
     draw = torch.Generator().manual_seed(0)
     for shapes in (((3, 200, 112), (3, 112, 128)), ((3, 128, 512), (3, 512, 64)), ((700, 9), (9, 33))):
@@ -154,7 +152,7 @@ def test_products_have_the_error_of_float32_whatever_the_cpu() -> None:
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_steps_and_validation_multiply_with_it_forward_and_backward_and_nothing_after_them(
+def test_library_choice_ends_after_steps_and_validation(
     monkeypatch: pytest.MonkeyPatch, precision: torch.dtype
 ) -> None:
     heard: dict[str, set[str]] = {"forward": set(), "backward": set(), "validation": set()}
@@ -199,7 +197,7 @@ def test_steps_and_validation_multiply_with_it_forward_and_backward_and_nothing_
     assert MATMUL.fp32_precision == usual
 
 
-def test_a_cpu_that_would_round_products_to_bfloat16_keeps_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_rounding_cpu_keeps_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one with AMX would, or a later torch."""
     matmul = torch.Tensor.__matmul__
     monkeypatch.setattr(torch.cpu, "_is_avx512_supported", lambda: True)

@@ -79,7 +79,7 @@ class Direct(DLLP):
         return Network(encoder, head)
 
 
-def test_the_mean_of_losses_is_not_the_loss_of_the_mean() -> None:
+def test_copies_use_mean_of_losses() -> None:
     """Two copies that say 0.9 and 0.1 of a bag of proportion 0.5."""
     method, logit = Direct(MethodParams(learning_rate=0.01, hidden=8)), math.log(9)
     network = copies.build(method, Constant((logit, -logit)), Schema(1, (), 2, (0.5, 0.5), 2))
@@ -91,7 +91,7 @@ def test_the_mean_of_losses_is_not_the_loss_of_the_mean() -> None:
     assert encoding(network, method, bags).flatten().tolist() == pytest.approx([0.0] * 2, abs=1e-6)
 
 
-def test_equal_copies_are_one_network() -> None:
+def test_equal_copies_equal_one_network() -> None:
     """In loss, prediction, and the gradient of what they share."""
     network, bags, schema = alike(network_of()), some_bags(unequal=True), toy_task(0).schema
     single = METHOD.build(TabM(schema, replace(SIZES, copies=1), 0.0), schema)
@@ -110,7 +110,7 @@ def test_equal_copies_are_one_network() -> None:
     torch.testing.assert_close(*(log_proba(each, METHOD, bags) for each in (network, single)))
 
 
-def test_copies_draw_from_streams_of_their_own() -> None:
+def test_copies_have_their_own_streams() -> None:
     network, bags = alike(network_of(dropout=0.5)), some_bags()
     loss_at(moment())(network, METHOD, bags, torch.tensor(3)).backward()
     gradient = network.get_parameter("encoder.layers.1.scale_in").grad

@@ -20,15 +20,13 @@ LABELS = np.array([0, 0, 0, 1, 1])
     ("vectors", "expected"),
     [([[1.0, 0.0], [-1.0, 0.0]], 1.0), ([[1.0, 0.0], [0.0, 1.0]], 2 / 3), ([[1.0, 2.0], [1.0, 2.0]], 0.5)],
 )
-def test_class_awareness_of_antipodes_of_orthogonal_and_of_equal_classes(
-    vectors: list[list[float]], expected: float
-) -> None:
+def test_class_awareness_of_known_geometries(vectors: list[list[float]], expected: float) -> None:
     z = np.array(vectors)[LABELS] * np.array([[1.0], [2.0], [0.1], [5.0], [3.0]])  # lengths do not matter
     assert class_awareness(z, LABELS)["cas"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_class_awareness_against_all_pairs(classes: int) -> None:
+def test_class_awareness_matches_all_pairs(classes: int) -> None:
     rng = np.random.default_rng(0)
     z, labels = rng.normal(size=(40, 5)), np.arange(40) % classes
     unit = z / np.linalg.norm(z, axis=1, keepdims=True)
@@ -42,19 +40,19 @@ def test_class_awareness_against_all_pairs(classes: int) -> None:
     assert found["cas"] == pytest.approx((1 + within) / (2 + within + between))
 
 
-def test_centring_takes_the_cone_away() -> None:
+def test_centring_removes_common_direction() -> None:
     z = np.eye(2)[LABELS] + 100.0
     found = class_awareness(z, LABELS)
     assert found["cas"] == pytest.approx(0.5, abs=1e-3)
     assert found["cas-centred"] == pytest.approx(1.0, abs=1e-6)
 
 
-def test_a_single_class_and_rows_that_are_0_give_no_crash() -> None:
+def test_single_class_and_zero_rows_are_handled() -> None:
     assert math.isnan(class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
     assert math.isfinite(class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])
 
 
-def test_pair_accuracy() -> None:
+def test_pair_accuracy_matches_hand_computation() -> None:
     equal = np.array([[True, True, False, True]])
     positive = np.array([[True, True, True, False]])
     found = pair_accuracy(equal, positive, np.array([0.5]))
@@ -71,7 +69,7 @@ def test_pair_accuracy() -> None:
         ("tabllp-bdc", {"pair-accuracy", "pair-chance", "pair-kappa", "lambda", "gamma", "lambda-share"}),
     ],
 )
-def test_the_journal_holds_them_at_the_best_epoch_of_every_criterion(method: str, names: set[str]) -> None:
+def test_journal_has_diagnostics_at_best_epochs(method: str, names: set[str]) -> None:
     cell = make_cell(method, "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=3))
     (record,) = run_cell(cell, [0], Environment(device="cpu"))
     assert record["status"] == "ok", record["reason"]

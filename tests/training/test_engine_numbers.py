@@ -30,9 +30,7 @@ BAGS = "3327fcabba546db9"
         ("bag-gp", "mlp", -2.86248, 0.51855),
     ],
 )
-def test_numbers_of_the_engine_change_only_with_its_version(
-    method: str, encoder: str, validation: float, log_loss: float
-) -> None:
+def test_engine_numbers_match_its_version(method: str, encoder: str, validation: float, log_loss: float) -> None:
     cell = make_cell(method, "telco_churn", bag_size=256, encoder=encoder, protocol=Protocol(epochs=2))
     (record,) = run_cell(cell, [0], Environment(device="cpu", threads=1))
     result = record["results"]["likelihood"]

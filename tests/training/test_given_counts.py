@@ -35,7 +35,7 @@ class Prior(DLLP):
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
-def test_the_prior_is_each_members_own_in_training_and_in_prediction(unit: Unit) -> None:
+def test_each_member_uses_its_own_prior(unit: Unit) -> None:
     tasks = {seed: toy_task(seed) for seed in (0, 1)}
     schemas = [task.schema for task in tasks.values()]
     assert schemas[0].prior != schemas[1].prior  # else this test shows nothing
@@ -86,7 +86,7 @@ def with_counts(task: Task, change: dict[int, list[float]]) -> Task:
     return replace(task, train=train, bags=train)
 
 
-def test_counts_reach_a_loss_as_they_were_given() -> None:
+def test_loss_receives_given_counts() -> None:
     task = with_counts(toy_task(0), {0: [NAN, NAN], 1: [-1.25, 17.5], 2: [3.5, 12.5]})
     train = task.train
     told = {tuple(given) for bags in recorded(task) for given in bags.counts.tolist()}
@@ -100,7 +100,7 @@ def test_counts_reach_a_loss_as_they_were_given() -> None:
         assert torch.allclose(unknown, bags.prior.expand_as(unknown))
 
 
-def test_in_a_stage_of_rows_counts_are_the_targets_as_they_are() -> None:
+def test_row_stage_uses_counts_as_targets() -> None:
     task = with_counts(toy_task(0), {bag: [8.0, 8.0] for bag in range(15)} | {3: [NAN, NAN]})
     seen = recorded(task, "rows")
     known = torch.cat([bags.known for bags in seen])
@@ -111,7 +111,7 @@ def test_in_a_stage_of_rows_counts_are_the_targets_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("method", [DLLP, BagSoftLabel])
-def test_rows_of_suppressed_bags_teach_nothing(method: type[DLLP]) -> None:
+def test_suppressed_bags_do_not_train(method: type[DLLP]) -> None:
     """Other features there change no weight, although the bags take part in steps."""
     task = with_counts(toy_task(0), {bag: [NAN, NAN] for bag in (0, 4, 9)})
     numeric = task.train.rows.numeric.copy()

@@ -36,7 +36,7 @@ def task(adult: Table, assignment: Assignment) -> Task:
     return build_task(adult, assignment)
 
 
-def test_a_test_row_is_of_the_training_bag_of_its_key(adult: Table, assignment: Assignment) -> None:
+def test_test_row_belongs_to_training_bag_of_its_key(adult: Table, assignment: Assignment) -> None:
     assert assignment.test_bags is not None
     keys = adult.categorical[:, [adult.categorical_names.index(name) for name in ("native-country", "education")]]
     bags = {tuple(keys[bag[0]]): number for number, bag in enumerate(assignment.train)}
@@ -45,7 +45,7 @@ def test_a_test_row_is_of_the_training_bag_of_its_key(adult: Table, assignment: 
     assert (assignment.test_bags >= 0).mean() > 0.9
 
 
-def test_rows_of_pooled_and_dropped_bags_are_of_none(adult: Table, assignment: Assignment) -> None:
+def test_pooled_and_dropped_rows_have_no_known_bag(adult: Table, assignment: Assignment) -> None:
     whole, pooled = assignment, assign_bags(adult, f"{KEY}:least=50:rest=pool", None, seed=0)
     assert whole.test_bags is not None
     assert pooled.test_bags is not None
@@ -56,13 +56,13 @@ def test_rows_of_pooled_and_dropped_bags_are_of_none(adult: Table, assignment: A
 
 
 @pytest.mark.parametrize("bagging", [f"{KEY}:split=bags", "kmeans:clusters=20", "random"])
-def test_bags_that_say_nothing_of_other_rows_are_not_known(adult: Table, bagging: str) -> None:
+def test_uninformative_bags_are_not_known(adult: Table, bagging: str) -> None:
     task = build_task(adult, assign_bags(adult, bagging, 256 if bagging == "random" else None, seed=0))
     assert task.test_bags is None
     assert known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
 
 
-def test_a_constant_feature_of_a_bag_becomes_the_effect_of_the_bag(task: Task) -> None:
+def test_constant_feature_becomes_bag_effect(task: Task) -> None:
     assert task.test_bags is not None
     assert task.test.labels is not None
     said = [np.tile(task.bags.prior, (len(part.rows.numeric), 1)) for part in (task.bags, task.test)]
@@ -75,7 +75,7 @@ def test_a_constant_feature_of_a_bag_becomes_the_effect_of_the_bag(task: Task) -
     assert found["log-loss-known-bags"] < test_metrics(said[1], task.test)["log-loss"] - 0.02
 
 
-def test_training_rows_add_up_to_their_bags(task: Task) -> None:
+def test_training_predictions_sum_to_bags(task: Task) -> None:
     labels = task.train_labels
     assert labels is not None
     rows = len(labels)
@@ -91,7 +91,7 @@ def test_training_rows_add_up_to_their_bags(task: Task) -> None:
     assert knowing["auc-whole-bags"] > of_share["auc-whole-bags"] + 0.05
 
 
-def test_nothing_is_added_where_nobody_knows_labels(task: Task) -> None:
+def test_no_known_bags_without_counts(task: Task) -> None:
     unlabelled = replace(task, test=replace(task.test, labels=None))
     assert known_bag_metrics(unlabelled, np.zeros((0, 2)), np.zeros((0, 2))) == {}
     assert whole_bag_metrics(replace(task, train_labels=None), np.zeros((0, 2))) == {}

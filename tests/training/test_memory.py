@@ -18,7 +18,7 @@ def measure(code: str) -> list[float]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset a peak")
-def test_the_peak_is_that_since_the_reset_once_freed_memory_is_given_back() -> None:
+def test_peak_memory_counts_from_reset() -> None:
     before, large, kept, small = measure(
         """
         import numpy as np
@@ -43,7 +43,7 @@ def test_the_peak_is_that_since_the_reset_once_freed_memory_is_given_back() -> N
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is kept by means of glibc")
-def test_freed_memory_is_kept() -> None:
+def test_allocator_keeps_freed_memory() -> None:
     code = """
         import resource, torch
         from llpbench.training.memory import keep_freed

@@ -41,7 +41,7 @@ def saint_row(task: Task) -> Encoder:
 @pytest.mark.parametrize(
     ("encoder", "unequal"), [(mlp, True), (saint, False), (saint_row, True)], ids=["mlp", "saint", "saint-row"]
 )
-def test_members_together_are_members_alone(encoder: EncoderFactory, unequal: bool) -> None:
+def test_joint_training_equals_single_training(encoder: EncoderFactory, unequal: bool) -> None:
     """Tolerance: rounding only, 1e-4 of the weights after two epochs (in float32; batched products round apart).
 
     Every method, at equal rates: `test_conformance.py`.
@@ -55,7 +55,7 @@ def test_members_together_are_members_alone(encoder: EncoderFactory, unequal: bo
             assert choice.value == pytest.approx(three[seed].selected[name].value, abs=1e-4)
 
 
-def test_a_stack_update_is_torchs_adamw() -> None:
+def test_stacked_update_equals_torch_adamw() -> None:
     """Against an independent loop: one model, torch.optim.AdamW, the same bags (dropout off)."""
     method = DLLP(replace(SMALL, weight_decay=0.1))
     task = toy_task(0)
@@ -92,7 +92,7 @@ class Exploding(DLLP):
         return super().loss(model, bags, now) + wrong
 
 
-def test_nan_fails_one_member_and_leaves_the_others_alone() -> None:
+def test_nan_fails_one_member_only() -> None:
     good, bad = (Exploding(Exploding.Params(hidden=16, learning_rate=0.01, limit=limit)) for limit in (10.0, 2.0))
     members = [Trainee(s, m, toy_task(s)) for s, m in enumerate((good, bad, good))]
     outcomes = Population(members, mlp, Protocol(epochs=4), Machine()).train()
@@ -104,7 +104,7 @@ def test_nan_fails_one_member_and_leaves_the_others_alone() -> None:
     assert torch.allclose(weights(outcomes[2]), weights(alone), atol=1e-4)
 
 
-def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_settled() -> None:
+def test_each_criterion_has_its_own_patience() -> None:
     seen: list[Epoch] = []
     many = population(DLLP(SMALL), [0, 1, 2], epochs=200, patience=3)
     outcomes = many.train(seen.append)
@@ -122,7 +122,7 @@ def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_set
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
-def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_ones(unit: str) -> None:
+def test_epoch_draws_every_bag_once_and_fills_last_step(unit: str) -> None:
     pop = population(DLLP(SMALL), [0, 1], size=16)  # 15 bags, two a step: the last step lacks one
     per_step = {"bags": 2, "rows": 32}[unit]
     plan = pop.data.plan_epoch(unit, per_step, 1, dict(enumerate(pop.state.rngs)))  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ class Numbers(Encoder):
 
 
 @pytest.mark.slow
-def test_a_compiled_population_trains_as_an_eager_one() -> None:
+def test_compiled_population_equals_eager() -> None:
     """The layers of SAINT in the layout for compilers are compared in `test_encoders.py`, uncompiled."""
     if not compiler_exists():  # asked here alone: the answer takes seconds
         pytest.skip("no C++ compiler")

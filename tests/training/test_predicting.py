@@ -20,7 +20,7 @@ METHOD = DLLP(DLLP.Params(hidden=16, learning_rate=0.01, dropout=0.0))
 
 
 @pytest.mark.parametrize("at_once", [1000, 64, 7])
-def test_how_many_rows_at_once_changes_nothing(at_once: int) -> None:
+def test_prediction_is_independent_of_batch_size(at_once: int) -> None:
     members = population(METHOD, range(2))
     rows = stacked_rows([member.task.validation.rows for member in members.members], members.machine.device)
     slots = torch.arange(2)
@@ -32,7 +32,7 @@ def test_how_many_rows_at_once_changes_nothing(at_once: int) -> None:
         torch.testing.assert_close(predict(log_proba, weights, slots, rows, slots), expected, atol=1e-6, rtol=0)
 
 
-def test_compiled_for_a_cpu_predictions_are_what_they_were() -> None:
+def test_cpu_compiled_predictions_are_unchanged() -> None:
     """Of the validation rows, and of the training rows where a method asks for them."""
     if not compiler_exists():  # asked here alone: the answer takes seconds, in each process that collects tests
         pytest.skip("no C++ compiler")

@@ -17,14 +17,14 @@ STEPS = 5
 
 
 @pytest.mark.parametrize("name", ["dllp", "llp-gan", "tabllp-self", "tabllp-bdc"])
-def test_recorded_steps_give_the_same_bits(name: str) -> None:
+def test_recorded_steps_equal_eager_steps(name: str) -> None:
     subject = Subject(name, "mlp")
     plain, recorded = (subject.trace([0, 1], Machine(GPU, recorded=each), STEPS) for each in (False, True))
     assert identical(plain, recorded)
 
 
 @pytest.mark.parametrize(("name", "graphs"), [("dllp", 1), ("tabllp-bdc", 0)])
-def test_a_step_that_waits_for_the_gpu_is_not_recorded(name: str, graphs: int) -> None:
+def test_synchronising_step_is_not_recorded(name: str, graphs: int) -> None:
     population = Subject(name, "mlp").population([0], Machine(GPU, recorded=True))
     run = StageRun(population, population.method.stages[-1], population.state)
     plan, progress = run.plan(0), torch.ones(4, device=GPU)

@@ -15,7 +15,7 @@ from llpbench.training.saved_predictions import predicted_by
 
 
 @pytest.mark.parametrize("members", [1, 2])
-def test_predictions_are_those_that_were_judged(members: int) -> None:
+def test_saved_predictions_are_those_judged(members: int) -> None:
     trained = population(METHODS.get("dllp")(MethodParams(learning_rate=1e-2, hidden=16)), range(members), epochs=2)
     trained.train()
     numbers = range(members)

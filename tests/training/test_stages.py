@@ -40,7 +40,7 @@ class TwoPlayers(DLLP):
         return loss if now.phase == "encoder" else 0.0 * loss
 
 
-def test_a_phase_updates_its_own_modules_alone() -> None:
+def test_phase_updates_its_modules_only() -> None:
     pop = population(TwoPlayers(replace(SMALL, weight_decay=0.0)), [0], epochs=1)
     before = pop.stack.theta[0].clone()
     (outcome,) = pop.train()
@@ -64,7 +64,7 @@ class PseudoLabels(DLLP):
         return None if now.stage == "bags" else np.asarray(np.eye(2)[proba.argmax(axis=1)])
 
 
-def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime(
+def test_stage_after_judged_stage_starts_from_best_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     method = PseudoLabels(SMALL)
@@ -99,7 +99,7 @@ class TwoTurns(DLLP):
     phases = (Phase("body", ("encoder.",)), Phase("body", ("encoder.",)), Phase("head", ("head.",), rate=0.0))
 
 
-def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> None:
+def test_repeated_phase_keeps_optimiser_and_rate_factor() -> None:
     pop = population(TwoTurns(SMALL), [0], epochs=1)
     before = pop.stack.theta[0].clone()
     with patch.object(AdamW, "step", autospec=True, side_effect=AdamW.step) as step:
@@ -122,7 +122,7 @@ def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> 
         ({"ramp": -1}, "ramp of stage 'train' must be a share"),
     ],
 )
-def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) -> None:
+def test_invalid_stages_are_refused(facts: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         Stage(**facts)
 
@@ -130,12 +130,12 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("ramp", "epochs", "expected"), [(0, 10, 0), (0.4, 10, 4), (0.35, 10, 4), (1.0, 7, 7), (3, 10, 3), (30, 10, 10)]
 )
-def test_a_ramp_is_a_share_or_a_number_of_epochs(ramp: float, epochs: int, expected: int) -> None:
+def test_ramp_is_share_or_number_of_epochs(ramp: float, epochs: int, expected: int) -> None:
     assert Stage(ramp=ramp).ramp_epochs(epochs) == expected
 
 
 @pytest.mark.parametrize(("ramp", "last"), [(0, 2), (1, 2), (4, 5), (0.5, 6), (1.0, 9)])
-def test_patience_counts_from_the_end_of_the_ramp(ramp: float, last: int) -> None:
+def test_patience_counts_from_end_of_ramp(ramp: float, last: int) -> None:
     """The first epoch is the best of all; patience is 2."""
     epochs = 10
     selection = Selection(1, 2, torch.zeros(1, 3), ramp=Stage(ramp=ramp).ramp_epochs(epochs))
@@ -149,7 +149,7 @@ def test_patience_counts_from_the_end_of_the_ramp(ramp: float, last: int) -> Non
     assert {choice.epoch for choice in selection.selected(0, "train", {}).values()} == {0}
 
 
-def test_an_epoch_in_the_ramp_can_be_selected_and_a_later_better_one_replaces_it() -> None:
+def test_epoch_in_ramp_can_be_selected() -> None:
     selection = Selection(1, 2, torch.zeros(1, 3), ramp=5)
     for epoch, value in enumerate((0.6, 0.5, 0.5, 0.5, 0.5, 0.7)):
         seen = {name: np.full(1, value if each.maximise else -value) for name, each in CRITERIA.items()}
@@ -164,7 +164,7 @@ class Ramped(DLLP):
     stages = (Stage(ramp=1.0),)
 
 
-def test_a_stage_that_is_all_ramp_runs_all_its_epochs() -> None:
+def test_stage_of_full_ramp_runs_all_epochs() -> None:
     outcomes = [trained(method, [0], epochs=8, patience=1)[0] for method in (DLLP(SMALL), Ramped(SMALL))]
     assert outcomes[0].epochs < outcomes[1].epochs == 8
 
@@ -198,7 +198,7 @@ class WarmUp(DLLP):
         return super().loss(model, bags, now) * (3.0 if now.stage == "warm-up" else 1.0)
 
 
-def test_a_warm_up_is_not_judged_and_hands_over_its_last_weights() -> None:
+def test_warm_up_is_not_judged() -> None:
     method = WarmUp(SMALL)
     method.seen = []
     method.stackable = False  # type: ignore[misc]  # so that `now` can be looked at
@@ -222,7 +222,7 @@ class ThreeStages(DLLP):
     stages = (Stage("a"), Stage("b"), Stage("c"))
 
 
-def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_one_run() -> None:
+def test_stages_do_not_depend_on_label_patience() -> None:
     table, whole = toy_table(), toy_assignment()
     inside = type(whole.split)(whole.split.train, whole.validation.ravel(), whole.split.test)
     assignment = Assignment(inside, whole.train, whole.validation, whole.test)
@@ -235,7 +235,7 @@ def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_o
     assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
 
 
-def test_each_regime_gets_what_it_would_get_alone_and_curves_of_every_judged_stage() -> None:
+def test_each_protocol_equals_running_alone() -> None:
     (both,) = population(ThreeStages(SMALL), [0], epochs=3).train()
     assert {tuple(choice.curves) for choice in both.selected.values()} == {("a", "b", "c")}
     for regime in GUIDES:
@@ -251,7 +251,7 @@ def test_each_regime_gets_what_it_would_get_alone_and_curves_of_every_judged_sta
         assert not np.array_equal(choice.curves["a"], choice.curves["b"])
 
 
-def test_an_unjudged_stage_has_no_curves_and_hands_over_what_it_has_learned() -> None:
+def test_unjudged_stage_hands_over_weights_without_curves() -> None:
     UnjudgedBetween.starts.clear()
     between = trained(UnjudgedBetween(SMALL), [0])[0].selected["auc"]
     assert tuple(between.curves) == ("a", "c")
@@ -287,7 +287,7 @@ class Remembering(PseudoLabels):
         return super().prepare(member, now)
 
 
-def test_buffers_of_one_regime_do_not_reach_the_other() -> None:
+def test_buffers_of_protocols_are_separate() -> None:
     method = Remembering(SMALL)
     method.calls, method.seen = [], []
     population(method, [0], epochs=4).train()

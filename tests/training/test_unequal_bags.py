@@ -41,7 +41,7 @@ def skewed_task(seed: int = 0, sizes: list[int] | None = None, shuffled: bool = 
 
 
 @pytest.mark.parametrize("per_step", [1, 2, 3, 4])
-def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(per_step: int) -> None:
+def test_buckets_hold_every_bag_once_by_size(per_step: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(15):
         sizes = np.round(rng.lognormal(2, 1.5, size=rng.integers(1, 60))).astype(np.int64) + 1
@@ -54,7 +54,7 @@ def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(per_step: i
         assert all(sizes[one].min() >= sizes[other].max() for one, other in pairwise(found))
 
 
-def test_buckets_in_a_known_case() -> None:
+def test_buckets_match_known_case() -> None:
     sizes = np.array([10, 100, 9, 70, 66, 3, 2, 1, 8])
     assert [sizes[bucket].tolist() for bucket in buckets(sizes, 2)] == [[100, 70], [66, 10], [9, 8], [3, 2], [1]]
     assert [sizes[bucket].tolist() for bucket in buckets(sizes, 1)] == [[100, 70], [66], [10, 9, 8], [3, 2], [1]]
@@ -63,7 +63,7 @@ def test_buckets_in_a_known_case() -> None:
 
 
 @pytest.mark.parametrize(("seed", "per_step"), [(0, 2), (1, 3), (2, 2), (3, 3)])
-def test_an_epoch_draws_every_bag_once_but_for_the_gap_of_the_last_bucket(seed: int, per_step: int) -> None:
+def test_epoch_draws_every_bag_once_except_last_gap(seed: int, per_step: int) -> None:
     task = skewed_task(seed)
     data = TrainingData([task.train], torch.device("cpu"))
     plan = data.plan_epoch("bags", per_step, 2, {0: np.random.default_rng(seed)}, epoch=seed)
@@ -81,7 +81,7 @@ def test_an_epoch_draws_every_bag_once_but_for_the_gap_of_the_last_bucket(seed: 
         assert task.train.sizes[step].max() <= width
 
 
-def test_epochs_have_orders_of_steps_of_their_own() -> None:
+def test_each_epoch_has_its_own_step_order() -> None:
     data = TrainingData([skewed_task().train], torch.device("cpu"))
     widths = [data.plan_epoch("bags", 2, 1, {0: np.random.default_rng(0)}, epoch).widths for epoch in (0, 0, 1)]
     assert widths[0] == widths[1] != widths[2]
@@ -90,7 +90,7 @@ def test_epochs_have_orders_of_steps_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, 3])
-def test_equal_bags_are_drawn_as_ever(epoch: int) -> None:
+def test_equal_bags_are_drawn_in_plain_order(epoch: int) -> None:
     """The same calls of the generator (permutation, choice, integers), and steps in the order drawn."""
     pop = population(DLLP(SMALL), [0, 1], size=16)  # 15 bags
     plan = pop.data.plan_epoch("bags", 2, 3, {n: generator(n, "training") for n in (0, 1)}, epoch)
@@ -103,7 +103,7 @@ def test_equal_bags_are_drawn_as_ever(epoch: int) -> None:
     assert plan.widths == (16,) * 8
 
 
-def test_steps_are_hardly_padded() -> None:
+def test_steps_have_little_padding() -> None:
     task = skewed_task()
     data = TrainingData([task.train], torch.device("cpu"))
     plan = data.plan_epoch("bags", 2, 1, {0: np.random.default_rng(0)})
@@ -116,7 +116,7 @@ def test_steps_are_hardly_padded() -> None:
     assert 2 * len(plan.widths) * max(SKEWED) > 6 * once  # what padding to the longest bag would come to
 
 
-def test_a_step_holds_the_rows_of_its_bags_and_nothing_else() -> None:
+def test_step_holds_rows_of_its_bags_only() -> None:
     task = skewed_task(3)
     data, train = TrainingData([task.train], torch.device("cpu")), task.train
     plan = data.plan_epoch("bags", 2, 1, {0: np.random.default_rng(0)})
@@ -138,7 +138,7 @@ def test_a_step_holds_the_rows_of_its_bags_and_nothing_else() -> None:
     [BagSoftLabel(SMALL), TabLLPBDC(BDCParams(hidden=16, learning_rate=0.01))],
     ids=lambda m: type(m).__name__,
 )
-def test_members_whose_bags_have_the_same_sizes_in_another_order_train_together_as_alone(method: Method) -> None:
+def test_members_with_permuted_bag_sizes_train_as_alone(method: Method) -> None:
     tasks = {seed: skewed_task(seed) for seed in (0, 1, 2)}
     assert len({profile(task.train, 2) for task in tasks.values()}) == 1
     assert tasks[0].train.sizes.tolist() != tasks[1].train.sizes.tolist()
@@ -148,7 +148,7 @@ def test_members_whose_bags_have_the_same_sizes_in_another_order_train_together_
         assert_same(alone, three[seed])
 
 
-def test_members_whose_buckets_differ_cannot_train_together() -> None:
+def test_members_with_different_buckets_train_apart() -> None:
     # as many rows and bags as the others have
     other = [89, 1, 2, 40, 3, 1, 5, 2, 60, 8, 1, 12, 3, 2, 1, 20, 4, 1, 30, 6, 3]
     assert (sum(other), len(other)) == (sum(SKEWED), len(SKEWED))
@@ -156,6 +156,6 @@ def test_members_whose_buckets_differ_cannot_train_together() -> None:
         together(DLLP(SMALL), {0: skewed_task(0), 1: skewed_task(1, other)})
 
 
-def test_a_single_row_in_a_bag_of_its_own_is_no_special_case() -> None:
+def test_single_row_bag_is_trained() -> None:
     task = skewed_task(sizes=[1, 1, 1, 5])
     assert not together(DLLP(SMALL), {0: task}, epochs=1).train()[0].failure

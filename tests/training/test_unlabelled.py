@@ -31,7 +31,7 @@ def unlabelled(task: Task) -> Task:
     return replace(task, validation=validation, test=test, train_labels=None)
 
 
-def test_coarse_criteria_alone_are_selected_and_as_with_labels() -> None:
+def test_only_coarse_criteria_are_selected_without_labels() -> None:
     with_labels = together(DLLP(SMALL), {0: toy_task(0), 1: toy_task(1)})
     population = together(DLLP(SMALL), {0: unlabelled(toy_task(0)), 1: unlabelled(toy_task(1))})
     for known, unknown in zip(with_labels.train(), population.train(), strict=True):
@@ -49,7 +49,7 @@ def test_coarse_criteria_alone_are_selected_and_as_with_labels() -> None:
             assert result["diagnostics"] == {}
 
 
-def test_a_run_ends_when_the_coarse_criteria_have_settled() -> None:
+def test_run_ends_when_coarse_criteria_settle() -> None:
     """What labels would have said does not keep it alive."""
     population = together(DLLP(SMALL), {0: unlabelled(toy_task(0))}, epochs=60, patience=3)
     (outcome,) = population.train()
@@ -57,7 +57,7 @@ def test_a_run_ends_when_the_coarse_criteria_have_settled() -> None:
     assert outcome.epochs == max(waited_for) + 3 + 1
 
 
-def test_what_follows_a_judged_stage_is_run_once() -> None:
+def test_stage_after_judged_stage_runs_once() -> None:
     method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
     population, known = (together(method, {0: task}) for task in (unlabelled(toy_task(0)), toy_task(0)))
     (outcome,), (full,) = population.train(), known.train()
@@ -69,7 +69,7 @@ def test_what_follows_a_judged_stage_is_run_once() -> None:
         assert choice.training == "coarse"
 
 
-def test_labels_of_the_test_split_alone_are_used_there() -> None:
+def test_only_test_labels_are_used() -> None:
     task = replace(unlabelled(toy_task(0)), test=toy_task(0).test)
     population = together(DLLP(SMALL), {0: task})
     assert set(population.train()[0].selected) == COARSE
@@ -81,7 +81,7 @@ def test_labels_of_the_test_split_alone_are_used_there() -> None:
         assert np.isfinite(awareness)
 
 
-def test_diagnostics_of_pairs_need_labels() -> None:
+def test_pair_diagnostics_need_labels() -> None:
     cell = make_cell("tabllp-bdc", "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
     method = METHODS.get(cell.method)(read_params(METHODS.get(cell.method).Params, cell.params, cell.method))
     (result,) = train_population(cell, method, {0: unlabelled(toy_task(0))}, Machine(), None)
@@ -93,7 +93,7 @@ def test_diagnostics_of_pairs_need_labels() -> None:
 
 
 @pytest.mark.parametrize("name", ["bag-mean-linear", "bag-soft-label-gbdt"])
-def test_a_direct_method_gets_the_same_results_as_with_labels(name: str) -> None:
+def test_direct_method_results_equal_labelled_run(name: str) -> None:
     found, full = (fit_direct(METHODS.get(name)(), 0, task) for task in (unlabelled(toy_task(0)), toy_task(0)))
     assert (found.status, set(found.results)) == ("ok", COARSE)
     for criterion, chosen in found.results.items():
