@@ -203,8 +203,9 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
 import llpbench, llpbench.methods
 from llpbench.data.loading import load_table
 print(llpbench.__file__, *(len(load_table(name)) for name in ("adult", "letter", "nursery")))
-from llpbench.results.merging import read_shipped
-assert read_shipped().records
+from llpbench.results.journal import read
+from llpbench.results.merging import shipped
+assert read(shipped()).records
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "LLPBENCH_DATA": ""}
     done = subprocess.run(

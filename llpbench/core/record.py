@@ -27,6 +27,12 @@ LARGEST = 2**53 - 1
 ROUNDING = 1e-4
 """Tolerance for the bounds of criteria and metrics, as for predictions (`training/cell_runs.py`)."""
 
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
 Count = Annotated[int, Field(ge=0, le=LARGEST)]
 Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
@@ -35,7 +41,7 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Name = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Zl}\p{Zp}]+$", max_length=10_000)]
 """Text on one line. Some baggings name dozens of columns."""
 Id = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
-Moment = Annotated[str, AfterValidator(lambda text: text if datetime.fromisoformat(text) else text)]
+Moment = Annotated[str, AfterValidator(_moment)]
 """Time in ISO 8601."""
 Metrics = TypedDict(  # type: ignore[misc, operator]
     "Metrics",
@@ -155,7 +161,7 @@ class _TrialFacts(TypedDict):
     params: dict[str, Any]
     status: Literal[Status, "stopped"]
     reason: str
-    values: dict[str, Real]
+    values: dict[str, Real | None]
     epochs: Count
     rungs: list[Annotated[list[Real | None], Field(min_length=2, max_length=2)]]
     seconds: Seconds

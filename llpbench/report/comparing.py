@@ -134,10 +134,7 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
     These are those of core if they share a task with yours, otherwise those that share most.
     """
     tasks = {task_of(record) for record in yours}
-    shared = {
-        name: len(tasks & {task_of(cast(Record, line)) for line in shipped_lines(name)})
-        for name in SHIPPED
-    }
+    shared = {name: len(tasks & {task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
     name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]

@@ -96,9 +96,8 @@ class Contents:
                 run = cast(Record, record)
                 self.runs[run["run"]] = settle([*self.runs.get(run["run"], ()), run])
             else:
-                search = cast(TuningRecord, record)
-                earlier = self.tunings.get(search["tuning"])
-                self.tunings[search["tuning"]] = search if earlier is None else newer(earlier, search)
+                earlier = self.tunings.get(record["tuning"])
+                self.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
 
 
 def read(path: Path) -> Contents:
@@ -404,7 +403,8 @@ def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
 
 def to_lines(contents: Contents) -> bytes:
     """Return all records as the content of a journal."""
-    return b"".join(map(to_line, (*chain.from_iterable(contents.runs.values()), *contents.tunings.values())))
+    runs = map(to_line, chain.from_iterable(contents.runs.values()))
+    return b"".join([*runs, *map(to_line, contents.tunings.values())])
 
 
 def _parse(data: bytes, path: Path) -> Contents:

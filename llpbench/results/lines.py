@@ -110,10 +110,11 @@ class _Selected(TypedDict):
 
 @cache
 def _validator(kind: type) -> SchemaValidator:
-    if kind is Record:  # as it is in a line
-        fields = get_type_hints(Record, include_extras=True)
-        kind = TypedDict("Line", fields | {"results": dict[str, _Selected], "judged": list[Evaluation]})  # type: ignore[operator, misc]
-    return cast(SchemaValidator, TypeAdapter(kind).validator)
+    """Return the validator of a kind of record, as it is in a line."""
+    fields = get_type_hints(kind, include_extras=True)
+    if kind is Record:
+        fields |= {"results": dict[str, _Selected], "judged": list[Evaluation]}
+    return cast(SchemaValidator, TypeAdapter(TypedDict("Line", fields)).validator)  # type: ignore[operator, misc]
 
 
 def _run(value: dict[str, Any]) -> Record:

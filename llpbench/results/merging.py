@@ -13,7 +13,6 @@ from __future__ import annotations
 import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 

@@ -17,7 +17,8 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import Record
-from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, to_line, to_lines
+from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, to_lines
+from llpbench.results.lines import to_line
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 EXCERPT = f"published{SHARD_SUFFIX}"
