@@ -16,7 +16,7 @@ from html import unescape
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SHOWN = ("*.md", "CITATION.cff", "LICENSE", "docs", "examples", "leaderboards", "plots", "datasets/embedded/*.md")
+SHOWN = ("*.md", "CITATION.cff", "LICENSE", "docs", "examples", "leaderboards", "plots", "methods/*.py")
 """what git lists of these is on the site"""
 
 _MARKDOWN_LINK = re.compile(r"(?<=\]\()([^)#:]*)README\.md")

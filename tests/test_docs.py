@@ -23,7 +23,7 @@ from llpbench.core.entries import FAMILIES
 from llpbench.core.registry import METHODS
 from llpbench.running.settings import PRESETS
 
-UNLISTED: set[str] = set()
+UNLISTED = {"measurements.md"}
 """pages outside the navigation"""
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

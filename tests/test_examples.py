@@ -36,7 +36,7 @@ RIGHT: dict[str, Callable[[dict[str, float]], bool]] = {
 
 def commands(name: str) -> list[list[str]]:
     """Those of the section of an example."""
-    text = "\n## ".join((ROOT / "docs" / name).read_text() for name in ("own-data.md", "walk-throughs.md"))
+    text = (ROOT / "docs" / "walk-throughs.md").read_text(encoding="utf-8")
     section = next(part for part in text.split("\n## ") if f"](../examples/{name}.py)" in part)
     blocks = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()

@@ -33,14 +33,14 @@ from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
-from llpbench.owndata.marks import csv_parts
+from llpbench.tables.marks import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from llpbench.core.bags import FloatArray
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_batches import RowBatches
+    from llpbench.tables.row_batches import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -81,8 +81,8 @@ def _applying(command: Any) -> Any:
         plugin: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        from llpbench.owndata.row_files import require_room
-        from llpbench.owndata.table_sources import is_among
+        from llpbench.tables.table_sources import is_among
+        from llpbench.tables.writing import require_room
 
         load_plugins(plugin)
         require_room(out)  # check before predictions are computed
@@ -142,9 +142,10 @@ def _read(
 ) -> _Given:
     import pandas as pd
 
-    from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, has_column, read_rows, repeated
+    from llpbench.owndata.bag_files import BagFile, require_common_bags
     from llpbench.owndata.weights import weights_of_column
+    from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
+    from llpbench.tables.row_files import column_of, has_column, read_rows, repeated
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
@@ -219,8 +220,9 @@ def _in_batches(
 ) -> Iterator[tuple[LLPClassifier, RowBatches, list[str], dict[str, Any]]]:
     """Yield a model, the rows in batches, the columns that name bags, and counts of bags if they were not in `fit`."""
     from llpbench.owndata.bag_files import BagFile
-    from llpbench.owndata.row_batches import RowBatches
-    from llpbench.owndata.row_files import bags_as_texts, column_of
+    from llpbench.tables.bag_keys import bags_as_texts
+    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import column_of
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), told_in_flags():
@@ -271,7 +273,7 @@ def predict(
     interval of each probability, and the standard error of its logit. --weight-column adds the expected number of
     people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as formulas.
     """
-    from llpbench.owndata.row_files import write_rows
+    from llpbench.tables.writing import write_rows
 
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs the bag of each row. Add --bag-column.")
@@ -389,9 +391,10 @@ def estimate(
     """
     import pandas as pd
 
-    from llpbench.owndata.column_names import split_names
     from llpbench.owndata.group_estimates import ALL, NUMBERS
-    from llpbench.owndata.row_files import column_of, write_rows
+    from llpbench.tables.column_names import split_names
+    from llpbench.tables.row_files import column_of
+    from llpbench.tables.writing import write_rows
 
     del bags
     if not bag_column:

@@ -14,7 +14,7 @@ import click
 from llpbench.cli.options import add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
-from llpbench.owndata.marks import csv_parts
+from llpbench.tables.marks import csv_parts
 
 _FLAGS = {
     "sample_weight=": "--weight-column",
@@ -57,7 +57,7 @@ def told_in_flags() -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
-        from llpbench.owndata.texts_among_numbers import TextsAmongNumbersError
+        from llpbench.tables.texts_among_numbers import TextsAmongNumbersError
 
         if isinstance(error, TextsAmongNumbersError):
             raise LLPBenchError(error.in_flags) from error
@@ -161,7 +161,7 @@ def possible_names(given: Iterable[str], between: str) -> list[str]:
 
 def require_own_repeats(columns: Mapping[str, str | None]) -> None:
     """Raise `LLPBenchError` if another flag names the column of --repeat-column, which is removed from the rows."""
-    from llpbench.owndata.column_names import plain
+    from llpbench.tables.column_names import plain
 
     repeats = "--repeat-column"
     given = {flag: plain(column) for flag, column in columns.items() if column is not None}
@@ -173,7 +173,7 @@ def require_own_repeats(columns: Mapping[str, str | None]) -> None:
 
 
 def key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
-    from llpbench.owndata.column_names import split_names
+    from llpbench.tables.column_names import split_names
 
     names = split_names(given, known, "+")
     if not names:

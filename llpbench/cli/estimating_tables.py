@@ -14,7 +14,7 @@ from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.owndata.csv_dialect import FileFormat
+from llpbench.tables.csv_dialect import FileFormat
 
 if TYPE_CHECKING:
     from llpbench.owndata.cross_tables import CrossTable
@@ -76,9 +76,11 @@ def estimate_table(
     """
     import pandas as pd
 
-    from llpbench.owndata.column_names import split_names
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
-    from llpbench.owndata.row_files import bag_keys, column_of, read_rows, write_rows
+    from llpbench.tables.bag_keys import bag_keys
+    from llpbench.tables.column_names import split_names
+    from llpbench.tables.row_files import column_of, read_rows
+    from llpbench.tables.writing import write_rows
 
     if plot is not None:
         check_plot(plot, "--plot")

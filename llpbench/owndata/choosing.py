@@ -45,13 +45,13 @@ from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
 from llpbench.owndata.folds import Fold, held_to_trained, later_folds, random_folds, require_classes
 from llpbench.owndata.groupings import are_groupings
-from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.rare import FewPositives
 from llpbench.owndata.rare_bags import held_out_positives
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
+from llpbench.tables.number_text import NumbersAsText
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""

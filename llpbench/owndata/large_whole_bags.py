@@ -42,9 +42,9 @@ from llpbench.owndata.large_predictions import (
 )
 from llpbench.owndata.logit_draws import ProcessDraws, process_of
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.row_files import column_of
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
+from llpbench.tables.row_batches import RowBatch, RowBatches
+from llpbench.tables.row_files import column_of
 
 Show = Callable[[str], None]
 

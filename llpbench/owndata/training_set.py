@@ -31,10 +31,10 @@ from llpbench.owndata.counted import (
 )
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
-from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
-from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
 from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people
+from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning
+from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import one_line
-from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, FileFormat, read_dialect
-from llpbench.owndata.marks import csv_line
-from llpbench.owndata.row_files import FileNote, convert, encoding_of, read_piece
-from llpbench.owndata.table_sources import HEAD, TableSource, parts_of, sources
+from llpbench.tables.csv_dialect import AS_IT_SHOWS, AmbiguousError, FileFormat, read_dialect
+from llpbench.tables.marks import csv_line
+from llpbench.tables.row_files import FileNote, convert, encoding_of, read_piece
+from llpbench.tables.table_sources import HEAD, TableSource, parts_of, sources
 
 BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""

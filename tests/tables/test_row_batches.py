@@ -11,9 +11,10 @@ import pytest
 
 from llpbench.core.errors import DataError
 from llpbench.owndata.bag_codes import BagCodes
-from llpbench.owndata.csv_dialect import FileFormat
-from llpbench.owndata.row_batches import RowBatches
-from llpbench.owndata.row_files import bag_keys, read_rows
+from llpbench.tables.bag_keys import bag_keys
+from llpbench.tables.csv_dialect import FileFormat
+from llpbench.tables.row_batches import RowBatches
+from llpbench.tables.row_files import read_rows
 
 
 @pytest.fixture

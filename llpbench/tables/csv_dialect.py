@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata.marks import GAPS
+from llpbench.tables.marks import GAPS
 
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}

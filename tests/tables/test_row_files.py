@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.owndata.csv_dialect import FileFormat
-from llpbench.owndata.row_files import FileNote, bag_keys, read_rows
+from llpbench.tables.bag_keys import bag_keys
+from llpbench.tables.csv_dialect import FileFormat
+from llpbench.tables.row_files import FileNote, read_rows
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def read(folder: Path, content: bytes | str, name: str = "rows.csv", **given: An
     return read_rows(folder / name, **given)
 
 
-@pytest.mark.filterwarnings("ignore::llpbench.owndata.row_files.FileNote")
+@pytest.mark.filterwarnings("ignore::llpbench.tables.row_files.FileNote")
 @pytest.mark.parametrize(
     ("content", "name"),
     [

@@ -17,17 +17,15 @@ from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 from pandas.errors import EmptyDataError, ParserWarning
 
-from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
-from llpbench.core.files import obstacle, replace_file
-from llpbench.core.spreadsheets import frame_as_csv
+from llpbench.core.errors import DataError, LLPBenchWarning
 from llpbench.core.text import one_line, plural
-from llpbench.data.frames import as_text, without_decimals
-from llpbench.owndata.column_names import matching_column, nearest_columns, plain, separator_hint
-from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
-from llpbench.owndata.marks import csv_line
-from llpbench.owndata.number_text import read_number_text, reading_of
-from llpbench.owndata.table_sources import HEAD, TableSource, sources
-from llpbench.owndata.workbooks import as_csv
+from llpbench.tables.column_names import matching_column, nearest_columns, plain, separator_hint
+from llpbench.tables.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
+from llpbench.tables.marks import csv_line
+from llpbench.tables.number_text import read_number_text, reading_of
+from llpbench.tables.table_sources import HEAD, TableSource, sources
+from llpbench.tables.texts import as_text
+from llpbench.tables.workbooks import as_csv
 
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
@@ -392,47 +390,6 @@ def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
     return copies
 
 
-def require_room(path: Path) -> None:
-    """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
-    reason = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
-    if reason:
-        raise DataError(f"file {str(path)!r} cannot be written: {reason}. Choose another name.")
-    if not path.parent.is_dir():
-        absent = str(path.parent)
-        raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
-
-
-def in_six_digits(values: pd.Series) -> pd.Series:
-    """Return numbers rounded to 6 significant digits, but with all digits before the point.
-
-    Numbers below 1e-15 become 0 or have fewer digits.
-    """
-    numbers = values.to_numpy(dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        digits = 5 - np.floor(np.log10(np.abs(numbers)))
-    unit = 10.0 ** np.where(np.isfinite(digits), digits, 0).clip(0, 20)
-    return pd.Series(np.round(numbers * unit) / unit, index=values.index, name=values.name)
-
-
-def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) -> None:
-    """Write a table without its index. In a .csv an apostrophe protects texts that spreadsheets would read as formulas.
-
-    In a .csv, columns of `computed` numbers are rounded to 6 significant digits.
-
-    Raises `DataError` like `require_room`, and if the disk is full or read-only.
-    """
-    require_room(path)
-    if path.suffix != ".parquet":
-        floats = [name for name in computed if frame[name].dtype.kind == "f"]
-        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
-    try:
-        replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame_as_csv(frame))
-    except OSError as error:
-        raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
-
-
 def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:
     """Return a column of a file. Raises `DataError` with its `role` and the nearest names if there is none."""
     known = [str(column) for column in frame.columns]
@@ -449,89 +406,4 @@ def has_column(frame: pd.DataFrame, name: str) -> bool:
     return matching_column(name, [str(column) for column in frame.columns]) is not None
 
 
-def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
-    """Return the columns that name the bag of a row, as texts, because two files may have different types.
-
-    7.0 is read as 7, because pandas writes whole numbers as 7.0 in columns with gaps. Raises `DataError` if a file has
-    both.
-    """
-    keys = {}
-    for name in names:
-        column = column_of(frame, name, path)
-        _require_exact(column, path)
-        written = as_text(column).str.strip()
-        keys[name] = _key_texts(written)
-        spellings = written.map(plain, na_action="ignore").groupby(keys[name]).unique()
-        several = spellings[[len({*map(_without_midnight, each)}) > 1 for each in spellings]]
-        if several.size:
-            both = " and ".join(map(repr, several.iloc[0]))
-            raise DataError(
-                f"column {name!r} of file {str(path)!r} must write each number in the same way, got {both}. Correct "
-                "the file."
-            )
-    return pd.DataFrame(keys)
-
-
-def _require_exact(column: pd.Series, path: Path) -> None:
-    """Raise `DataError` for identifiers that a program has rounded, so that several bags may have the same name."""
-    example: Any = None
-    if column.dtype.kind == "f":
-        large = column[column.abs() >= _EXACT]
-        example = f"{large.iloc[0]:.0f}" if len(large) else None
-    elif column.dtype == object or pd.api.types.is_string_dtype(column):
-        rounded = column.dropna().astype(str).str.fullmatch(r"\s*\d[.,]\d+[eE]\+\d\d\s*")
-        example = column.dropna()[rounded.to_numpy(dtype=bool)].iloc[0] if rounded.any() else None
-    if example is not None:
-        raise DataError(
-            f"column {str(column.name)!r} of file {str(path)!r} must contain exact identifiers, got {example!r}, which "
-            "another program has rounded, so different bags may have the same name. Write identifiers as text or as "
-            "whole numbers."
-        )
-
-
-def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
-    """Return the labels of bags [bags] as texts, like `bag_keys`.
-
-    Bags of another grouping may have another number of parts. Raises `LLPBenchError` if no bag has as many parts as
-    there are `names`.
-    """
-    keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
-    parts = np.array([len(key) for key in keys])
-    if len(names) not in parts:
-        raise LLPBenchError(
-            f"bags must be named by as many columns as in fit ({len(keys[0])}, as in {bags[0]!r}), got {len(names)} "
-            f"({', '.join(names)}). Give the same columns: --bag-column NAME+NAME."
-        )
-    found = np.empty(len(keys), dtype=object)
-    for number in np.unique(parts):
-        of_number = np.flatnonzero(parts == number)
-        columns = zip(*(keys[bag] for bag in of_number), strict=True)
-        texts = [_key_texts(pd.Series(column, dtype=object)) for column in columns]
-        found[of_number] = pd.Series(list(zip(*texts, strict=True)) if number > 1 else texts[0].tolist(), dtype=object)
-    return found
-
-
-def _key_texts(keys: pd.Series) -> pd.Series:
-    return as_text(keys).str.strip().map(_key_text, na_action="ignore")
-
-
-def _key_text(text: str) -> str:
-    """Return a name of a bag: whole numbers without decimals, midnight without hour, composed letters."""
-    return plain(without_decimals(_without_midnight(text)))
-
-
-def _without_midnight(text: str) -> str:
-    """Return a date for midnight, other times in one form, and other texts unchanged."""
-    match = _TIME.fullmatch(text)
-    if match is None:
-        return text
-    day, time, seconds, zone = match.groups()
-    seconds = re.sub(r"\.?0+$", "", seconds or "") if "." in (seconds or "") else seconds
-    clock = f"{time}{seconds or ':00'}"
-    return day if clock == "00:00:00" else f"{day} {clock}{zone or ''}"
-
-
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[-+]\d\d:?\d\d)?")
 _MOST_REPEATED = 20_000_000
-_EXACT = 2.0**53
-"""Smallest number from which floats skip whole numbers."""

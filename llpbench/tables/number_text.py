@@ -11,8 +11,8 @@ import pandas as pd
 
 from llpbench.core.errors import DataError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.frames import as_text
-from llpbench.owndata.marks import GAPS, csv_line
+from llpbench.tables.marks import GAPS, csv_line
+from llpbench.tables.texts import as_text
 
 _NEARLY_ALL = 0.9
 """Share of numbers or gaps from which a column counts as numbers."""

@@ -14,7 +14,7 @@ import pandas as pd
 
 from llpbench.core.errors import DataError
 from llpbench.core.text import one_line
-from llpbench.owndata.table_sources import TableSource
+from llpbench.tables.table_sources import TableSource
 
 _MOST_TITLES = 20
 _FAR_MORE = 2

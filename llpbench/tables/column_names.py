@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata.marks import csv_parts
+from llpbench.tables.marks import csv_parts
 
 _ALIKE = 0.75
 """Similarity (`difflib`) from which a name may be a misspelling: 'distrikt' has 0.88, 'branch' and 'balance' 0.62."""
