@@ -22,6 +22,7 @@ from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modu
 import llpbench
 from llpbench.results.journal import FILE, read
 from llpbench.results.merging import SHIPPED
+from llpbench.results.published import EXCERPT
 
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
@@ -194,7 +195,7 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
     report = folder("llpbench.report")
     shipped = [file for name in ("paper", "page", "templates") for file in report.glob(f"{name}/*")]
     expected |= {f"llpbench/report/{file.relative_to(report)}" for file in shipped}
-    expected |= {f"llpbench/leaderboards/{path}" for path in SHIPPED.values()}
+    expected |= {str(Path("llpbench/leaderboards") / name / EXCERPT) for name in SHIPPED.values()}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert built.stat().st_size < 6_000_000
