@@ -47,8 +47,11 @@ _FLAGS = {
     "contains only missing values. Leave it out.": "contains only missing values. Use --leave-out.",
 }
 """Arguments of `LLPClassifier` in messages, and the flags that replace them."""
-_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[|\.\w)")
-"""The argument X, or a quoted text, which may contain an X of the user. X[...] and X.drop(...) are Python."""
+_QUOTED = r"(?<![\w=])'[^']*'|(?<![\w=])\"[^\"]*\""
+_WORDS = re.compile(
+    "|".join((_QUOTED, r"\bX\b(?!\[|\.\w)", *(rf"\b{re.escape(flag)}(?!X\[)" for flag in sorted(_FLAGS, reverse=True))))
+)
+"""Arguments in a message, the longest first, and the argument X. Quoted texts are of the user; X[...] is Python."""
 
 
 @contextlib.contextmanager
@@ -66,9 +69,7 @@ def told_in_flags() -> Iterator[None]:
 
 def in_flags(message: str) -> str:
     """Return a message with flags instead of arguments of `LLPClassifier`, and ROWS instead of X."""
-    for argument, flag in _FLAGS.items():
-        message = message.replace(argument, flag)
-    return _X.sub(lambda found: "ROWS" if found[0] == "X" else found[0], message)
+    return _WORDS.sub(lambda found: "ROWS" if found[0] == "X" else _FLAGS.get(found[0], found[0]), message)
 
 
 _BAG_OPTIONS = (

@@ -46,9 +46,9 @@ OWN_DATA = {
 """Options of fit, choose, predict and estimate, by the heading of their group."""
 
 CROSS_TABLE = {
-    "Table": ("groups", "outcomes", "rest_as", "precinct_column", "size_column", "weight_column", "seed"),
-    "Output": ("out", "differences", "plot"),
-    "Format of the file (normally detected)": ("separator", "decimal", "encoding", "skip_rows"),
+    "Table": ("groups", "outcomes", "rest_as", "precinct_column", "covariates", "size_column", "weight_column", "seed"),
+    "Output": ("out", "among", "differences", "plot"),
+    "Format of the file (normally detected)": ("separator", "decimal", "encoding", "skip_rows", "missing"),
 }
 """Options of estimate-table, by the heading of their group."""
 

@@ -29,6 +29,9 @@ from llpbench.core.text import plural
 from llpbench.tables.marks import csv_parts
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
@@ -128,8 +131,8 @@ _LEARNING_OPTIONS = (
 
 
 def _learning(command: Any) -> Any:
-    """Add `_LEARNING_OPTIONS`. The command gets the file of `rows`, the `seed`, and `given`, arguments of
-    `LLPClassifier.fit`.
+    """Add `_LEARNING_OPTIONS`. The command gets the file of `rows`, its `features`, the `data` of bags,
+    and the `seed`.
     """
 
     @functools.wraps(command)
@@ -159,6 +162,7 @@ def _learning(command: Any) -> Any:
     ) -> Any:
         import pandas as pd
 
+        from llpbench.owndata.bag_data import BagData
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
@@ -237,36 +241,36 @@ def _learning(command: Any) -> Any:
         if keep_key:
             every = pd.concat(keys_of_row, axis=1)
             frame[key_columns] = every.loc[:, ~every.columns.duplicated()][names].to_numpy(dtype=object)
-        given = {
-            "X": frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore"),
-            "bags": bag_of_row,
-            **table,
-            "classes": _class_names(classes, table) or None,
-            "sampled": sampled,
-            "as_shares": as_shares,
-            "noise": noise,
-            "noise_kind": noise_kind,
-            "unmatched": "drop" if drop_unmatched else "raise",
-            "impossible": "suppress" if suppress_impossible else "raise",
-            "keep_key": keep_key,
-            "sample_weight": weights,
-            "labels": labels,
-            "time": times,
-        }
-        if not given["X"].shape[1]:
+        features = frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore")
+        if not features.shape[1]:
             raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-        if len(groupings) > 1:
-            if time_column is not None:
-                raise LLPBenchError("several --bags and --time-column cannot be combined. Leave one of them out.")
-            given["bags"] = keys_of_row
-            given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
+        if len(groupings) > 1 and time_column is not None:
+            raise LLPBenchError("several --bags and --time-column cannot be combined. Leave one of them out.")
+        one = len(groupings) == 1
+        with warnings_as_lines(), told_in_flags():
+            data = BagData.read(
+                features,
+                bag_of_row if one else keys_of_row,
+                **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
+                classes=_class_names(classes, table) or None,
+                sampled=sampled,
+                as_shares=as_shares,
+                noise=noise,
+                noise_kind=noise_kind,
+                unmatched="drop" if drop_unmatched else "raise",
+                impossible="suppress" if suppress_impossible else "raise",
+                keep_key=keep_key,
+                sample_weight=weights,
+                labels=labels,
+                time=times,
+            )
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,
             "keys": [name for name in key_columns if keep_key and name not in out],
         }
         with told_in_flags():
-            return command(rows=rows, given=given, read=read, **others)
+            return command(rows=rows, features=features, data=data, read=read, **others)
 
     return add_options(called, _LEARNING_OPTIONS)
 
@@ -327,7 +331,8 @@ def _warn_of(doubts: Doubts | None) -> None:
 )
 def fit(
     rows: Path,
-    given: dict[str, Any],
+    features: DataFrame,
+    data: BagData,
     read: dict[str, Any],
     out: Path,
     method: str,
@@ -344,7 +349,7 @@ def fit(
     a folder, a quoted pattern, or - for standard input.
     """
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.fitting import AUTO, takes_encoder
+    from llpbench.owndata.fitting import AUTO, YARDSTICK, takes_encoder
     from llpbench.owndata.progress import StageLine
     from llpbench.owndata.storing import require_free
 
@@ -364,12 +369,18 @@ def fit(
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines(), StageLine() as line:
-        line.show(f"fitting {method} to {plural(len(given['X']), 'row')}")
-        model.fit(**given)
+        line.show(f"fitting {method} to {plural(len(features), 'row')}")
+        model.fit(features, data)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
     _warn_of(model.doubts_)
+    if method != YARDSTICK and model.features_help() is False:
+        echo(
+            "llpbench: these bags cannot show that features help: predictions of held-out bags are not significantly "
+            "better than their mean share",
+            err=True,
+        )
     left = model.left_out_
     if left["rows"] or left["bags"]:
         echo(f"dropped: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
@@ -382,8 +393,8 @@ def fit(
     unused = left["suppressed"] + left["impossible"]
     not_used = f" ({unused:,} of them not used)" if unused else ""
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
-    if given["sample_weight"] is not None:
-        people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
+    if data.labels.weights is not None:
+        people = f"{plural(len(features), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(
         f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in "
         f"{plural(len(model.bags_), 'bag')}{not_used}, {plural(model.n_features_in_, 'feature')}, classes "
@@ -415,48 +426,35 @@ def fit(
     metavar="N",
     help="Number of random splits into parts. [default: 2; with --time-column 1]",
 )
-@click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Folder of the page.")
 def choose(
     rows: Path,
-    given: dict[str, Any],
+    features: DataFrame,
+    data: BagData,
     read: dict[str, Any],
     methods: str | None,
     folds: int,
     repeats: int | None,
     seed: int,
-    out: Path,
 ) -> int:
     """Compare methods on your own bags and recommend one.
 
-    Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. The command writes a
-    page, tables (CSV) and plots.
+    Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
+    comparison with the folds that are finished.
     """
     from rich.console import Console
 
-    del read
-    from llpbench.cli.choice_files import board_table, rare_table, require_own_files, write_choice
-    from llpbench.core.files import obstacle
+    del rows, read
+    from llpbench.cli.choice_table import board_table
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
 
-    if out.exists() and not out.is_dir():
-        raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
-    if told := obstacle(out):  # before minutes of fitting
-        raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
-    require_own_files(out)
+    compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
-        compared = _names(methods) or choosing.COMPARED
-        found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    rare = rare_table(found)
-    render_tables([board_table(found), *([] if rare is None else [rare])], Console())
+        found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
+    render_tables([board_table(found)], Console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
-    echo(f"page: {write_choice(found, rows.name, out)}", err=True)
     return FAILED if found.board["failure"].any() else 0
-
-
-def _names(text: str | None) -> list[str]:
-    return csv_parts(text or "")
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

@@ -142,19 +142,6 @@ def to_html(
     )
 
 
-def choice_page(
-    name: str,
-    advice: str,
-    warning: str,
-    facts: Mapping[str, str],
-    tables: Sequence[ReportTable],
-    plots: Sequence[Plot],
-) -> str:
-    """Return the page of `llpbench choose`: advice, warning ("" if there is none), facts, tables and plots."""
-    content = {"name": name, "advice": advice, "warning": warning, "facts": facts, "tables": tables, "plots": plots}
-    return _rendered("choice.html", _part("page.css"), "", **content)
-
-
 def _part(name: str) -> str:
     return (files("llpbench.report") / "page" / name).read_text(encoding="utf-8")
 
