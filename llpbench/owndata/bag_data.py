@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+import numpy as np
 import pandas as pd
 
 from llpbench.core.errors import LLPBenchError
@@ -245,3 +246,10 @@ def key_columns(X: Any, bags: Any) -> list[str]:
             if ours.equals(values.reset_index(drop=True).astype(object)):
                 found.append(name)
     return found
+
+
+def as_objects(names: Sequence[Hashable]) -> Any:
+    """Return an array [names] of objects, also for tuples."""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array
