@@ -295,7 +295,7 @@ def table_estimates(
     cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
     least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
     ends = np.floor(cells["count_lower"]).clip(least), np.ceil(cells["count_upper"]).clip(upper=most)
-    lower, upper = _reaching(*(end.to_numpy() for end in ends), least, most)
+    lower, upper = _reaching(ends[0].to_numpy(), ends[1].to_numpy(), least, most)
     cells = cells.assign(count_lower=lower, count_upper=upper)
     cells = cells.assign(share_lower=lower / cells["rows"], share_upper=upper / cells["rows"])
     keys = [name if isinstance(name, tuple) else (name,) for name in bags] + [(ALL,) * len(bag_names)]
