@@ -24,8 +24,8 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import require_same_order
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import require_same_order
 from llpbench.owndata.cross_tables import cross_table
 from llpbench.owndata.group_intervals import (
     DRAWS,
