@@ -380,6 +380,7 @@ def estimate(
     import pandas as pd
 
     from llpbench.owndata.group_estimates import ALL, NUMBERS
+    from llpbench.owndata.logit_draws import process_of
     from llpbench.tables.column_names import split_names
     from llpbench.tables.row_files import column_of
     from llpbench.tables.writing import write_rows
@@ -402,10 +403,11 @@ def estimate(
             overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)
     else:
         given = read()
-        drawn, names = class_of(given.model, label), split_names(by, list(given.frame.columns))
+        model = given.model
+        drawn, names = class_of(model, label), split_names(by, list(given.frame.columns))
         groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
         with warnings_as_lines(), told_in_flags():
-            found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
+            found = model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
         write_rows(found, out, NUMBERS)
         shown = _where(found, wanted, list(given.bags.columns)) if wanted and given.bags is not None else None
         assert given.bags is not None
@@ -414,6 +416,9 @@ def estimate(
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
     _show_groups(overall if shown is None else shown, names, "all bags" if shown is None else ", ".join(where))
+    if (process := process_of(model._model.predictor)) is not None:
+        unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
+        echo(f"{unexplained} is explained neither by features nor chance; its causes may bias groups")
     echo(f"{told}: {plural(lines, 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
 

@@ -23,8 +23,9 @@ from llpbench.blocks.assigning import log_of
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, require_same_order, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, rows_of_bags
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import require_same_order
 from llpbench.tables.number_text import read_number_text
 from llpbench.tables.row_files import column_of
 
