@@ -22,8 +22,9 @@ from pathlib import Path
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, read, to_line
-from llpbench.results.merging import read_shipped
+from llpbench.results.journal import FILE, read
+from llpbench.results.lines import to_line
+from llpbench.results.merging import shipped
 
 SEEDS = 10
 
@@ -31,7 +32,7 @@ SEEDS = 10
 def synthetic(lines: int) -> Iterator[Record]:
     """As many records: of every published cell `SEEDS` seeds, then the same for further datasets."""
     rng = random.Random(0)
-    templates = {record["cell"]: record for record in read_shipped().records.values() if record["status"] == "ok"}
+    templates = {record["cell"]: record for record in read(shipped()).records.values() if record["status"] == "ok"}
     endless = (
         (copy_number, template, seed)
         for copy_number in itertools.count()

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
@@ -158,19 +158,6 @@ def possible_names(given: Iterable[str], between: str) -> list[str]:
         runs = [between.join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
         found += [*runs, *csv_parts(text, between)]
     return found
-
-
-def require_own_repeats(columns: Mapping[str, str | None]) -> None:
-    """Raise `LLPBenchError` if another flag names the column of --repeat-column, which is removed from the rows."""
-    from llpbench.tables.column_names import plain
-
-    repeats = "--repeat-column"
-    given = {flag: plain(column) for flag, column in columns.items() if column is not None}
-    for flag, column in given.items():
-        if flag != repeats and column == given.get(repeats):
-            raise LLPBenchError(
-                f"{repeats} and {flag} must name different columns, got {column!r} for both. Leave one of them out."
-            )
 
 
 def key_names(given: tuple[str, ...], known: list[str]) -> list[str]:

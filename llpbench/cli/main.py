@@ -29,17 +29,18 @@ from llpbench.cli.options import (
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.ray_address import require_answer
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
 from llpbench.running.interrupts import interruptible
+from llpbench.running.ray_address import require_answer
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
     from llpbench.report import Published
-    from llpbench.results.merging import Merged, Preference
+    from llpbench.results.journal import Contents
+    from llpbench.results.merging import Preference
 
 
 TRIALS = 50
@@ -311,13 +312,13 @@ def report(
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
-    records = _of_datasets(merged.records.values(), datasets)
+    records = _of_datasets(merged.counting.values(), datasets)
     tunings = list(merged.tunings.values())
     published = publish(
         records,
         tunings,
         Path(out),
-        warnings=[*merged.warnings, *merged.disputed],
+        warnings=[*merged.warnings, *merged.disputes],
         stale=stale_runs(records) | stale_searches(tunings),
         plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
         metric=_known_metric(metric),
@@ -345,7 +346,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
-    echo(f"{len(merged.kept):,} runs, {len(merged.disputed)} of them with different results: {out}")
+    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results: {out}")
     if merged.tunings:
         files = write_configurations(merged.tunings.values(), Path(out))
         searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")
@@ -381,7 +382,7 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     if against == "paper":
         if rivals is not None or ablations:
             raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
-        _show_studies(_select_studies("paper"), list(merged.records.values()), beside=True)
+        _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
@@ -390,13 +391,13 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if against is None:
-        against, told = shared_tasks(merged.records.values())
+        against, told = shared_tasks(merged.counting.values())
         echo(told)
     reference = _merge([against])
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
-    stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
+    stale = stale_runs([*reference.counting.values(), *merged.counting.values()]) | stale_searches(tunings)
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
-    found = put_beside(merged.records, reference.records, tunings, stale, rivals=named, ablations=ablations)
+    found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*rank_lines(found), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, Console(), yours=found.yours)
@@ -521,7 +522,7 @@ def _journal_files(names: Sequence[str]) -> list[Path]:
     return [path for name in names for path in journal_files(name)]
 
 
-def _merge(names: Sequence[str]) -> Merged:
+def _merge(names: Sequence[str]) -> Contents:
     """Return merged journals. Prints their warnings."""
     from llpbench.results.merging import merge
 
@@ -530,6 +531,6 @@ def _merge(names: Sequence[str]) -> Merged:
     return merged
 
 
-def _warn(merged: Merged) -> None:
-    for line in some_of([*merged.warnings, *merged.disputed]):
+def _warn(merged: Contents) -> None:
+    for line in some_of([*merged.warnings, *merged.disputes]):
         echo(f"llpbench: {clean(line)}", err=True)

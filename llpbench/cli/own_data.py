@@ -15,7 +15,6 @@ from llpbench.cli.bag_options import (
     bag_options,
     key_names,
     possible_names,
-    require_own_repeats,
     told_in_flags,
     warnings_as_lines,
 )
@@ -64,11 +63,6 @@ _LEARNING_OPTIONS = (
         "--as-shares",
         is_flag=True,
         help="Use only the shares of counts. For counts that describe other people than ROWS, or have other units.",
-    ),
-    click.option(
-        "--repeat-column",
-        metavar="NAME",
-        help="Column of ROWS that says how often to repeat each row (a whole number).",
     ),
     click.option(
         "--weight-column",
@@ -152,7 +146,6 @@ def _learning(command: Any) -> Any:
         plugin: tuple[str, ...],
         sampled: bool,
         as_shares: bool,
-        repeat_column: str | None,
         weight_column: str | None,
         label_column: str | None,
         time_column: str | None,
@@ -170,7 +163,7 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_index, bag_keys
         from llpbench.tables.column_names import split_names
-        from llpbench.tables.row_files import column_of, has_column, read_rows, repeated
+        from llpbench.tables.row_files import column_of, has_column, read_rows
         from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
         load_plugins(plugin)
@@ -180,12 +173,6 @@ def _learning(command: Any) -> Any:
         if [rows, *bags].count(Path("-")) > 1:
             raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
-        people = {
-            "--repeat-column": repeat_column,
-            "--weight-column": weight_column,
-            "--label-column": label_column,
-            "--time-column": time_column,
-        }
         requested, most_rows = others.pop("out_of_core", False), others.pop("most_rows", 0)
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
@@ -197,7 +184,6 @@ def _learning(command: Any) -> Any:
             )
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
-        require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
         with warnings_as_lines(), reading("bags"):
@@ -216,8 +202,6 @@ def _learning(command: Any) -> Any:
                 )
         decimals = frame.attrs["decimals"]
         frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
-        if repeat_column is not None:
-            frame = repeated(frame, repeat_column, rows)
         weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
         labels = None if label_column is None else labels_of_column(column_of(frame, label_column, rows))
         others_of_rows = [name for name in (weight_column, label_column) if name is not None]

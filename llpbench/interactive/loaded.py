@@ -327,7 +327,7 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     True
     """
     from llpbench.results.merging import journal_files, merge
-    from llpbench.results.published import OMITTED, TABLE
+    from llpbench.results.published import EXCERPT, OMITTED
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running.settings import default
 
@@ -341,12 +341,12 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
         raise LLPBenchError("sources must be paths or 'published', got an empty list.")
     paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]
     merged = merge(paths)
-    records, tunings = list(merged.records.values()), list(merged.tunings.values())
+    records, tunings = list(merged.counting.values()), list(merged.tunings.values())
     return Results(
         records,
         tunings,
         stale_runs(records) | stale_searches(tunings),
-        (*merged.warnings, *merged.disputed),
+        (*merged.warnings, *merged.disputes),
         tuple(path.parent for path in paths),
-        OMITTED if any(path.name == TABLE for path in paths) else "",
+        OMITTED if any(path.name == EXCERPT for path in paths) else "",
     )

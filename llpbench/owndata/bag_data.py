@@ -8,11 +8,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+import numpy as np
 import pandas as pd
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.data.bag_tables import BagLabels, BagTable, read_bag_labels, read_bag_table
+from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import read_bag_labels, read_bag_table
 from llpbench.owndata.count_ranges import RangedCounts, ranged_counts
 from llpbench.owndata.counted import noise_deviation
 from llpbench.owndata.groupings import are_groupings, copies_of_rows, read_groupings
@@ -245,3 +247,10 @@ def key_columns(X: Any, bags: Any) -> list[str]:
             if ours.equals(values.reset_index(drop=True).astype(object)):
                 found.append(name)
     return found
+
+
+def as_objects(names: Sequence[Hashable]) -> Any:
+    """Return an array [names] of objects, also for tuples."""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

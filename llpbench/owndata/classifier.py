@@ -19,7 +19,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
-from llpbench.owndata.bag_data import bag_data
+from llpbench.owndata.bag_data import as_objects, bag_data
 from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
@@ -30,7 +30,7 @@ from llpbench.owndata.doubts import (
     doubts_of,
     sameness_warning,
 )
-from llpbench.owndata.fitted import FittedClassifier, as_objects
+from llpbench.owndata.fitted import FittedClassifier
 from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import (
     YARDSTICK,

@@ -21,9 +21,9 @@ from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable, matched, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, BagTable, matched
 from llpbench.data.other_frames import as_pandas
-from llpbench.owndata.bag_data import BagData, bag_data
+from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
@@ -61,8 +61,8 @@ from llpbench.owndata.rows_by_bag import piece_of, pieces
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer
 from llpbench.owndata.threads import threads_for
-from llpbench.owndata.unknown_bags import UnknownBags, unknown_bags_warning
-from llpbench.owndata.weights import Repeats, RoundedWeights, repeats, require_people, weighted_up
+from llpbench.owndata.unknown_bags import UnknownBags, require_same_kinds, unknown_bags_warning
+from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_people, weighted_up
 from llpbench.training.cell_runs import probabilities
 
 _FEWEST_REFITS = 5
@@ -129,11 +129,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = bag_data(X, bags).labels
         place = labels.among(self.bags_.tolist())
         inside = place >= 0
-        if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
-            raise LLPBenchError(
-                f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
-                "Give labels of the same type."
-            )
+        require_same_kinds(labels, inside, self.bags_)
         if told := unknown_bags_warning(labels, inside, self.bags_):
             warnings.warn(told, UnknownBags, stacklevel=2)
         return self._known_bags()(proba, place)
@@ -330,10 +326,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             train = whole.where_known()
 
         def learn(sample: BaggedRows) -> Predictor:
-            fitted, classes = (
-                self._fitted(sample, self._model.columns.cardinalities, ensemble=1),
-                sample.counts.shape[1],
-            )
+            fitted = self._fitted(sample, self._model.columns.cardinalities, ensemble=1)
+            classes = sample.counts.shape[1]
             return lambda rows: self._probabilities(fitted, rows, classes)
 
         with self._threads(len(train.bag_of_row)):
@@ -378,7 +372,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._require_fitted()
-        found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()
+        found, known, bags = (
+            pd.unique(np.asarray(y).ravel()).tolist(),
+            set(self.classes_.tolist()),
+            {*self.bags_.tolist()},
+        )
+        bags |= set() if self._table is None else {*self._table.names}
         if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
             if known.issuperset(found):
                 raise LLPBenchError(f"y must be classes or bags, but {found[0]!r} is both. Use scoring=bag_scorer.")
@@ -421,18 +420,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
         _require_bags(labels)
         require_people(labels)
-        whole, _ = _bagged(rows, labels, found)
+        whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(
                 f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
             )
         return coarse_criteria(self._predicted(whole.rows), whole)
-
-    def _named_bags(self) -> set[Hashable]:
-        """Labels of the bags of `fit`, and of other bags in its counts."""
-        if self._table is None:
-            return set(self.bags_.tolist())
-        return {*self.bags_.tolist(), *self._table.names}
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
         """Return the effect of each feature on a class (default: the last) with its uncertainty, in order of features.
@@ -514,8 +507,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def features_help(self) -> bool | None:
         """Return whether held-out bags show that features help: None with few bags, and for a loaded model.
 
-        Each part of the bags is predicted by a model that was fitted without it. Features help if these predictions
-        are significantly better than the mean share of the bags.
+        They do if held-out predictions of bags are significantly better than the mean share.
         """
         self._require_fitted()
         if hasattr(self, "_known"):
@@ -580,7 +572,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
         require_people(labels)
-        return (labels, *_bagged(rows, labels, found, groups))
+        return (labels, *in_bags(rows, labels, found, groups))
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
@@ -603,31 +595,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.bag_counts_[at])
 
 
-def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
-    """Return, for each key of the labels of bags, whether it is a text."""
-    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
-
-
-def _bagged(
-    rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
-) -> tuple[BaggedRows, Repeats | None]:
-    """Return rows in bags, and the repetitions of rows with weights (`groups` first)."""
-    if labels.weights is None:
-        return BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), counts), None
-    columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
-    copies = repeats(pd.DataFrame(dict(enumerate(columns))), labels)
-    index = rows_of_bags(labels.of_row[copies.places], len(labels.names))
-    repeated = Rows(*(part[copies.places] for part in rows))
-    return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
-
-
 def _require_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-
-
-def as_objects(names: Sequence[Hashable]) -> Any:
-    """Return an array [names] of objects, also for tuples."""
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array

@@ -21,7 +21,8 @@ import pandas as pd
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, BagTable, read_bag_labels, read_bag_table
+from llpbench.data.bag_tables import BagLabels, BagTable
+from llpbench.data.reading_bags import read_bag_labels, read_bag_table
 
 _SAME_TOTAL = 0.5
 """Largest difference of equal totals."""

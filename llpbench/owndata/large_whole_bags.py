@@ -24,7 +24,7 @@ from llpbench.core.bags import BaggedRows, IntArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.temporary import writing
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import read_bag_table
+from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_codes import BagCodes, CountedLabels, rows_by_label
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import added_up, assigned_labels

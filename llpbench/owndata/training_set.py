@@ -13,7 +13,8 @@ import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_table, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, ascending, matched, rows_of_bags
+from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import add
+from typing import cast
 
 from pandas import Series
 
@@ -22,8 +23,8 @@ from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import difference_text, protocol_text, sentence
 from llpbench.results.frame import NO_STALE_RUNS, configuration, tidy, value_of
-from llpbench.results.journal import agree, contains, settle
-from llpbench.results.merging import SHIPPED, disputes, read_shipped
+from llpbench.results.journal import agree, contains, dispute, settle
+from llpbench.results.merging import SHIPPED, shipped_lines
 
 MOST_YOURS = 4
 """Entries, methods or datasets of yours that are listed."""
@@ -75,7 +76,7 @@ def compare(
     remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), related.values())]
     settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
     disputed = {run: records for run, records in settled.items() if not agree(records)}
-    remarks += disputes(disputed.values())
+    remarks += map(dispute, disputed.values())
     left = [record for run, record in on_tasks.items() if run not in related]
     if ablations_left := tidy(left).groupby(_ENTRY, dropna=False).ngroups:
         remarks.append(f"{plural(ablations_left, 'published ablation')} not ranked: --ablations.")
@@ -193,10 +194,7 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
     These are those of core if they share a task with yours, otherwise those that share most.
     """
     tasks = {task_of(record) for record in yours}
-    shared = {
-        name: len(tasks & {task_of(record) for record in read_shipped(name, fields=["spec"]).records.values()})
-        for name in SHIPPED
-    }
+    shared = {name: len(tasks & {task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
     name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -366,28 +365,6 @@ def _once(names: Sequence[str], path: Path) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
-
-
-def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
-    """Repeat each row as often as a column says, and remove the column.
-
-    Raises `DataError` unless it has whole numbers from 0, with a sum of at most `_MOST_REPEATED`.
-    """
-    column = column_of(frame, name, path)
-    numbers = column if is_numeric_dtype(column) else read_number_text(column).values
-    times = pd.to_numeric(numbers).to_numpy(dtype=np.float64, na_value=np.nan)
-    if not ((times >= 0) & (times % 1 == 0)).all():
-        wrong = column[~((times >= 0) & (times % 1 == 0))].iloc[0]
-        raise DataError(f"file {str(path)!r}: column {name!r} must contain whole numbers from 0, got {wrong!r}.")
-    if times.sum() > _MOST_REPEATED:
-        raise DataError(
-            f"file {str(path)!r}: column {name!r} must have a sum of at most {_MOST_REPEATED:,}, got "
-            f"{times.sum():,.0f}."
-        )
-    places = np.repeat(np.arange(len(frame)), times.astype(np.int64))
-    copies = frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
-    copies.attrs.clear()  # its rows are not lines of the file
-    return copies
 
 
 def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:

@@ -46,7 +46,7 @@ class Published(NamedTuple):
 @cache
 def read_suite(name: str) -> Published:
     merged = merge(journal_files(str(PUBLISHED / name)))
-    records, tunings = [*merged.records.values()], [*merged.tunings.values()]
+    records, tunings = [*merged.counting.values()], [*merged.tunings.values()]
     metric = "average-precision" if name == "rare" else "auc"
     return Published(records, tunings, make_report(records, tunings=tunings, metric=metric))
 

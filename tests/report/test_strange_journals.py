@@ -9,21 +9,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from bench import LLPBench
 from factory import MISSING, PROTOCOL, changed, make_cell_of, make_record, places, record, searched
 
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import TuningRecord
 from llpbench.report import make_report, write_report
 from llpbench.report.plots.gallery import gallery
 from llpbench.report.plots.saving import save
 from llpbench.report.tabulate import tabulate
-from llpbench.results.journal import FILE, Contents, read, to_line
+from llpbench.results.journal import FILE, Contents, read
+from llpbench.results.lines import DamagedError, read_line, to_line
 from llpbench.results.merging import merge_into
-from llpbench.results.packing import UNPACKED
-from llpbench.results.schema import DamagedError, as_run, as_tuning, decode
 from llpbench.running.settings import resolve
 from llpbench.tuning.configurations import write_configurations
 
@@ -111,7 +110,6 @@ STRANGE: list[dict[str, Any]] = [
     {"libraries": {HOSTILE: HOSTILE}},
     {"libraries": {}},
     {"hardware": {"device": HOSTILE, "name": "", "threads": 0, "compiled": True, "precision": HOSTILE}},
-    {"restamped": {"when": "2026-01-01", HOSTILE: [[[]]]}},
     {"finished": "2026-01-01"},
     {"mood": {"good": [1, {"very": True}]}},
 ]
@@ -137,16 +135,11 @@ STRANGE_SEARCHES: list[dict[str, Any]] = [
 """the same of a search"""
 
 
-def as_schema_2(record: Any) -> bytes:
-    """A line in which results may be anything."""
-    return to_line(cast(Record, {**record, "schema": UNPACKED}))
-
-
 def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
     """What is read of the good records and these."""
     folder.mkdir(parents=True, exist_ok=True)
     every: list[Any] = [*GOOD, *SEARCHES, *more]
-    (folder / FILE).write_bytes(b"".join(map(as_schema_2, every)))
+    (folder / FILE).write_bytes(b"".join(map(to_line, every)))
     return read(folder / FILE)
 
 
@@ -235,9 +228,8 @@ def test_whatever_the_schema_lets_through_can_be_shown(tmp_path: Path, seed: int
             inner[key] = rng.choice(SURPRISES)
         made |= {"cell": f"{len(kept):016x}", "run": f"{len(kept):016x}-{made['seed']}"} if "run" in made else {}
         try:
-            value = decode(as_schema_2(made))
-            as_run(value) if "run" in value else as_tuning(value)
-        except DamagedError:
+            read_line(to_line(made))
+        except (DamagedError, AttributeError, TypeError):  # the latter of a result that is no object
             continue
         kept.append(made)
     contents = journal(tmp_path, *kept)
