@@ -92,7 +92,7 @@ def compare(
     )
     shown = replace(joint, boards=boards, unlabelled=unlabelled)
     methods = {record["spec"]["method"] for record in counting.values()}
-    told = tuple(_named_differences(shown.main_boards()[0], own, rivals, methods)) if boards else ()
+    told = tuple(_named_differences(_board_of(shown, own), own, rivals, methods)) if boards else ()
     return Comparison(shown, own, told, tuple(map(clean, dict.fromkeys(remarks))))
 
 
@@ -115,6 +115,12 @@ def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Reco
             and not configuration(record["method"]["changed"], record["spec"])
         )
     }
+
+
+def _board_of(leaderboards: Leaderboards, own: Collection[str]) -> Board:
+    """Return the first main board on which a run of yours has a value, or the first board."""
+    boards = leaderboards.main_boards()
+    return next((b for b in boards if b.runs["value"][b.runs["run"].isin([*own])].notna().any()), boards[0])
 
 
 def _named_differences(
@@ -204,7 +210,8 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
 def rank_lines(comparison: Comparison) -> list[str]:
     """Return the ranks of your methods on the first board, or the options that complete their runs."""
     told: list[str] = []
-    for board in comparison.leaderboards.main_boards()[:1]:
+    if comparison.leaderboards.boards:
+        board = _board_of(comparison.leaderboards, comparison.yours)
         ranks = board.entries["rank"]
         entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
         told += [_rank_line(board, entry) for entry in entries[:MOST_YOURS]]

@@ -44,7 +44,6 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["report", "--out", "/none"], "there is no journal '/none'"),
         (["report", "--plots", "pictures", "--no-plots"], "--plots and --no-plots"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["report", "--formats", "pdf"], "unknown format 'pdf'"),
         (["data", "verify", "adlut"], "unknown dataset 'adlut'"),
         (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
         (["merge", "/none"], "there is no journal '/none'"),
