@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from llpbench.core.registry import register_dataset
-from llpbench.data.frames import as_text
 from llpbench.data.sources import GroupLens, OpenML
+from llpbench.tables.texts import as_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame

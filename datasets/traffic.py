@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llpbench.core.registry import register_dataset
-from llpbench.data.frames import as_text
 from llpbench.data.sources import OpenML, Parquet
+from llpbench.tables.texts import as_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame

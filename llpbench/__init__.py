@@ -55,18 +55,19 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.core.tables import Table as Table
     from llpbench.data.baggings import grouped as grouped
     from llpbench.data.baggings import shuffled as shuffled
-    from llpbench.data.frames import as_text as as_text
     from llpbench.data.sources import OpenML as OpenML
     from llpbench.data.sources import Parquet as Parquet
     from llpbench.interactive.loaded import Results as Results
     from llpbench.interactive.loaded import load_results as load_results
     from llpbench.interactive.sweep import run as run
+    from llpbench.owndata.bag_data import BagData as BagData
     from llpbench.owndata.choosing import choose as choose
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.cross_tables import CrossTable as CrossTable
     from llpbench.owndata.cross_tables import cross_table as cross_table
-    from llpbench.owndata.number_text import as_numbers as as_numbers
     from llpbench.owndata.selecting import bag_scorer as bag_scorer
+    from llpbench.tables.number_text import as_numbers as as_numbers
+    from llpbench.tables.texts import as_text as as_text
 
 _PLACES: dict[str, tuple[str, ...]] = {
     "blocks": ("losses",),
@@ -83,14 +84,15 @@ _PLACES: dict[str, tuple[str, ...]] = {
     ),
     "core.tables": ("Table",),
     "data.baggings": ("grouped", "shuffled"),
-    "data.frames": ("as_text",),
     "data.sources": ("OpenML", "Parquet"),
     "interactive.loaded": ("Results", "load_results"),
     "interactive.sweep": ("run",),
+    "owndata.bag_data": ("BagData",),
     "owndata.choosing": ("choose",),
     "owndata.classifier": ("LLPClassifier",),
     "owndata.cross_tables": ("CrossTable", "cross_table"),
-    "owndata.number_text": ("as_numbers",),
+    "tables.number_text": ("as_numbers",),
+    "tables.texts": ("as_text",),
     "owndata.selecting": ("bag_scorer",),
 }
 """where each public name stands"""

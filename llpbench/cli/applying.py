@@ -15,7 +15,6 @@ from llpbench.cli.bag_options import (
     bag_options,
     key_names,
     possible_names,
-    require_own_repeats,
     told_in_flags,
     warnings_as_lines,
 )
@@ -33,14 +32,14 @@ from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
-from llpbench.owndata.marks import csv_parts
+from llpbench.tables.marks import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from llpbench.core.bags import FloatArray
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_batches import RowBatches
+    from llpbench.tables.row_batches import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -74,15 +73,14 @@ def _applying(command: Any) -> Any:
         columns: dict[str, Any],
         formats: Formats,
         bags: Path | None,
-        repeat_column: str | None,
         weight_column: str | None,
         drop_unmatched: bool,
         out: Path,
         plugin: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        from llpbench.owndata.row_files import require_room
-        from llpbench.owndata.table_sources import is_among
+        from llpbench.tables.table_sources import is_among
+        from llpbench.tables.writing import require_room
 
         load_plugins(plugin)
         require_room(out)  # check before predictions are computed
@@ -91,11 +89,9 @@ def _applying(command: Any) -> Any:
         if bags is None and any(columns.values()):
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
 
-        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
+        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, weight_column)
         read = functools.partial(read, bags_optional=others.get("whole_bags") is False, drop_unmatched=drop_unmatched)
-        people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
-        require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
-        given = [flag for flag, column in people.items() if column is not None]
+        given = ["--weight-column"] if weight_column is not None else []
         given += ["--drop-unmatched"] if drop_unmatched else []
         if "out_of_core" in others:
             others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, columns, formats, bags)
@@ -114,11 +110,6 @@ _APPLYING_OPTIONS = (
         metavar="FILE",
         help="Table with counts of bags that were not in llpbench fit.",
     ),
-    click.option(
-        "--repeat-column",
-        metavar="NAME",
-        help="Column of ROWS that says how often to repeat each row (a whole number).",
-    ),
     click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
@@ -134,7 +125,6 @@ def _read(
     columns: dict[str, Any],
     formats: Formats,
     bags: Path | None,
-    repeat_column: str | None,
     weight_column: str | None,
     *,
     bags_optional: bool,
@@ -142,9 +132,10 @@ def _read(
 ) -> _Given:
     import pandas as pd
 
-    from llpbench.owndata.bag_files import BagFile, bag_index, require_common_bags
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, has_column, read_rows, repeated
+    from llpbench.owndata.bag_files import BagFile, require_common_bags
     from llpbench.owndata.weights import weights_of_column
+    from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
+    from llpbench.tables.row_files import column_of, has_column, read_rows
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
@@ -153,8 +144,6 @@ def _read(
             rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows), columns=needed
         )
     names = key_names(bag_column, list(frame.columns)) if bag_column else []
-    if repeat_column is not None:
-        frame = repeated(frame, repeat_column, rows)
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
     kept_keys = loaded.reading_.get("keys", [])
@@ -219,8 +208,9 @@ def _in_batches(
 ) -> Iterator[tuple[LLPClassifier, RowBatches, list[str], dict[str, Any]]]:
     """Yield a model, the rows in batches, the columns that name bags, and counts of bags if they were not in `fit`."""
     from llpbench.owndata.bag_files import BagFile
-    from llpbench.owndata.row_batches import RowBatches
-    from llpbench.owndata.row_files import bags_as_texts, column_of
+    from llpbench.tables.bag_keys import bags_as_texts
+    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import column_of
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), told_in_flags():
@@ -271,7 +261,7 @@ def predict(
     interval of each probability, and the standard error of its logit. --weight-column adds the expected number of
     people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as formulas.
     """
-    from llpbench.owndata.row_files import write_rows
+    from llpbench.tables.writing import write_rows
 
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs the bag of each row. Add --bag-column.")
@@ -389,9 +379,11 @@ def estimate(
     """
     import pandas as pd
 
-    from llpbench.owndata.column_names import split_names
     from llpbench.owndata.group_estimates import ALL, NUMBERS
-    from llpbench.owndata.row_files import column_of, write_rows
+    from llpbench.owndata.logit_draws import process_of
+    from llpbench.tables.column_names import split_names
+    from llpbench.tables.row_files import column_of
+    from llpbench.tables.writing import write_rows
 
     del bags
     if not bag_column:
@@ -411,10 +403,11 @@ def estimate(
             overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)
     else:
         given = read()
-        drawn, names = class_of(given.model, label), split_names(by, list(given.frame.columns))
+        model = given.model
+        drawn, names = class_of(model, label), split_names(by, list(given.frame.columns))
         groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
         with warnings_as_lines(), told_in_flags():
-            found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
+            found = model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
         write_rows(found, out, NUMBERS)
         shown = _where(found, wanted, list(given.bags.columns)) if wanted and given.bags is not None else None
         assert given.bags is not None
@@ -423,6 +416,9 @@ def estimate(
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
     _show_groups(overall if shown is None else shown, names, "all bags" if shown is None else ", ".join(where))
+    if (process := process_of(model._model.predictor)) is not None:
+        unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
+        echo(f"{unexplained} is explained neither by features nor chance; its causes may bias groups")
     echo(f"{told}: {plural(lines, 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
 

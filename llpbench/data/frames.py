@@ -5,7 +5,6 @@ Unsuitable data raise an error of one line with the name of the column.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -18,11 +17,10 @@ from numpy.typing import NDArray
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
+from llpbench.tables.texts import as_text, factorized, without_decimals
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
-
-_WHOLE = re.compile(r"^(-?\d+)\.0+$")
 
 
 def table_from_frame(
@@ -71,7 +69,8 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     """
     import pandas as pd
 
-    from llpbench.data.bag_tables import matched, read_bag_labels, read_bag_table  # imports pandas
+    from llpbench.data.bag_tables import matched
+    from llpbench.data.reading_bags import read_bag_labels, read_bag_table  # imports pandas
 
     frame, bags = frame.rename(columns=str), bags.rename(columns=str)
     for what, table in (("", frame), ("the bags of ", bags)):
@@ -141,16 +140,11 @@ def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
     Whole numbers match with and without decimals, because pandas writes "7.0" if a column has missing values.
     """
     is_numeric(series, owner)
-    codes, names = _factorize(series)
+    codes, names = factorized(series)
     place = {text: index for index, text in enumerate(categories)}
     loosely = {without_decimals(text): index for text, index in place.items()}
     positions = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
     return np.asarray(np.array([*positions, -1], dtype=np.int64)[codes])
-
-
-def without_decimals(text: str) -> str:
-    """Return a whole number such as "7.0" without decimals, and any other text unchanged."""
-    return _WHOLE.sub(r"\1", text)
 
 
 def read_parquet(path: Path) -> DataFrame:
@@ -169,23 +163,6 @@ def read_parquet(path: Path) -> DataFrame:
         # for a truncated file pyarrow raises many types of errors, such as ArrowInvalid or OSError
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
-
-
-def as_text(series: Series) -> Series:
-    """Return a column as text, which is categorical. Whole numbers lose their decimals; missing values stay missing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from llpbench import as_text
-    >>> as_text(pd.Series([3.0, 7.5, None])).tolist()
-    ['3', '7.5', None]
-    """
-    import pandas as pd
-
-    codes, names = _factorize(series)
-    texts = np.array([*names, None], dtype=object)
-    return pd.Series(texts[codes], index=series.index, name=series.name, dtype=object)
 
 
 def _key(series: Series, name: str) -> NDArray[Any]:
@@ -267,24 +244,12 @@ def read_numbers(series: Series, owner: str) -> FloatArray:
 def _encode(series: Series, owner: str) -> tuple[IntArray, tuple[str, ...]]:
     """Return codes `[rows]`, -1 if missing, and the categories in ascending order of their strings."""
     is_numeric(series, owner)
-    codes, names = _factorize(series)
+    codes, names = factorized(series)
     order = sorted(set(names))
     rank = {text: index for index, text in enumerate(order)}
     # several values may have the same string (1 and "1"); code -1 selects the last entry
     lookup = np.array([*(rank[text] for text in names), -1], dtype=np.int64)
     return lookup[codes], tuple(order)
-
-
-def _factorize(series: Series) -> tuple[IntArray, list[str]]:
-    """Return positions in the list of distinct values `[rows]`, -1 if missing, and the distinct values as strings."""
-    codes, values = series.factorize(use_na_sentinel=True)
-    return codes.astype(np.int64), [_text(value) for value in values]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float | np.floating | Decimal) and float(value).is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _stack(columns: list[Any], rows: int, dtype: type) -> Any:

@@ -11,8 +11,9 @@ import pandas as pd
 
 from llpbench.core.bags import IntArray
 from llpbench.data.bag_tables import BagLabels
-from llpbench.owndata.row_batches import RowBatch
-from llpbench.owndata.row_files import bag_keys, column_of
+from llpbench.tables.bag_keys import bag_keys
+from llpbench.tables.row_batches import RowBatch
+from llpbench.tables.row_files import column_of
 
 
 class BagCodes:

@@ -10,9 +10,10 @@ import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchWarning
-from llpbench.data.frames import is_numeric, without_decimals
-from llpbench.owndata.marks import csv_line
+from llpbench.data.frames import is_numeric
 from llpbench.owndata.times import looks_dated
+from llpbench.tables.marks import csv_line
+from llpbench.tables.texts import without_decimals
 
 _FEWEST_BAGS = 5
 """Number of bags from which agreement of a column with all bags is not a coincidence."""

@@ -14,14 +14,15 @@ from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.frames import as_text
-from llpbench.owndata.column_names import plain, split_names
 from llpbench.owndata.count_ranges import MOST, read_range
-from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.owndata.marks import csv_line, csv_parts
-from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
-from llpbench.owndata.row_files import FileNote, bag_keys, column_of, has_column, place_of, read_rows
 from llpbench.owndata.times import time_by_bag
+from llpbench.tables.bag_keys import bag_index, bag_keys
+from llpbench.tables.column_names import plain, split_names
+from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
+from llpbench.tables.marks import csv_line, csv_parts
+from llpbench.tables.number_text import NumberText, read_number_text, reading_of
+from llpbench.tables.row_files import FileNote, column_of, has_column, place_of, read_rows
+from llpbench.tables.texts import as_text
 
 _MOST_MARKS = 5
 
@@ -192,8 +193,3 @@ def require_common_bags(keys: pd.DataFrame, table: pd.Series | pd.DataFrame, row
         advice = "They differ by leading zeros. Add the missing zeros to the other file."
     some = [", ".join(map(repr, bag_index(each)[:3])) + ", ..." * (len(each) > 3) for each in (ours, theirs)]
     raise DataError(f"no bag of file {str(rows)!r} ({some[0]}) is in file {str(bags)!r} ({some[1]}). {advice}")
-
-
-def bag_index(keys: pd.DataFrame) -> pd.Index:
-    """Return the bag of each line of a file."""
-    return pd.Index(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.MultiIndex.from_frame(keys)

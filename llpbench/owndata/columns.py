@@ -19,8 +19,8 @@ from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbe
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
-from llpbench.owndata.marks import csv_line
-from llpbench.owndata.number_text import NumberText, likely_numbers
+from llpbench.tables.marks import csv_line
+from llpbench.tables.number_text import NumberText, likely_numbers
 
 _FEWEST_ROWS = 20
 """Number of rows from which only different, or only unknown, values are not a coincidence."""

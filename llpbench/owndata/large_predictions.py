@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from llpbench.blocks.bag_logits import ProcessPredictor
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
@@ -25,10 +24,10 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.quick_rows import QuickPredictor
-from llpbench.owndata.row_batches import RowBatch, RowBatches
-from llpbench.owndata.row_files import column_of, in_six_digits, require_room
 from llpbench.owndata.unknown_bags import UnknownBags
+from llpbench.tables.row_batches import RowBatch, RowBatches
+from llpbench.tables.row_files import column_of
+from llpbench.tables.writing import in_six_digits, require_room
 
 _MOST_WAITING = 8
 """Number of batches to wait for the first value of a column, which determines its type."""
@@ -70,10 +69,7 @@ def require_direct(model: LLPClassifier) -> None:
 def prepare(model: LLPClassifier) -> None:
     """Change a model so that it predicts batches in parallel."""
     model.set_params(n_jobs=-1)
-    fitted, predictor = model._model, model._model.predictor
-    if isinstance(predictor, ProcessPredictor):
-        predictor = QuickPredictor(predictor)
-    model._model = replace(fitted, columns=ColumnsOfManyRows(fitted.columns), predictor=predictor)
+    model._model = replace(model._model, columns=ColumnsOfManyRows(model._model.columns))
 
 
 def aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:

@@ -17,8 +17,8 @@ import pytest
 from llpbench.core import unpacking
 from llpbench.core.errors import DataError
 from llpbench.core.unpacking import open_packed
-from llpbench.owndata.row_files import read_rows
 from llpbench.results.journal import read
+from llpbench.tables.row_files import read_rows
 
 ROWS = b"age,district\n" + b"1,D1\n" * 400_000
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}

@@ -16,7 +16,8 @@ import pytest
 
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
-from llpbench.data.frames import as_text, read_numbers, read_parquet, table_from_frame
+from llpbench.data.frames import read_numbers, read_parquet, table_from_frame
+from llpbench.tables.texts import as_text
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 

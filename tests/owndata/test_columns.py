@@ -15,10 +15,10 @@ import llpbench
 from llpbench import LLPClassifier, as_numbers, choose
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.owndata.bag_columns import BagColumn
-from llpbench.owndata.column_names import matching_column, nearest_columns, split_names
-from llpbench.owndata.marks import csv_parts
-from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
-from llpbench.owndata.texts_among_numbers import require_no_texts_among_numbers
+from llpbench.tables.column_names import matching_column, nearest_columns, split_names
+from llpbench.tables.marks import csv_parts
+from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
+from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
 COLUMNS = ["district", "Doe, Jane", "Roe, Richard", "other"]
 

@@ -1,0 +1,86 @@
+"""Names of columns that users write: with commas or plus signs, outer spaces, or letters in two forms of Unicode."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.tables.marks import csv_parts
+
+_ALIKE = 0.75
+"""Similarity (`difflib`) from which a name may be a misspelling: 'distrikt' has 0.88, 'branch' and 'balance' 0.62."""
+
+
+def plain(name: str) -> str:
+    """Return a name without outer spaces, with composed letters (NFC)."""
+    return unicodedata.normalize("NFC", name).strip().strip("\u200b\ufeff").strip()
+
+
+def matching_column(name: str, known: Sequence[str]) -> str | None:
+    """Return the column with a name; None if there is none.
+
+    Outer spaces and the form of Unicode are ignored, unless columns differ only by them. Raises `LLPBenchError` if
+    several columns match.
+    """
+    if name in known:
+        return name
+    alike = [each for each in known if plain(each) == plain(name)]
+    if len(alike) > 1:
+        raise LLPBenchError(
+            f"{name!a} must name one column, got {len(alike)}: {', '.join(map(ascii, alike))}. Rename one of them."
+        )
+    return alike[0] if alike else None
+
+
+def nearest_columns(name: str, known: Sequence[str]) -> str:
+    """Return `Did you mean 'district'? `, or "" if no column has a similar name."""
+    lower = {each.casefold(): each for each in known}
+    near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=_ALIKE)]
+    near = [each for each in near if plain(each) != plain(name)]
+    return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+def separator_hint(name: str, known: Sequence[str]) -> str:
+    """Return advice to name the separator if the only column is, for example, `name;no;yes`; else ""."""
+    joined = re.search(rf"\b{re.escape(name)}(\W)|(\W){re.escape(name)}\b", known[0]) if len(known) == 1 else None
+    if joined is None:
+        return ""
+    mark = "tab" if "\t" in joined.groups() else repr(joined[1] or joined[2])
+    return f"If {mark} separates its columns, use --separator {mark}. "
+
+
+def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:
+    """Return the columns that an option names. The option may be repeated, or have several names.
+
+    A text that is the name of a column means that column. Other texts are split so that the parts are columns, or as
+    CSV. Unknown names are returned unchanged. Raises `LLPBenchError` if a text can be split in two ways.
+    """
+    return [name for text in given for name in _split(text, known, between)]
+
+
+def _split(text: str, known: Sequence[str], between: str) -> list[str]:
+    parts = text.split(between)
+    ways = _ways(parts, known, between) if '"' not in text or matching_column(text, known) else []
+    if len(ways) > 1:
+        listed = " or ".join(" and ".join(map(repr, way)) for way in ways[:2])
+        raise LLPBenchError(
+            f"{text!r} could name the columns {listed}. Quote names that hold {between!r}: '\"a{between}b\"'."
+        )
+    if ways:
+        return ways[0]
+    return [matching_column(name, known) or name for name in csv_parts(text, between)]
+
+
+def _ways(parts: Sequence[str], known: Sequence[str], between: str) -> list[list[str]]:
+    """Return at most two ways to join neighbours so that all results are columns."""
+    ways: dict[int, list[list[str]]] = {len(parts): [[]]}
+    for start in range(len(parts) - 1, -1, -1):
+        here: list[list[str]] = []
+        for end in range(start + 1, len(parts) + 1):
+            if ways[end] and (name := matching_column(between.join(parts[start:end]), known)) is not None:
+                here += [[name, *rest] for rest in ways[end]]
+        ways[start] = here[:2]
+    return ways[0]
