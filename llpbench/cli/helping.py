@@ -21,7 +21,7 @@ RUN = {
         *("device", "threads", "compile", "precision", "executor", "ray_address", "time_budget", "cell_timeout"),
         "data_dir",
     ),
-    "Output": ("out", "plots", "save_predictions", "all_boards"),
+    "Output": ("out", "plots", "save_predictions"),
 }
 """Options of run, tune and plan, by the heading of their group."""
 
@@ -54,7 +54,7 @@ CROSS_TABLE = {
 
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "plugin"),
-    "Output": ("out", "plots_dir", "no_plots", "formats", "title", "all_boards"),
+    "Output": ("out", "plots_dir", "no_plots", "title"),
 }
 
 

@@ -19,7 +19,6 @@ from llpbench.cli.fetching import data
 from llpbench.cli.helping import REPORT, RUN, CommandGroup
 from llpbench.cli.options import (
     AnyPath,
-    all_boards_option,
     checked_argument,
     journal_option,
     load_plugins,
@@ -30,10 +29,10 @@ from llpbench.cli.options import (
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.ray_address import require_answer
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
 from llpbench.running.interrupts import interruptible
+from llpbench.running.ray_address import require_answer
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
@@ -125,8 +124,7 @@ cli.add_command(predict)
 )
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
-@all_boards_option
-def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
+def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
     """Run what is missing in the folder --out, then write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
@@ -144,7 +142,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool,
     if done.published is None:
         _show_how_to_merge(settings)
     else:
-        _show_published(done.published, chosen, done.results.records, every=all_boards)
+        _show_published(done.published, chosen, done.results.records)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -290,13 +288,6 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: OUT/plots]")
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
-@all_boards_option
-@click.option(
-    "--formats",
-    metavar="NAMES",
-    default="",
-    help="Further formats: csv (all scores), json and tex (boards), png (plots).",
-)
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
 @click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
 @click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")
@@ -307,20 +298,17 @@ def report(
     plots_dir: str | None,
     no_plots: bool,
     study: str | None,
-    all_boards: bool,
-    formats: str,
     metric: str | None,
     datasets: str | None,
     title: str | None,
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import TITLE, publish, select_formats
+    from llpbench.report import TITLE, publish
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
-    wanted = select_formats(formats)
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
@@ -333,11 +321,10 @@ def report(
         warnings=[*merged.warnings, *merged.disputes],
         stale=stale_runs(records) | stale_searches(tunings),
         plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
-        formats=wanted,
         metric=_known_metric(metric),
         title=title or TITLE,
     )
-    _show_published(published, chosen, records, every=all_boards)
+    _show_published(published, chosen, records)
     return 0
 
 
@@ -383,10 +370,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 @click.option("--ablations", is_flag=True, help="Also rank published entries with other settings or encoders.")
 @journal_option
 @out_option
-@all_boards_option
-def compare(
-    rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str, all_boards: bool
-) -> int:
+def compare(rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str) -> int:
     """Compare your results with published ones.
 
     The first lines show the rank of each of your methods among the published ones, and its difference from named
@@ -416,7 +400,7 @@ def compare(
     found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*rank_lines(found), *found.differences, *found.remarks):
         echo(line)
-    render(found.leaderboards, Console(), yours=found.yours, every=all_boards)
+    render(found.leaderboards, Console(), yours=found.yours)
     return 0
 
 
@@ -463,16 +447,14 @@ def _show_how_to_merge(settings: Settings) -> None:
     echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
-def _show_published(
-    published: Published, studies: Sequence[Study] | None, records: Sequence[Record], *, every: bool
-) -> None:
+def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:
     """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
     from rich.console import Console
 
     from llpbench.report import render
 
     if studies is None:
-        render(published.report.leaderboards, Console(), every=every)
+        render(published.report.leaderboards, Console())
     else:
         _show_studies(studies, records)
     for line in published.places:
