@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.tables.csv_dialect import FileFormat
-    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import RowBatches
 
 LARGE = 2_000_000_000
 """Size of values in bytes above which rows are read in batches by default."""
@@ -40,7 +40,7 @@ ray_address_option: Callable[[Any], Any] = click.option(
 
 def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
     """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
-    from llpbench.tables.row_batches import unpacked_bytes
+    from llpbench.tables.row_files import unpacked_bytes
 
     if requested is not None or not able:
         return bool(requested)
@@ -66,7 +66,7 @@ def batches_to_fit(
     """
     from llpbench.owndata.fitting import is_network
     from llpbench.owndata.large_fit import require_streamable
-    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import RowBatches
 
     requested, method = others.pop("out_of_core", False), others.get("method", "auto")
     able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")

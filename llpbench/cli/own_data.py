@@ -166,8 +166,8 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_index, bag_keys
-        from llpbench.tables.column_names import split_names
-        from llpbench.tables.row_files import column_of, has_column, read_rows, repeated
+        from llpbench.tables.column_names import column_of, has_column, split_names
+        from llpbench.tables.row_files import read_rows, repeated
         from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
         load_plugins(plugin)

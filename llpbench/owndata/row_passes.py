@@ -12,7 +12,7 @@ import pandas as pd
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import IntArray
 from llpbench.owndata.bag_codes import BagCodes
-from llpbench.tables.row_batches import RowBatch, RowBatches
+from llpbench.tables.row_files import RowBatch, RowBatches
 
 Found = TypeVar("Found")
 

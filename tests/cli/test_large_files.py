@@ -14,7 +14,7 @@ from districts import counted, people
 from llpbench.blocks import components
 from llpbench.cli import large_files
 from llpbench.owndata import group_estimates, rows_by_bag
-from llpbench.tables import row_batches
+from llpbench.tables import row_files
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table = counted(bags, np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
     table.to_csv(tmp_path / "bags.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(row_batches, "BATCH_ROWS", 128)
+    monkeypatch.setattr(row_files, "BATCH_ROWS", 128)
     monkeypatch.setattr(components, "_CHUNK", 128)  # rows that are computed together, in memory, too
     return tmp_path
 
@@ -201,7 +201,7 @@ def test_a_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBe
 
 
 def test_a_few_texts_among_numbers(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_batches, "BATCH_ROWS", 300)
+    monkeypatch.setattr(row_files, "BATCH_ROWS", 300)
     rows = pd.read_csv(folder / "rows.csv", dtype=str)
     rows["age"] = [f"{20 + place / 10}" for place in range(600)]
     clean = rows.copy()

@@ -18,7 +18,7 @@ from llpbench.blocks import bag_process, many_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import bag_store, cluster_passes
 from llpbench.owndata.row_passes import LargeRows, in_threads
-from llpbench.tables.row_batches import RowBatches
+from llpbench.tables.row_files import RowBatches
 
 pytestmark = pytest.mark.slow
 

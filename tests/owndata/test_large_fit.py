@@ -26,7 +26,7 @@ from llpbench.owndata import bag_store, rows_by_bag
 from llpbench.owndata.large_fit import fit_large
 from llpbench.owndata.row_passes import LargeRows
 from llpbench.owndata.tree_parts import TreeParts, union_of_all_rows
-from llpbench.tables.row_batches import RowBatches
+from llpbench.tables.row_files import RowBatches
 
 FEW_DRAWS = {"draws": 0}
 """of the scales: five times as fast"""

@@ -26,8 +26,7 @@ from llpbench.owndata.group_estimates import KnownGroups
 from llpbench.owndata.groupings import DisagreeingGroupings
 from llpbench.owndata.large_fit import fit_large
 from llpbench.owndata.row_passes import LargeRows
-from llpbench.tables.row_batches import RowBatches
-from llpbench.tables.row_files import FileNote, read_rows
+from llpbench.tables.row_files import FileNote, RowBatches, read_rows
 
 Data = tuple[pd.DataFrame, "pd.Series[Any]", pd.DataFrame, Any]
 

@@ -13,8 +13,7 @@ from llpbench.core.errors import DataError
 from llpbench.owndata.bag_codes import BagCodes
 from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.csv_dialect import FileFormat
-from llpbench.tables.row_batches import RowBatches
-from llpbench.tables.row_files import read_rows
+from llpbench.tables.row_files import RowBatches, read_rows
 
 
 @pytest.fixture
