@@ -14,6 +14,7 @@ p value holds at 5 % after Holm's correction over all pairs of a table.
 
 from __future__ import annotations
 
+import tomllib
 from math import comb
 from pathlib import Path
 
@@ -23,7 +24,7 @@ import pandas as pd
 from scipy.stats import spearmanr, ttest_rel
 
 from llpbench.data.loading import load_table
-from llpbench.report.statistics import interval, paired_p
+from llpbench.report.statistics import holm, interval, paired_p
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
@@ -43,6 +44,7 @@ LEADS = (
     ("tabllp-bdc self+bag", "tabllp-bdc"),
 )
 LABELLED = "supervised-gbdt"
+JUDGES = Path("leaderboards/judges.toml")
 UNRANKED = ("bag-share", LABELLED, "validation-labels")
 """floor, ceiling and control"""
 LEADER = "bag-gp-gbdt"
@@ -88,13 +90,6 @@ def correlations(leads: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["lead", "property", "correlation", "p"])
 
 
-def holm(p: pd.Series) -> pd.Series:
-    """Adjust p values for their number (Holm 1979)."""
-    ascending = p.sort_values()
-    adjusted = (ascending * np.arange(len(p), 0, -1)).cummax().clip(upper=1.0)
-    return adjusted.reindex(p.index)
-
-
 def different_pairs(scores: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the pairs of methods that differ significantly, the better one first."""
     best_first = scores[scores.mean().sort_values(ascending=False).index]
@@ -106,9 +101,9 @@ def different_pairs(scores: pd.DataFrame) -> list[tuple[str, str]]:
 @click.argument("journal", type=click.Path(exists=True, path_type=Path))
 @click.option("--bag-size", default=256, show_default=True)
 @click.option("--criterion", default="auc", show_default=True, help="What chooses the epochs of networks.")
-@click.option("--leave-out", default="", help="Datasets, such as adult,bank_marketing.")
+@click.option("--judges", is_flag=True, help="Use only the datasets of leaderboards/judges.toml.")
 @click.option("--data-dir", type=click.Path(exists=True, path_type=Path))
-def main(journal: Path, bag_size: int, criterion: str, leave_out: str, data_dir: Path | None) -> None:
+def main(journal: Path, bag_size: int, criterion: str, judges: bool, data_dir: Path | None) -> None:
     """Print the leads and what goes with them, for ordered and for random bags."""
     records = [*merge(journal_files(str(journal))).records.values()]
     spreads = pd.DataFrame(
@@ -117,7 +112,9 @@ def main(journal: Path, bag_size: int, criterion: str, leave_out: str, data_dir:
     )
     frame = tidy(records, criteria={criterion})
     frame = frame[(frame["status"] == "ok") & (frame["classes"] == 2) & (frame["bag_size"] == bag_size)]
-    frame = frame[(frame["configuration"] == "") & ~frame["dataset"].isin(leave_out.split(","))]
+    frame = frame[frame["configuration"] == ""]
+    if judges:
+        frame = frame[frame["dataset"].isin(tomllib.loads(JUDGES.read_text())["judges"])]
     frame["method"] += (" " + frame["pretraining"]).where(frame["pretraining"].fillna("none") != "none", "")
     for bagging, runs in frame.groupby("bagging"):
         auc = 100 * runs.pivot_table(index=["dataset", "seed"], columns="method", values="test_auc")
@@ -130,7 +127,7 @@ def main(journal: Path, bag_size: int, criterion: str, leave_out: str, data_dir:
         )
         spread = spreads[spreads["bagging"] == bagging].groupby("dataset")[["spread"]].mean()
         table = correlations(leads, properties(runs, spread, data_dir))
-        table["star"] = np.where(holm(table["p"]) < 0.05, "*", "")
+        table["star"] = np.where(holm(table["p"].to_numpy()) < 0.05, "*", "")
         click.echo(f"\n{bagging} bags of {bag_size}")
         for lead, values in leads.items():
             differences = values.dropna().to_numpy()
@@ -142,7 +139,7 @@ def main(journal: Path, bag_size: int, criterion: str, leave_out: str, data_dir:
         click.echo(f"  {len(different)} of {pairs} pairs of {ranked.shape[1]} methods differ on {len(ranked)} datasets")
         click.echo(f"  {LEADER} is better than: {', '.join(other for one, other in different if one == LEADER)}")
         rivals = ranked.drop(columns=LEADER)
-        p = holm(pd.Series(ttest_rel(ranked[[LEADER]], rivals).pvalue, rivals.columns))
+        p = pd.Series(holm(ttest_rel(ranked[[LEADER]], rivals).pvalue), rivals.columns)
         found = [name for name in p.index[p < 0.05] if ranked[LEADER].mean() > rivals[name].mean()]
         click.echo(f"  it alone against the others, {len(p)} tests: better than {len(found)}: {', '.join(found)}")
         shown = table.assign(text=table["correlation"].map("{:+.2f}".format) + table["star"])

@@ -1,26 +1,19 @@
 """What files larger than memory cost: seconds and peak memory of llpbench with --out-of-core.
 
     python -m benchmarks.out_of_core --rows 1000000,10000000 --threads 1
-    python -m benchmarks.out_of_core --rows 2000000 --nodes 2
 
 The table is made up from a seed: 20 columns, a quarter of them categories, in bags of 1,000 rows that are spread over
 neighbouring parts of parquet. Each command runs in a process of its own. Files are deleted.
-
-With --nodes, the fit also runs on a Ray cluster of so many nodes of one CPU, all on this machine. The script then
-compares predictions, which must be equal. Peak memory is that of the command without the nodes.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-import secrets
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -57,21 +50,6 @@ def write_parts(folder: Path, rows: int, seed: int = 0) -> Path:
     return table
 
 
-@contextmanager
-def cluster(nodes: int) -> Iterator[str]:
-    """Start a Ray cluster on this machine for this process and its children, and return its address."""
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    from ray.cluster_utils import Cluster
-
-    started = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    for _ in range(nodes - 1):
-        started.add_node(num_cpus=1)
-    try:
-        yield started.address
-    finally:
-        started.shutdown()  # type: ignore[no-untyped-call]
-
-
 def measured(command: list[str], threads: int) -> tuple[float, float, float]:
     """Return seconds, processor seconds and peak GB of a command of llpbench."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -96,9 +74,9 @@ def measured(command: list[str], threads: int) -> tuple[float, float, float]:
 @click.option("--rows", default="1000000", help="numbers of rows, whole millions, such as 1000000,10000000")
 @click.option("--method", default="auto")
 @click.option("--threads", default=1)
-@click.option("--nodes", default=0, help="also fit on a Ray cluster of so many nodes")
+@click.option("--most-rows", default=10_000_000, help="rows of the sample of bags that is fitted")
 @click.option("--seed", default=0)
-def main(rows: str, method: str, threads: int, nodes: int, seed: int) -> None:
+def main(rows: str, method: str, threads: int, most_rows: int, seed: int) -> None:
     """Measure and print."""
     table = Table(
         "rows", "step", "seconds", "CPU s", "rows a second", "rows a CPU second", f"CPU s of {GOAL:,}", "peak GB"
@@ -109,8 +87,7 @@ def main(rows: str, method: str, threads: int, nodes: int, seed: int) -> None:
             parts.mkdir()
             bags, bag = write_parts(parts, number, seed), ["--bag-column", "bag"]
             given = ["--bags", str(bags), *bag, "--counts", "no,yes", "--method", method]
-            predictions = {name: str(Path(place) / f"{name}.parquet") for name in ("predict", "predict again")}
-            other = ["--out", str(Path(place) / "other.parquet")]
+            other = ["--out", str(Path(place) / "result.parquet")]
 
             def measure(name: str, command: list[str], number: int = number) -> None:
                 seconds, used, peak = measured([*command, "--out-of-core"], threads)
@@ -118,19 +95,10 @@ def main(rows: str, method: str, threads: int, nodes: int, seed: int) -> None:
                 click.echo(f"{name}: {seconds:.0f} s, {used:.0f} CPU s, {peak:.2f} GB", err=True)
                 table.add_row(f"{number:,}", name, *(f"{value:,.0f}" for value in shown), f"{peak:.2f}")
 
-            measure("fit", ["fit", str(parts), *given, "--out", model])
-            measure("predict", ["predict", model, str(parts), "--out", predictions["predict"]])
+            measure("fit", ["fit", str(parts), *given, "--most-rows", str(most_rows), "--out", model])
+            measure("predict", ["predict", model, str(parts), *other])
             measure("predict --whole-bags", ["predict", model, str(parts), "--whole-bags", *bag, *other])
             measure("estimate", ["estimate", model, str(parts), "--by", "x0", *bag, *other])
-            if nodes:
-                with cluster(nodes) as address:
-                    options = ["--out", f"{model}-of-cluster", "--ray-address", address]
-                    measure(f"fit on {nodes} nodes", ["fit", str(parts), *given, *options])
-                again = predictions["predict again"]
-                measure("predict again", ["predict", f"{model}-of-cluster", str(parts), "--out", again])
-                one, other = map(pd.read_parquet, predictions.values())
-                pd.testing.assert_frame_equal(one, other, check_exact=True)
-                print(f"predictions of {len(one):,} rows are equal")
     Console().print(table)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.counts import poisson_binomial_posterior
+from llpbench.blocks.distinct import distinct_rows
 from llpbench.blocks.linear import LogitWeights, bag_sums, minimise, outputs, probabilities
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.ranges import Choice
@@ -28,24 +29,34 @@ _EXACT = 12
 _CORNER = 0.01
 _PATH = (100.0, 10.0, 1.0)
 """factors of the penalty; each fit starts from the previous one, since the objective is not convex"""
+_FEWEST_ROWS = 10_000
+"""number of rows from which equal rows are computed once"""
 
 
 class BagLoss:
-    """A loss of the predictions of rows, with its gradient."""
+    """A loss of the predictions of rows, with its gradient. Equal rows can be predicted once."""
 
-    def __init__(self, loss: str, train: BaggedRows) -> None:
-        """`loss` is one of `BAG_LOSSES`; all counts in `train` must be known."""
-        self.loss, self.sums = loss, bag_sums(train)
-        self.of_row, self.sizes = train.bag_of_row, train.sizes.astype(np.float64)
+    def __init__(self, loss: str, train: BaggedRows, places: IntArray | None = None) -> None:
+        """Make the loss of `train`, whose counts must all be known.
+
+        Parameters
+        ----------
+        loss : one of `BAG_LOSSES`
+        train : rows in bags
+        places : [rows] prediction that each row has (default: its own)
+        """
+        self.loss, self.sums = loss, bag_sums(train, places)
+        self.transposed, self.sizes = sparse.csr_array(self.sums.T), train.sizes.astype(np.float64)
         self.proportions = train.proportions
         self.counts = train.proportions * self.sizes[:, None]
         self.extra = 1 / 12 + train.noise**2
         whole = (train.counts == np.round(train.counts)).all(axis=1) & (train.noise == 0)
         self.small = np.flatnonzero((train.sizes <= _EXACT) & whole)
-        self.rows = train.padded(self.small, int(train.sizes[self.small].max(initial=0)))
+        rows = train.padded(self.small, int(train.sizes[self.small].max(initial=0)))
+        self.rows = rows if places is None else np.where(rows >= 0, places[rows], -1)
 
     def __call__(self, proba: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss summed over bags, and its derivatives with respect to `proba` [rows, classes]."""
+        """Return the loss summed over bags, and its derivatives with respect to `proba` [predictions, classes]."""
         if self.loss == "count":
             return self._count(proba)
         mean = self.sums @ proba / self.sizes[:, None]
@@ -62,7 +73,7 @@ class BagLoss:
             beyond = np.maximum(np.abs(residual) - tolerance, 0.0)
             rounded = np.hypot(beyond, _CORNER)
             value, slope = rounded - _CORNER, np.sign(residual) * beyond / rounded
-        return float(self.sizes @ value.sum(axis=1)), slope[self.of_row]
+        return float(self.sizes @ value.sum(axis=1)), self.transposed @ slope
 
     def _count(self, proba: FloatArray) -> tuple[float, FloatArray]:
         classes = proba.shape[1]
@@ -73,7 +84,8 @@ class BagLoss:
             lacking = self.counts[:, label] - self.sums @ p
             values = (lacking**2 / variance + np.log(2 * np.pi * variance)) / 2
             pull, spread = -lacking / variance, (1 - lacking**2 / variance) / (2 * variance)
-            gradient[:, label] = pull[self.of_row] + spread[self.of_row] * (1 - 2 * p)
+            pull[self.small] = spread[self.small] = 0.0  # these bags are exact
+            gradient[:, label] = self.transposed @ pull + self.transposed @ spread * (1 - 2 * p)
             if len(self.small):
                 inside = self.rows >= 0
                 padded = np.where(inside, p[self.rows], 0.0)
@@ -81,7 +93,7 @@ class BagLoss:
                 values[self.small] = -np.log(np.maximum(count_probability(padded, counts), 1e-300))
                 q = poisson_binomial_posterior(padded, counts, self.sizes[self.small].astype(np.int64))
                 by_p = (padded - q) / np.maximum(padded * (1 - padded), 1e-12)
-                gradient[self.rows[inside], label] = by_p[inside]
+                np.add.at(gradient[:, label], self.rows[inside], by_p[inside])
             total += float(values.sum())
         return total, gradient
 
@@ -101,7 +113,9 @@ def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: 
 
     `columns` [rows, columns] are those of the rows of `train`. All its counts must be known.
     """
-    bag_loss, transposed = BagLoss(loss, train), sparse.csr_array(columns.T)
+    if (same := distinct_rows(train.rows, _FEWEST_ROWS)) is not None:
+        columns = columns[same.first]
+    bag_loss, transposed = BagLoss(loss, train, None if same is None else same.place), sparse.csr_array(columns.T)
 
     def objective(weights: LogitWeights, penalty: float) -> tuple[float, LogitWeights]:
         proba = probabilities(weights(columns))

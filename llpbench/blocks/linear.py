@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.design import OneHot
 from llpbench.blocks.scores import ScoredRows
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 from llpbench.core.ranges import Choice
 
 FEATURES = Choice("plain", "scores", "scores+bins")
@@ -93,10 +93,15 @@ class LogitPredictor:
         return probabilities(self.weights(self.columns(rows)))
 
 
-def bag_sums(train: BaggedRows) -> sparse.csr_array:
-    """Return a matrix [bags, rows] whose product with a matrix of rows is the sum of each bag."""
+def bag_sums(train: BaggedRows, places: IntArray | None = None) -> sparse.csr_array:
+    """Return a matrix [bags, rows] whose product with a matrix of rows is the sum of each bag.
+
+    With `places` [rows], the product is with a matrix of distinct rows, and each row equals the one at its place.
+    """
     rows = len(train.bag_of_row)
-    return sparse.csr_array((np.ones(rows), (train.bag_of_row, np.arange(rows))), shape=(len(train.sizes), rows))
+    places = np.arange(rows) if places is None else places
+    shape = len(train.sizes), int(places.max()) + 1
+    return sparse.csr_array((np.ones(rows), (train.bag_of_row, places)), shape=shape)
 
 
 def minimise(

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.output import echo
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.training.memory import keep_freed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Index
 
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.tables.csv_dialect import FileFormat
@@ -27,14 +26,16 @@ LARGE = 2_000_000_000
 out_of_core_option: Callable[[Any], Any] = click.option(
     "--out-of-core/--in-memory",
     default=None,
-    help="Read ROWS in batches, without holding all rows in memory. "
-    "[default: for more than 2 GB, if the method supports it]",
+    help="Read ROWS in batches, without holding all rows in memory. [default: for more than 2 GB]",
 )
 
-ray_address_option: Callable[[Any], Any] = click.option(
-    "--ray-address",
-    metavar="ADDRESS",
-    help="With --out-of-core: Ray cluster that makes the passes over ROWS, auto or HOST:PORT.",
+most_rows_option: Callable[[Any], Any] = click.option(
+    "--most-rows",
+    type=click.IntRange(min=2),
+    default=10_000_000,
+    show_default=True,
+    metavar="N",
+    help="With --out-of-core: largest number of rows in memory. If there are more, whole bags are drawn at random.",
 )
 
 
@@ -51,47 +52,34 @@ def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
 
 
 def batches_to_fit(
-    rows: Path,
-    types: Mapping[str, str],
-    keys: Sequence[str],
-    form: FileFormat,
-    others: dict[str, Any],
-    *,
-    able: bool,
+    rows: Path, types: Mapping[str, str], keys: Sequence[str], form: FileFormat, requested: bool | None, *, able: bool
 ) -> RowBatches | None:
-    """Return the rows as batches, or None if they are to be read at once.
+    """Return the rows as batches, or None if they are to be read at once: as `requested`, or if they are large.
 
-    `others`: the remaining options of the command; `out_of_core` is removed from them. `able`: whether these options
-    allow batches. Raises `LLPBenchError` for `ray_address` without batches.
+    `able`: whether the other options allow batches.
     """
-    from llpbench.owndata.fitting import is_network
-    from llpbench.owndata.large_fit import require_streamable
     from llpbench.tables.row_files import RowBatches
 
-    requested, method = others.pop("out_of_core", False), others.get("method", "auto")
-    able = able and others.get("ensemble") == 1 and others.get("numbers") in (None, "z")
-    if not is_large(requested, rows, able and (method == "auto" or not is_network(method))):
-        if (address := others.get("ray_address")) is not None:
-            raise LLPBenchError(f"--ray-address needs --out-of-core, got --ray-address {address}. Add --out-of-core.")
-        return None
-    require_streamable(others["method"])
-    return RowBatches(rows, types, keys=keys, form=form)
+    return RowBatches(rows, types, keys=keys, form=form) if is_large(requested, rows, able) else None
 
 
-def fit_any(model: LLPClassifier, given: dict[str, Any], ray_address: str | None) -> LLPClassifier:
-    """Return a model fitted to the input of a command: rows in a frame, or in batches, which a Ray cluster may read."""
-    from llpbench.owndata.large_fit import fit_large
+def sampled_bags(
+    batches: RowBatches, keys: list[str], table: dict[str, Any], most_rows: int, *, seed: int, drop_unmatched: bool
+) -> tuple[DataFrame, dict[str, Any]]:
+    """Return the rows of all bags or of a sample of them, and the `table` of bags without those that were not drawn."""
+    from llpbench.owndata.bag_sample import draw_bags
     from llpbench.owndata.progress import StageLine
-    from llpbench.owndata.row_passes import LargeRows
+    from llpbench.tables.bag_keys import bag_index
 
-    if not isinstance(given["X"], LargeRows):
-        with StageLine() as line:
-            line.show(f"fitting {model.method} to {plural(len(given['X']), 'row')}")
-            return model.fit(**given)
-    in_memory = ("X", "bags", "keep_key", "sample_weight", "labels", "time")
-    rest = {name: value for name, value in given.items() if name not in in_memory}
+    def bags_of(values: Any) -> Index:
+        return bag_index(values.index.to_frame(index=False).iloc[:, : len(keys)])
+
+    known = bags_of(table.get("counts", table.get("proportions")))
     with StageLine() as line:
-        return fit_large(model, given["X"], **rest, ray_address=ray_address, say=say, show=line.show)
+        found = draw_bags(batches, keys, known, most_rows, seed=seed, drop_unmatched=drop_unmatched, show=line.show)
+    if found.message:
+        say(found.message)
+    return found.rows, {name: values[~bags_of(values).isin(found.left_out)] for name, values in table.items()}
 
 
 def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: FileFormat) -> dict[str, Any]:

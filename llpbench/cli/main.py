@@ -30,6 +30,7 @@ from llpbench.cli.options import (
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.ray_address import require_answer
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
 from llpbench.running.interrupts import interruptible
@@ -133,6 +134,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool,
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
+    require_answer(settings.ray_address)
     from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
@@ -158,14 +160,15 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
 
     Then llpbench run --tune N runs the chosen configurations.
     """
+    settings = _settings(preset, config, flags)
+    if settings.tune is None:
+        settings = _settings(preset, config, flags | {"tune": str(TRIALS)})
+    require_answer(settings.ray_address)
     from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
     from llpbench.running.display import make_display
     from llpbench.tuning.configurations import FOLDER, write_configurations
 
-    settings = _settings(preset, config, flags)
-    if settings.tune is None:
-        settings = _settings(preset, config, flags | {"tune": str(TRIALS)})
     settings = replace(settings, tune_only=True)
     summary = runner.run(settings, make_display())
     made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]

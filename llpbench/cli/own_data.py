@@ -20,7 +20,7 @@ from llpbench.cli.bag_options import (
     warnings_as_lines,
 )
 from llpbench.cli.helping import OWN_DATA
-from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option, ray_address_option
+from llpbench.cli.large_files import batches_to_fit, most_rows_option, out_of_core_option, sampled_bags
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
@@ -162,7 +162,6 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
-        from llpbench.owndata.row_passes import LargeRows
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_index, bag_keys
@@ -183,9 +182,9 @@ def _learning(command: Any) -> Any:
             "--label-column": label_column,
             "--time-column": time_column,
         }
-        able = len(bags) == 1 and not any(people.values())
+        requested, most_rows = others.pop("out_of_core", False), others.pop("most_rows", 0)
         with warnings_as_lines(), reading("rows"):
-            large = batches_to_fit(rows, kinds, keys, formats.rows, others, able=able)
+            large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
             columns_of_rows = [(part, text) for text in bag_column for part in csv_parts(text, "+")]
             frame = (
                 read_rows(rows, kinds, keys, form=formats.rows, columns=columns_of_rows)
@@ -195,13 +194,23 @@ def _learning(command: Any) -> Any:
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
         require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
-        if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
-            raise LLPBenchError(f"{told} and --out-of-core cannot be combined. Leave one of them out.")
-        decimals = frame.attrs["decimals"]
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
+        with warnings_as_lines(), reading("bags"):
+            of_bags: dict[str, Any] = {"size_column": size_column, "time_column": time_column, "form": formats.bags}
+            tables = [BagFile(path, names, **columns, **of_bags).read() for path, names in groupings]
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
         texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
+        if large is not None:
+            if len(groupings) > 1:
+                raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
+            with told_in_flags():
+                require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
+            with warnings_as_lines(), told_in_flags(), reading("rows"):
+                frame, tables[0] = sampled_bags(
+                    large, groupings[0][1], tables[0], most_rows, seed=others["seed"], drop_unmatched=drop_unmatched
+                )
+        decimals = frame.attrs["decimals"]
         frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
@@ -209,16 +218,11 @@ def _learning(command: Any) -> Any:
         labels = None if label_column is None else labels_of_column(column_of(frame, label_column, rows))
         others_of_rows = [name for name in (weight_column, label_column) if name is not None]
         out += [str(column_of(frame, name, rows).name) for name in others_of_rows]
-        with warnings_as_lines(), reading("bags"):
-            of_bags: dict[str, Any] = {"size_column": size_column, "time_column": time_column, "form": formats.bags}
-            tables = [BagFile(path, names, **columns, **of_bags).read() for path, names in groupings]
         table = tables[0]
         keys_of_row = [bag_keys(frame, names, rows) for _, names in groupings]
         bag_of_row = keys_of_row[0]
-        if large is None:
-            for (path, _), keys_of, of_bags in zip(groupings, keys_of_row, tables, strict=True):
-                values = of_bags.get("counts", of_bags.get("proportions"))
-                require_common_bags(keys_of, values, rows, path)
+        for (path, _), keys_of, of_bags in zip(groupings, keys_of_row, tables, strict=True):
+            require_common_bags(keys_of, of_bags.get("counts", of_bags.get("proportions")), rows, path)
         names = [*dict.fromkeys(name for _, own in groupings for name in own)]
         key_columns = [str(column_of(frame, name, rows).name) for name in names]
         times = None
@@ -249,18 +253,13 @@ def _learning(command: Any) -> Any:
             "labels": labels,
             "time": times,
         }
-        if large is None and not given["X"].shape[1]:
+        if not given["X"].shape[1]:
             raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
         if len(groupings) > 1:
-            if large is not None or time_column is not None:
-                told = "--out-of-core" if large is not None else "--time-column"
-                raise LLPBenchError(f"several --bags and {told} cannot be combined. Leave one of them out.")
+            if time_column is not None:
+                raise LLPBenchError("several --bags and --time-column cannot be combined. Leave one of them out.")
             given["bags"] = keys_of_row
             given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
-        if large is not None:
-            with told_in_flags():
-                require_no_texts_among_numbers(given["X"])
-            given["X"] = LargeRows(large, key_columns, out, keep_key, texts)
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,
@@ -301,7 +300,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @out_of_core_option
-@ray_address_option
+@most_rows_option
 @click.option(
     "--set",
     "settings",
@@ -332,7 +331,6 @@ def fit(
     read: dict[str, Any],
     out: Path,
     method: str,
-    ray_address: str | None,
     settings: tuple[str, ...],
     encoder: str,
     numbers: str | None,
@@ -347,6 +345,7 @@ def fit(
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO, takes_encoder
+    from llpbench.owndata.progress import StageLine
     from llpbench.owndata.storing import require_free
 
     del rows
@@ -364,8 +363,9 @@ def fit(
     )
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
-    with warnings_as_lines():
-        model = fit_any(model, given, ray_address)
+    with warnings_as_lines(), StageLine() as line:
+        line.show(f"fitting {method} to {plural(len(given['X']), 'row')}")
+        model.fit(**given)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
@@ -389,8 +389,8 @@ def fit(
         f"{plural(len(model.bags_), 'bag')}{not_used}, {plural(model.n_features_in_, 'feature')}, classes "
         f"{', '.join(map(repr if spaced else str, classes))}: fitted in {seconds:.1f} s, saved in {out}"
     )
-    if (distinct := getattr(model, "distinct_rows_", None)) is not None:  # not known for rows in batches
-        echo(f"{plural(distinct, 'distinct row')}: rows with the same features are computed once")
+    if model.distinct_rows_ is not None:
+        echo(f"{plural(model.distinct_rows_, 'distinct row')}: rows with the same features are computed once")
     return 0
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 
-from llpbench.blocks.bag_logits import ProcessPredictor
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
@@ -25,7 +24,6 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.progress import RowsDone
-from llpbench.owndata.quick_rows import QuickPredictor
 from llpbench.owndata.unknown_bags import UnknownBags
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch, RowBatches
@@ -71,10 +69,7 @@ def require_direct(model: LLPClassifier) -> None:
 def prepare(model: LLPClassifier) -> None:
     """Change a model so that it predicts batches in parallel."""
     model.set_params(n_jobs=-1)
-    fitted, predictor = model._model, model._model.predictor
-    if isinstance(predictor, ProcessPredictor):
-        predictor = QuickPredictor(predictor)
-    model._model = replace(fitted, columns=ColumnsOfManyRows(fitted.columns), predictor=predictor)
+    model._model = replace(model._model, columns=ColumnsOfManyRows(model._model.columns))
 
 
 def aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:

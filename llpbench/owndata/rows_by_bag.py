@@ -52,20 +52,13 @@ def piece_of(whole: BaggedRows, bags: slice, rows: Rows | None = None) -> Bagged
 class RowsByBag:
     """Records of rows, ordered by bag. A context manager, which deletes the files."""
 
-    def __init__(
-        self,
-        fields: Sequence[tuple[str, Any, tuple[int, ...]]],
-        sizes: IntArray,
-        parts: Sequence[slice] | None = None,
-    ) -> None:
+    def __init__(self, fields: Sequence[tuple[str, Any, tuple[int, ...]]], sizes: IntArray) -> None:
         """Create files for rows with `fields` (name, type, shape), in bags of `sizes` rows [bags].
-
-        `parts` are consecutive bags that are processed together; None: `pieces`.
 
         Raises `DataError` if the disk has no room for them.
         """
         self._record = np.dtype([("bag", np.int32), *fields])
-        self._pieces, self._starts = parts or pieces(sizes), np.append(0, np.cumsum(sizes))
+        self._pieces, self._starts = pieces(sizes), np.append(0, np.cumsum(sizes))
         self.bytes = self._record.itemsize * int(sizes.sum())
         self._folder = ExitStack()
         place = self._folder.enter_context(temporary_folder(size=self.bytes))

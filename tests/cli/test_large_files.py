@@ -11,6 +11,7 @@ import pytest
 from bench import LLPBench, Result, refused
 from districts import counted, people
 
+from llpbench import LLPClassifier
 from llpbench.blocks import components
 from llpbench.cli import large_files
 from llpbench.owndata import group_estimates, rows_by_bag
@@ -117,24 +118,19 @@ def test_whole_bags_are_those_of_rows_in_memory(
 
 
 @pytest.mark.usefixtures("folder")
-def test_large_rows_are_read_in_batches_unasked(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_files, "LARGE", 1000)
-    assert "in batches" in fit(llpbench, "parts").err
-    assert "in batches" not in fit(llpbench, "parts", "--in-memory").err
     assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
-    assert "in batches" not in fit(llpbench, "parts", "--ensemble", "2", method="bag-mean-linear").err
-    assert "in batches" not in fit(llpbench, "parts", "--weight-column", "id").err
+    assert "in batches" not in fit(llpbench, "parts", "--in-memory", method="bag-mean-linear").err
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_needs_all_rows_or_a_cluster_is_refused_in_one_line(llpbench: LLPBench) -> None:
+def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     assert fit(llpbench, "parts", "--out", "linear", method="bag-mean-linear").code == 0
     new = ["parts", "--out", "new.csv", "--out-of-core"]
     for result in (
-        fit(llpbench, "parts", "--out-of-core", method="dllp"),
-        fit(llpbench, "parts", "--out-of-core", "--repeat-column", "id"),
         fit(llpbench, "-", "--out-of-core"),
         llpbench("predict", "model", *new, "--interval"),
         llpbench(*WHOLE, *new, "--weight-column", "id"),
@@ -142,12 +138,6 @@ def test_what_needs_all_rows_or_a_cluster_is_refused_in_one_line(llpbench: LLPBe
         llpbench("estimate", "linear", *GROUPS[2:], *new),
     ):
         assert "--out-of-core" in refused(result)
-    assert "auto" in refused(fit(llpbench, "parts", "--ray-address", "auto")), "a cluster needs batches"
-    assert "localhost:1" in refused(fit(llpbench, "parts", "--ray-address", "localhost:1", "--out-of-core"))
-    table = pd.read_csv("bags.csv")
-    table.astype(object).assign(yes=["1-9", *table["yes"][1:]]).to_csv("bags.csv", index=False)
-    ranges = fit(llpbench, "parts", "--out-of-core")
-    assert (ranges.code, "--out-of-core" in ranges.err) == (2, True)
 
 
 def test_mistakes_are_the_same_line(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +190,48 @@ def test_a_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBe
         assert not [*folder.glob("*new.parquet*"), *folder.glob(".*")]
 
 
+@pytest.mark.parametrize("more", [[], ["--weight-column", "weight"], ["--keep-key"], ["--drop-unmatched"]])
+@pytest.mark.usefixtures("folder")
+def test_fit_out_of_core_equals_fit_in_memory_if_all_rows_fit(llpbench: LLPBench, more: list[str]) -> None:
+    table = pd.read_csv("rows.csv").assign(weight=1)
+    table.loc[::50, "district"] = None if "--drop-unmatched" in more else table["district"][::50]
+    table.to_csv("rows.csv", index=False)
+    rest = pd.crosstab(table["district"], table["owns"]).set_axis(["no", "yes"], axis=1).reset_index()
+    rest.astype({"no": object}).assign(yes=rest["yes"].where(rest.index != 3)).to_csv("bags.csv", index=False)
+    found = {}
+    for way in WAYS:
+        result = fit(llpbench, "rows.csv", f"--{way}", *more, method="bag-mean-linear")
+        assert (result.code, "missing counts" in result.err) == (0, True)
+        assert llpbench("predict", "model", "rows.csv", "--bag-column", "district", "--out", "new.csv").code == 0
+        found[way] = pd.read_csv("new.csv")
+    pd.testing.assert_frame_equal(*found.values(), check_exact=True)
+
+
+def test_sample_has_all_rows_of_random_bags_and_is_reported(folder: Path, llpbench: LLPBench) -> None:
+    every = pd.read_csv("rows.csv").sample(frac=1, random_state=0)
+    every.to_csv("rows.csv", index=False)
+    result = fit(llpbench, "rows.csv", "--out-of-core", "--most-rows", "300", method="bag-mean-linear")
+    assert result.code == 0, result.err
+    model = LLPClassifier.load(folder / "model")
+    sizes = every["district"].value_counts()
+    assert 250 < model.bag_sizes_.sum() <= 300
+    assert model.bag_sizes_.tolist() == sizes[model.bags_].tolist()
+    assert model.bags_.tolist() != sorted(sizes.index)[: len(model.bags_)]
+    assert f"{model.bag_sizes_.sum()} of 600 rows, in {len(model.bags_)} of 30 bags" in result.err
+    other = fit(llpbench, "rows.csv", "--out-of-core", "--most-rows", "300", "--seed", "1", method="bag-mean-linear")
+    assert other.code == 0
+    assert LLPClassifier.load(folder / "model").bags_.tolist() != model.bags_.tolist()
+    assert "--most-rows" in refused(fit(llpbench, "rows.csv", "--out-of-core", "--most-rows", "20"))
+
+
+def test_sample_does_not_hide_rows_of_unknown_bags(llpbench: LLPBench, folder: Path) -> None:
+    pd.read_csv("bags.csv")[:-1].to_csv("bags.csv", index=False)
+    sampled = ["--out-of-core", "--most-rows", "300"]
+    assert "--drop-unmatched" in refused(fit(llpbench, "rows.csv", *sampled))
+    assert fit(llpbench, "rows.csv", *sampled, "--drop-unmatched", method="bag-mean-linear").code == 0
+    assert "d29" not in LLPClassifier.load(folder / "model").bags_.tolist()
+
+
 def test_a_few_texts_among_numbers(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_files, "BATCH_ROWS", 300)
     rows = pd.read_csv(folder / "rows.csv", dtype=str)
@@ -216,17 +248,3 @@ def test_a_few_texts_among_numbers(folder: Path, llpbench: LLPBench, monkeypatch
         for flags in advice:
             result = fit(llpbench, "text.csv", "--out-of-core", *shlex.split(flags))
             assert (result.code, "used as categories" in result.err) == (0, False)
-
-
-def test_bags_with_missing_counts_are_named_as_in_memory(folder: Path, llpbench: LLPBench) -> None:
-    bags = pd.read_csv(folder / "bags.csv").astype({"no": object, "yes": object})
-    bags.loc[[3, 5], "yes"] = ""
-    bags.to_csv(folder / "bags.csv", index=False)
-    lines = []
-    for way in ("--out-of-core", "--in-memory"):
-        result = fit(llpbench, "rows.csv", way)
-        assert result.code == 0, result.err
-        lines.append([line for line in result.err.splitlines() if "missing counts" in line])
-    assert lines[0] == lines[1]
-    assert len(lines[0]) == 1
-    assert all(repr(bag) in lines[0][0] for bag in bags["district"][[3, 5]])

@@ -19,7 +19,7 @@ from llpbench.blocks.count_trees import boost_counts
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.linear import FEATURES, LinearColumns
 from llpbench.blocks.trees import TreeRows, TreeSettings
-from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 
@@ -266,3 +266,19 @@ def test_noisy_counts_are_used_as_proportions(name: str) -> None:
     exact = replace(noisy, counts=noisy.proportions * noisy.sizes[:, None])
     assert np.allclose(proba, predictions(name, exact), atol=1e-6)
     assert not np.allclose(proba, predictions(name, TASK.train), atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["count", "kl"])
+def test_equal_rows_computed_once_give_same_weights(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    bag = np.sort(rng.integers(0, 40, 800))
+    sizes = np.bincount(bag, minlength=40)
+    group, labels = rng.integers(0, 3, 800), rng.integers(0, 3, 800)
+    rows = Rows(np.zeros((800, 0), np.float32), group[:, None] + 1, np.zeros((800, 0), bool))
+    counts = np.stack([np.bincount(bag[labels == k], minlength=40) for k in range(3)], axis=1)
+    train = BaggedRows(rows, Ragged(np.arange(800), sizes), counts.astype(np.float64))
+    columns = sparse.csr_array(np.eye(3)[group])
+    plain = fit_bags(columns, train, loss, 1.0)
+    monkeypatch.setattr("llpbench.blocks.bag_losses._FEWEST_ROWS", 100)
+    once = fit_bags(columns, train, loss, 1.0)
+    assert np.allclose(once(columns), plain(columns), atol=1e-4)

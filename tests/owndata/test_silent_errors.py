@@ -18,15 +18,11 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import require_clear_order
 from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_columns import LikelyLabel
-from llpbench.owndata.column_statistics import ColumnStatistics
-from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.counted import LargeNoise
 from llpbench.owndata.extremes import number_range
 from llpbench.owndata.group_estimates import KnownGroups
 from llpbench.owndata.groupings import DisagreeingGroupings
-from llpbench.owndata.large_fit import fit_large
-from llpbench.owndata.row_passes import LargeRows
-from llpbench.tables.row_files import FileNote, RowBatches, read_rows
+from llpbench.tables.row_files import FileNote, read_rows
 
 Data = tuple[pd.DataFrame, "pd.Series[Any]", pd.DataFrame, Any]
 
@@ -200,31 +196,6 @@ def test_noise_larger_than_every_bag_is_named(data: Data) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", LargeNoise)
         ridge(frame, bags, counts=counts, noise=2.0)
-
-
-def test_models_of_large_files_keep_what_estimates_and_warnings_need(data: Data, tmp_path: Path) -> None:
-    frame, bags, counts, _ = data
-    frame = frame.assign(age=np.where(np.arange(400) % 10 > 0, np.arange(400.0) ** 1.1, np.nan))
-    frame.assign(district=bags).to_parquet(tmp_path / "rows.parquet", index=False)
-    rows = LargeRows(RowBatches(tmp_path / "rows.parquet", {}, keys=["district"], rows=100), ["district"], [])
-    model = LLPClassifier("bag-mean-linear")
-    of_others = fit_large(model, rows, counts=counts.rename_axis("district"), as_shares=True, say=lambda _: None)
-    of_others.save(tmp_path / "model")
-    ridge(frame, bags, counts=counts, as_shares=True).save(tmp_path / "same")
-    found, same = (LLPClassifier.load(tmp_path / name) for name in ("model", "same"))
-    bounds = [each.estimate(frame, bags, bags.rename("group"))[["count_min", "count_max"]] for each in (found, same)]
-    assert bounds[0].equals(bounds[1])
-    assert (bounds[0]["count_min"] == 0).all()
-    assert found._model.columns.gaps["age"] == same._model.columns.gaps["age"] == 0.1
-
-
-def test_gaps_of_batches_are_those_of_all_rows() -> None:
-    frame = pd.DataFrame({"a": [1.0, None, 3.0, None], "b": ["x", "y", None, "x"]})
-    statistics = ColumnStatistics(["a", "b"], 0)
-    for part, rows in enumerate((frame[:3], frame[3:])):
-        statistics.merge(statistics.of_batch(rows, statistics.draw(part, 0, len(rows))))
-    columns = statistics.columns(statistics.ranges(), statistics.moments)
-    assert columns.gaps == FeatureColumns(frame).gaps == {"a": 0.5, "b": 0.25}
 
 
 def test_names_and_marks_in_a_workbook_stay_as_they_are(tmp_path: Path) -> None:

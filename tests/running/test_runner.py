@@ -6,9 +6,11 @@ import os
 import random
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from rich.console import Console
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.ray_address import require_answer
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, read
@@ -330,6 +333,13 @@ def test_run_without_its_cluster_says_so_and_leaves_nothing(tiny_bench: Path, tm
         with pytest.raises(LLPBenchError, match=r"no Ray cluster can be joined at '127.0.0.1:1' \(Connection.*refused"):
             run(tiny_bench, out, executor="ray", ray_address="127.0.0.1:1")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_port_of_another_server_is_no_cluster() -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.handle_request).start()
+        with pytest.raises(LLPBenchError, match=f"no Ray cluster can be joined at '127.0.0.1:{server.server_port}'"):
+            require_answer(f"127.0.0.1:{server.server_port}")
 
 
 @pytest.mark.slow
