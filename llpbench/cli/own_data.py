@@ -173,8 +173,6 @@ def _learning(command: Any) -> Any:
         if time_column is not None and "method" in others:  # before reading: it may take long
             with told_in_flags():
                 require_network_for_time(others["method"])
-        if [rows, *bags].count(Path("-")) > 1:
-            raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
         people = {
             "--repeat-column": repeat_column,
@@ -187,7 +185,7 @@ def _learning(command: Any) -> Any:
             large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
             columns_of_rows = [(part, text) for text in bag_column for part in csv_parts(text, "+")]
             frame = (
-                read_rows(rows, kinds, keys, form=formats.rows, columns=columns_of_rows)
+                read_rows(rows, kinds, keys=keys, form=formats.rows, columns=columns_of_rows)
                 if large is None
                 else large.head()
             )
@@ -341,7 +339,7 @@ def fit(
     """Learn from rows in bags with known counts.
 
     No labels are needed. ROWS and BAGS are .csv, .tsv, .xlsx or .parquet files (also compressed). Each may also be
-    a folder, a quoted pattern, or - for standard input.
+    a folder or a quoted pattern.
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO, takes_encoder

@@ -5,6 +5,7 @@ A column has one kind, numbers or texts, in all batches. The format of a text is
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import shlex
@@ -12,6 +13,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -226,10 +228,19 @@ class RowBatches:
 
     def _parquet(self, source: TableSource) -> Iterator[_Piece]:
         with pq.ParquetFile(source.path) as file:
-            names = _different(file.schema_arrow.names, source.path)
-            yield _Piece(file.schema_arrow.empty_table().rename_columns(names))
-            for batch in file.iter_batches(self.rows):
-                yield _Piece(pa.Table.from_batches([batch]).rename_columns(names))
+            schema = file.schema_arrow
+            names = _different(schema.names, source.path)
+            # pandas writes a named index of whole numbers as its start and step
+            index = [each for each in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(each, dict)]
+            named = [each for each in index if each["name"] is not None]
+            first = 0
+            for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
+                table = pa.Table.from_arrays(batch.columns, names)
+                for each in named:
+                    numbers = np.arange(first, first + len(table)) * each["step"] + each["start"]
+                    table = table.append_column(each["name"], pa.array(numbers))
+                yield _Piece(table)
+                first += len(table)
 
     def _workbook(self, source: TableSource) -> Iterator[_Piece]:
         content, note = sheet_as_csv(source.path, self._columns)
@@ -251,15 +262,13 @@ class RowBatches:
     def _parsed(self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource) -> Iterator[_Piece]:
         """Yield the rows of a text that begins with `head`, in blocks of about the size of a batch."""
         encoding = str(form.encoding)
-        text = head.decode(encoding, errors="replace").removeprefix("\ufeff")
         whole = len(head) < HEAD
+        text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole).removeprefix("\ufeff")
         text = text if whole else text[: text.rfind("\n") + 1]
         try:
             dialect = read_dialect(text, form, source.default, self._keys if self._features is None else ())
         except DataError as error:
             raise DataError(f"file {str(source.path)!r} {error}") from error
-        for note in (dialect.note, dialect.numbers if self._features is None or self._features else ""):
-            self._tell(f"file {str(source.path)!r}: {note}." if note else "")
         names = _different(dialect.names, source.path)
         schema = pa.schema(dict.fromkeys(names, pa.string()))
         self._decimal = self._decimal or dialect.decimal
@@ -280,6 +289,8 @@ class RowBatches:
             pacsv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             pacsv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True),
         )
+        for note in (dialect.note, dialect.numbers if self._features is None or self._features else ""):
+            self._tell(f"file {str(source.path)!r}: {note}." if note else "")
         waiting: list[pa.RecordBatch] = []
         for batch in reader:
             waiting.append(batch)
@@ -306,8 +317,8 @@ class RowBatches:
             is_key |= self._features is not None and known not in self._features
             if piece.decimal is None:
                 # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
-                exact = is_key and column.null_count and pa.types.is_integer(column.type)
-                values = (column.cast(pa.string()) if exact else column).to_pandas()
+                exact = is_key and pa.types.is_integer(column.type)
+                values = column.to_pandas(integer_object_nulls=exact)
                 columns[name] = as_text(values) if known in self._texts else values
             elif is_key or known in self._texts:
                 columns[name] = (column if is_key else without(column, missing)).to_pandas()
