@@ -15,6 +15,7 @@ p value holds at 5 % after Holm's correction over all pairs of a table.
 from __future__ import annotations
 
 import tomllib
+from itertools import combinations
 from math import comb
 from pathlib import Path
 
@@ -24,7 +25,7 @@ import pandas as pd
 from scipy.stats import spearmanr, ttest_rel
 
 from llpbench.data.loading import load_table
-from llpbench.report.statistics import holm, interval, paired_p
+from llpbench.report.statistics import compared, holm, interval
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
@@ -92,9 +93,9 @@ def correlations(leads: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
 def different_pairs(scores: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the pairs of methods that differ significantly, the better one first."""
-    best_first = scores[scores.mean().sort_values(ascending=False).index]
-    places = np.argwhere(np.triu(paired_p(best_first) < 0.05, 1))
-    return [(best_first.columns[one], best_first.columns[other]) for one, other in places]
+    best_first = [*scores.mean().sort_values(ascending=False).index]
+    pairs = {(one, other): [*(scores[one] - scores[other])] for one, other in combinations(best_first, 2)}
+    return [pair for pair, difference in compared(pairs).items() if difference.is_significant]
 
 
 @click.command()

@@ -2,6 +2,8 @@
 
     python -m benchmarks.elections
     python -m benchmarks.elections --data DIR --elections NZ_2014,NZ_2017
+    python -m benchmarks.elections --every 20 --methods count-linear,bag-gp,auto
+    python -m benchmarks.elections --every 15 --r-library DIR  # a folder with R's package lphom
 
 At a polling station, people cast a party vote and a candidate vote. Both margins are published for each station, the
 table of parties by candidates only for the district. Data: Pavia 2022 (R package ei.Datasets, CC BY 4.0) and the New
@@ -13,8 +15,12 @@ Constants of the estimator were chosen on the elections of 2002 to 2011; those o
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,13 +28,19 @@ import click
 import numpy as np
 import pandas as pd
 
-from llpbench import cross_table
+from llpbench import LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray
 
 DATA = Path("../shared/data/elections")
 JUDGED = ("NZ_2014", "NZ_2017")
 _LEAST = 0.03
 _EM_STEPS, _EM_CHANGE = 5_000, 1e-7
+_LPHOM = """
+args <- commandArgs(TRUE); .libPaths(c(args[1], .libPaths())); library(lphom)
+P <- as.matrix(read.csv(args[2], header=FALSE)); C <- as.matrix(read.csv(args[3], header=FALSE))
+found <- list(lphom(P, C, "simultaneous", verbose=FALSE)$VTM.complete.votes, nslphom_dual(P, C)$VTM.votes.w)
+for (i in 1:2) write.table(found[[i]], args[3 + i], sep=",", row.names=FALSE, col.names=FALSE)
+"""
 
 
 class District(NamedTuple):
@@ -94,12 +106,39 @@ def em(parties: FloatArray, candidates: FloatArray) -> FloatArray:
     return cells
 
 
+def lphom(district: District, library: str) -> dict[str, float]:
+    """Return the errors of R's package lphom, which is in the folder `library`."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder) / name) for name in ("parties", "candidates", "lphom", "nslphom_dual")]
+        for name, margin in zip(files, (district.parties, district.candidates), strict=False):
+            np.savetxt(name, margin, delimiter=",", fmt="%d")
+        subprocess.run(["Rscript", "-e", _LPHOM, library, *files], check=True)
+        return {Path(name).name: error(np.loadtxt(name, delimiter=","), district.truth) for name in files[2:]}
+
+
+def by_method(district: District, method: str) -> dict[str, float]:
+    """Return error and CPU seconds of a method whose predictions are adjusted to the counts of stations."""
+    _, parties, candidates, truth = district
+    station, party = np.nonzero(parties)
+    weights, features = parties[station, party], pd.DataFrame({"party": party.astype(str)})
+    given: dict[str, Any] = {"counts": pd.DataFrame(candidates).add_prefix("c"), "sample_weight": weights}
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LLPClassifier(method).fit(features, station, **given)
+        proba = model.disaggregate(features, station, **given)
+    cells = np.zeros(truth.shape)
+    np.add.at(cells, party, proba * weights[:, None])
+    return {method: error(cells, truth), f"seconds: {method}": time.process_time() - start}
+
+
 def measured(district: District) -> dict[str, Any]:
     """Return errors, coverage and width of intervals (points of a party's votes), and CPU seconds of one district."""
     _, parties, candidates, truth = district
     start = time.process_time()
-    table = cross_table(pd.DataFrame(parties).add_prefix("party "), pd.DataFrame(candidates).add_prefix("candidate "))
-    cells = table.cells
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cells = cross_table(parties, candidates).cells
     seconds = time.process_time() - start
     found, lower, upper = (
         cells[name].to_numpy().reshape(truth.shape) for name in ("count", "count_lower", "count_upper")
@@ -130,13 +169,24 @@ def measured(district: District) -> dict[str, Any]:
     return result
 
 
+def _all_of(district: District, methods: Sequence[str], library: str | None) -> dict[str, Any]:
+    found = measured(district)
+    for method in methods:
+        found |= by_method(district, method)
+    return found | ({} if library is None else lphom(district, library))
+
+
 @click.command(help=__doc__)
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, show_default=True)
 @click.option("--elections", default="", help="Names, such as NZ_2014,NZ_2017. [default: all]")
+@click.option("--every", default=1, show_default=True, help="Take every N-th district.")
+@click.option("--methods", default="", help="Methods to add, such as count-linear,bag-gp,auto (seconds a district).")
+@click.option("--r-library", help="Folder with R's package lphom, to add lphom and nslphom_dual.")
 @click.option("--out", type=click.Path(path_type=Path), help="File of the results by district (.csv).")
-def main(data: Path, elections: str, out: Path | None) -> None:
+def main(data: Path, elections: str, every: int, methods: str, r_library: str | None, out: Path | None) -> None:
     wanted = elections.split(",") if elections else []
-    frame = pd.DataFrame(measured(each) for each in districts(data) if not wanted or each.election in wanted)
+    some = (each for each in islice(districts(data), 0, None, every) if not wanted or each.election in wanted)
+    frame = pd.DataFrame(_all_of(each, [*filter(None, methods.split(","))], r_library) for each in some)
     if out is not None:
         frame.to_csv(out, index=False)
     means = frame.drop(columns="election")
@@ -148,7 +198,8 @@ def main(data: Path, elections: str, out: Path | None) -> None:
     click.echo(
         pd.DataFrame({f"{name} ({len(part)})": part.mean() for name, part in parts.items()}).round(3).to_string()
     )
-    for name in ("station's share", "Goodman, cut at 0", "multinomial EM"):
+    others = ["station's share", "Goodman, cut at 0", "multinomial EM", "lphom", "nslphom_dual", *methods.split(",")]
+    for name in (name for name in others if name in frame):
         away = frame["cross_table"] - frame[name]
         half = 1.96 * away.std() / len(away) ** 0.5
         click.echo(f"EI, cross_table - {name}: {away.mean():.2f} [{away.mean() - half:.2f}, {away.mean() + half:.2f}]")

@@ -13,15 +13,18 @@ import copy
 import itertools
 import json
 import random
+import re
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, read, to_line
-from llpbench.results.merging import read_shipped
+from llpbench.results.journal import FILE, read
+from llpbench.results.lines import to_line
+from llpbench.results.merging import shipped
 
 SEEDS = 10
 
@@ -29,7 +32,7 @@ SEEDS = 10
 def synthetic(lines: int) -> Iterator[Record]:
     """As many records: of every published cell `SEEDS` seeds, then the same for further datasets."""
     rng = random.Random(0)
-    templates = {record["cell"]: record for record in read_shipped().records.values() if record["status"] == "ok"}
+    templates = {record["cell"]: record for record in read(shipped()).records.values() if record["status"] == "ok"}
     endless = (
         (copy_number, template, seed)
         for copy_number in itertools.count()
@@ -69,7 +72,10 @@ def main() -> None:
         records = read(path).records
         result["reading CPU s"] = time.process_time() - clock
         specs = {record["cell"]: record["spec"] for record in records.values()}
-        make_plan(map(resolver(), map(Cell.of, specs.values())), tuple(range(SEEDS)), records)
+        resolve, cells = resolver(), map(Cell.of, specs.values())
+        # further datasets have the declarations of those that they repeat
+        known = ((cell, resolve(replace(cell, dataset=re.sub(r"-\d+$", "", cell.dataset)))) for cell in cells)
+        make_plan((one._replace(cell=cell) for cell, one in known), tuple(range(SEEDS)), records)
         result["reading and plan CPU s"] = time.process_time() - clock
         from llpbench.report import make_report, write_report  # its imports are part of what a report takes
 

@@ -124,7 +124,7 @@ class Storm:
         """Wait until something was added to `out`, and a moment more; the exit code of a process that ends first."""
         until, before = math.inf, 0
         if self.own:
-            until = time.monotonic() + self.moment.uniform(0.5, 2.5) * self.seconds[command]
+            until = time.monotonic() + self.moment.uniform(0.3, 1.3) * self.seconds[command]
         while time.monotonic() < until or self.kills.total() >= self.most:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(0.05)
@@ -138,7 +138,7 @@ class Storm:
         """The commands, killed until enough kills are done or they end, then judged."""
         out, self.rounds, before = self.folder / f"round-{self.rounds}", self.rounds + 1, set[str]()
         for command in self.commands(out):
-            process = self.start(command)
+            process, begin = self.start(command), time.monotonic()
             while (code := self.wait(command[0], process, out)) != 0:
                 if code is None:
                     self.strike(command[0], process)
@@ -149,7 +149,8 @@ class Storm:
                 self.different += sum(value != wanted.get(name) for name, value in found.items())
                 before = {*found}
                 if process.poll() is not None:
-                    process = self.start(command)
+                    process, begin = self.start(command), time.monotonic()
+            self.seconds[command[0]] = time.monotonic() - begin
         found, doubled = finished(out, self.own)
         self.lost += len(wanted.keys() - found.keys())
         self.different += sum(value != wanted.get(name) for name, value in found.items())

@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.interactive.loaded import Results as Results
     from llpbench.interactive.loaded import load_results as load_results
     from llpbench.interactive.sweep import run as run
+    from llpbench.owndata.bag_data import BagData as BagData
     from llpbench.owndata.choosing import choose as choose
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.cross_tables import CrossTable as CrossTable
@@ -86,6 +87,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "data.sources": ("OpenML", "Parquet"),
     "interactive.loaded": ("Results", "load_results"),
     "interactive.sweep": ("run",),
+    "owndata.bag_data": ("BagData",),
     "owndata.choosing": ("choose",),
     "owndata.classifier": ("LLPClassifier",),
     "owndata.cross_tables": ("CrossTable", "cross_table"),

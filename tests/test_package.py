@@ -22,6 +22,7 @@ from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modu
 import llpbench
 from llpbench.results.journal import FILE, read
 from llpbench.results.merging import SHIPPED
+from llpbench.results.published import EXCERPT
 
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
@@ -194,7 +195,8 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
     report = folder("llpbench.report")
     shipped = [file for name in ("paper", "page", "templates") for file in report.glob(f"{name}/*")]
     expected |= {f"llpbench/report/{file.relative_to(report)}" for file in shipped}
-    expected |= {f"llpbench/leaderboards/{path}" for path in SHIPPED.values()}
+    expected |= {str(Path("llpbench/leaderboards") / name / EXCERPT) for name in SHIPPED.values()}
+    expected.add("llpbench/leaderboards/core/label-curves.csv")
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert built.stat().st_size < 6_000_000
@@ -203,8 +205,9 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
 import llpbench, llpbench.methods
 from llpbench.data.loading import load_table
 print(llpbench.__file__, *(len(load_table(name)) for name in ("adult", "letter", "nursery")))
-from llpbench.results.merging import read_shipped
-assert read_shipped().records
+from llpbench.results.journal import read
+from llpbench.results.merging import shipped
+assert read(shipped()).records
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "LLPBENCH_DATA": ""}
     done = subprocess.run(

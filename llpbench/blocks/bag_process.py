@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from llpbench.blocks.components import Binned, Components
 from llpbench.blocks.design import as_proba
@@ -241,6 +240,8 @@ def _mode(
     if start is None:
         start = evidence.prior.mean.copy()
         start[evidence.n_scale_parameters] = 0.0
+    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
     return evidence, minimize(evidence, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
 
 

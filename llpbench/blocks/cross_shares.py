@@ -1,12 +1,13 @@
 """Shares of outcomes by group from the margins of precincts: an over-dispersed count likelihood.
 
-With P_bg people of group g in precinct b and shares p_gk of outcome k in group g, the count of outcome k has
+With P_bg people of group g in precinct b and shares p_bgk of outcome k in group g, the count of outcome k has
 
-- mean sum_g P_bg p_gk
-- variance sum_g P_bg p_gk (1 - p_gk) (1 + (P_bg - 1) rho) + 1/12
+- mean sum_g P_bg p_bgk
+- variance sum_g P_bg p_bgk (1 - p_bgk) (1 + (P_bg - 1) rho) + 1/12
 
 These are the first two moments of a beta-binomial with correlation rho, and of rounding. The log likelihood is normal,
-with every outcome against the rest, times (K - 1) / K for K outcomes. Logits of a group are drawn towards those of all
+with every outcome against the rest, times (K - 1) / K for K outcomes. Logits of shares are those of the group plus
+effects of the precinct's covariates, which all groups have in common. Logits of a group are drawn towards those of all
 people by a normal prior, more in large groups: their shares vary more with the composition of precincts than the
 likelihood knows.
 """
@@ -28,6 +29,9 @@ _INFLATION = 1.4
 """Factor of the variance from the information matrix."""
 _BETWEEN, _BETWEEN_POWER = 10.0, 0.5
 """Variance of logits between precincts, divided by their number, and the power of a group's relative size."""
+_LEAST_RELATIVE = 0.01
+_SLOPES = 1.0
+"""Precision of the effects of covariates of unit variance."""
 _ROUNDING = 1 / 12
 _START = -5.0
 """Start of the logit of rho."""
@@ -39,7 +43,7 @@ class CrossShares:
     """Shares of outcomes by group."""
 
     shares: FloatArray
-    """[groups, outcomes]"""
+    """[precincts, groups, outcomes], or [1, groups, outcomes] without covariates"""
     rho: float
     """correlation of people of one group in one precinct"""
     covariance: FloatArray
@@ -49,78 +53,95 @@ class CrossShares:
         """Return draws of the deviations of logits [draws, groups, outcomes]; means over outcomes are 0."""
         values, vectors = np.linalg.eigh(self.covariance)
         root = vectors * np.sqrt(values.clip(min=0.0))
-        drawn = (rng.standard_normal((draws, len(values))) @ root.T).reshape(draws, *self.shares.shape)
+        drawn = (rng.standard_normal((draws, len(values))) @ root.T).reshape(draws, *self.shares.shape[1:])
         return np.asarray(drawn - drawn.mean(axis=2, keepdims=True))
 
 
-def fit_cross_shares(groups: FloatArray, outcomes: FloatArray, weights: FloatArray) -> CrossShares:
-    """Fit shares to the people by group [precincts, groups] and by outcome [precincts, outcomes].
+class CrossLikelihood:
+    """The likelihood of people by group [precincts, groups] and by outcome [precincts, outcomes].
 
-    `weights` [precincts] multiply likelihoods. Every group must have people.
+    `weights` [precincts] multiply likelihoods. `covariates` [precincts, covariates] have mean 0 and unit variance.
     """
-    return _Likelihood(groups, outcomes, weights).maximum()
 
-
-class _Likelihood:
-    def __init__(self, groups: FloatArray, outcomes: FloatArray, weights: FloatArray) -> None:
-        self.groups, self.outcomes = groups, outcomes
+    def __init__(self, groups: FloatArray, outcomes: FloatArray, weights: FloatArray, covariates: FloatArray) -> None:
+        self.groups, self.outcomes, self.covariates = groups, outcomes, covariates
         self.pairs = groups * np.maximum(groups - 1, 0)
         number = outcomes.shape[1]
         self.weights = weights[:, None] * (number - 1) / number
         total, people = weights @ outcomes, weights @ groups
         logits = np.log((total + 1) / (total.sum() + number))
         self.centre = logits - logits.mean()
-        self.relative = people / people.sum() * len(people)
+        self.relative = (people / people.sum() * (people > 0).sum()).clip(min=_LEAST_RELATIVE)
         self.precision = _PRIOR * self.relative[:, None] ** _PRIOR_POWER
 
     def maximum(self) -> CrossShares:
+        """Return the shares with the largest posterior density."""
         shares = self.outcomes / np.maximum(self.outcomes.sum(axis=1, keepdims=True), 1)
-        means = self.groups.T @ shares / self.groups.sum(axis=0)[:, None]
-        start = np.append(np.log(means.clip(min=1e-4)).ravel(), _START)
-        found = minimize(self._value, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "maxcor": 20})
-        p, rho = self._shares(found.x)
+        people = self.weights * self.groups
+        means = people.T @ shares / people.sum(axis=0)[:, None].clip(min=1e-12)
+        slopes = np.zeros((self.covariates.shape[1], shares.shape[1]))
+        start = np.concatenate([np.log(means.clip(min=1e-4)).ravel(), slopes.ravel(), [_START]])
+        found = minimize(self.value, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "maxcor": 20})
+        _, slopes, p, rho = self._shares(found.x)
         return CrossShares(p, rho, self._covariance(p, rho))
 
-    def _shares(self, parameters: FloatArray) -> tuple[FloatArray, float]:
-        logits = parameters[:-1].reshape(self.groups.shape[1], self.outcomes.shape[1])
-        return np.asarray(softmax(logits, axis=1)), float(expit(parameters[-1]))
+    def _shares(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Return logits, slopes, shares [precincts or 1, groups, outcomes] and rho."""
+        groups, outcomes = self.groups.shape[1], self.outcomes.shape[1]
+        logits, slopes = np.split(parameters[:-1].reshape(-1, outcomes), [groups])
+        effects = (self.covariates @ slopes)[:, None] if len(slopes) else 0.0
+        return logits, slopes, np.asarray(softmax(logits[None] + effects, axis=2)), float(expit(parameters[-1]))
 
-    def _value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Return minus the log posterior and its gradient."""
-        p, rho = self._shares(parameters)
-        logits = parameters[:-1].reshape(p.shape)
+    def _sums(self, people: FloatArray, values: FloatArray) -> FloatArray:
+        """Return sums over groups [precincts, outcomes] of `values` [precincts or 1, groups, outcomes]."""
+        return np.asarray(people @ values[0] if len(values) == 1 else np.einsum("bg,bgk->bk", people, values))
+
+    def _spread(self, people: FloatArray, values: FloatArray, number: int) -> FloatArray:
+        """Return `values` [precincts, outcomes] times people of groups [precincts, groups, outcomes], or their sum."""
+        return np.asarray((people.T @ values)[None] if number == 1 else people[:, :, None] * values[:, None])
+
+    def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Return minus the log posterior, and its gradient."""
+        logits, slopes, p, rho = self._shares(parameters)
         single = p * (1 - p)
-        of_pairs = self.pairs @ single
-        variance = self.groups @ single + rho * of_pairs + _ROUNDING
-        away = self.outcomes - self.groups @ p
+        of_pairs = self._sums(self.pairs, single)
+        variance = self._sums(self.groups, single) + rho * of_pairs + _ROUNDING
+        away = self.outcomes - self._sums(self.groups, p)
         off = logits - logits.mean(axis=1, keepdims=True) - self.centre
         value = 0.5 * (self.weights * (away**2 / variance + np.log(variance))).sum()
-        value += 0.5 * (self.precision * off**2).sum()
-        by_mean = -self.weights * away / variance
+        value += 0.5 * ((self.precision * off**2).sum() + _SLOPES * (slopes**2).sum())
         by_variance = 0.5 * self.weights * (1 / variance - (away / variance) ** 2)
-        spread = self.groups.T @ by_variance + rho * (self.pairs.T @ by_variance)
-        by_share = self.groups.T @ by_mean + spread * (1 - 2 * p)
-        by_logit = p * (by_share - (p * by_share).sum(axis=1, keepdims=True)) + self.precision * off
-        return value, np.append(by_logit.ravel(), (by_variance * of_pairs).sum() * rho * (1 - rho))
+        by_share = self._spread(self.groups, -self.weights * away / variance, len(p))
+        by_share += self._spread(self.groups + rho * self.pairs, by_variance, len(p)) * (1 - 2 * p)
+        by_logit = p * (by_share - (p * by_share).sum(axis=2, keepdims=True))
+        by_slope = _SLOPES * slopes
+        if len(slopes):
+            by_slope = by_slope + self.covariates.T @ by_logit.sum(axis=1)
+        by_rho = (by_variance * of_pairs).sum() * rho * (1 - rho)
+        by_group = by_logit.sum(axis=0) + self.precision * off
+        return float(value), np.concatenate([by_group.ravel(), by_slope.ravel(), [by_rho]])
 
     def _covariance(self, p: FloatArray, rho: float) -> FloatArray:
         """Return the covariance of logits: inverse information, inflated, and variation between precincts."""
-        number, outcomes = p.shape
-        single = p * (1 - p)
-        spread = self.groups + rho * self.pairs
-        variance = spread @ single + _ROUNDING
-        information = np.zeros((number, outcomes, number, outcomes))
+        precincts, groups = self.groups.shape
+        outcomes, slopes = self.outcomes.shape[1], self.covariates.shape[1]
+        people, spread = self.groups[:, :, None], (self.groups + rho * self.pairs)[:, :, None]
+        variance = self._sums(self.groups + rho * self.pairs, p * (1 - p)) + _ROUNDING
+        size = (groups + slopes) * outcomes
+        information = np.zeros((size, size))
         for k in range(outcomes):
-            slope = p[:, [k]] * (np.eye(outcomes)[k] - p)  # [groups, outcomes], of p_gk by logits
-            steep = (1 - 2 * p[:, [k]]) * slope  # of its variance
-            weight = self.weights[:, 0] / variance[:, k]
-            means = (self.groups.T * weight) @ self.groups
-            spreads = 0.5 * (spread.T * (weight / variance[:, k])) @ spread
-            information += np.einsum("gh,gi,hj->gihj", means, slope, slope)
-            information += np.einsum("gh,gi,hj->gihj", spreads, steep, steep)
-        size = number * outcomes
+            slope = p[:, :, [k]] * (np.eye(outcomes)[k] - p)  # of p_bgk by logits
+            for number, each, weight in (
+                (people, slope, self.weights[:, 0] / variance[:, k]),
+                (spread, (1 - 2 * p[:, :, [k]]) * slope, 0.5 * self.weights[:, 0] / variance[:, k] ** 2),
+            ):
+                by_logit = number * each  # [precincts, groups, outcomes], of the mean or variance of a count
+                by_slope = self.covariates[:, :, None] * by_logit.sum(axis=1)[:, None]
+                columns = np.concatenate([by_logit, by_slope], axis=1).reshape(precincts, size)
+                information += (columns.T * weight) @ columns
         centring = np.eye(outcomes) - 1 / outcomes
-        prior = np.kron(np.diag(self.precision[:, 0]), centring)
-        inverse = np.linalg.pinv(information.reshape(size, size) + prior, hermitian=True)
-        between = _BETWEEN / len(self.groups) * self.relative**_BETWEEN_POWER
+        prior = np.kron(np.diag(np.append(self.precision[:, 0], np.full(slopes, _SLOPES))), centring)
+        inverse = np.linalg.pinv(information + prior, hermitian=True)[: groups * outcomes, : groups * outcomes]
+        used = int(((self.weights[:, 0] > 0) & (self.groups.sum(axis=1) > 0)).sum())
+        between = _BETWEEN / used * self.relative**_BETWEEN_POWER
         return np.asarray(_INFLATION * inverse + np.kron(np.diag(between), centring))

@@ -36,11 +36,11 @@ class Distinct:
         return np.stack([np.bincount(self.place, column, len(self.first)) for column in values.T], axis=1)
 
 
-def distinct(columns: Iterable[Any], fewest: int = _FEWEST_ROWS) -> Distinct | None:
-    """Return the distinct rows of columns [rows]; None for less than `fewest` rows, or if too many are distinct."""
+def distinct(columns: Iterable[Any], fewest: int | None = None) -> Distinct | None:
+    """Return the distinct rows of columns [rows]; None for less than `fewest` rows or too many distinct ones."""
     code: IntArray | None = None
     for column in columns:
-        if len(column) < fewest:
+        if len(column) < (_FEWEST_ROWS if fewest is None else fewest):
             return None
         values, codes = np.unique(column, return_inverse=True)
         if code is not None:
@@ -53,6 +53,6 @@ def distinct(columns: Iterable[Any], fewest: int = _FEWEST_ROWS) -> Distinct | N
     return Distinct(np.asarray(np.unique(code, return_index=True)[1], dtype=np.int64), code)
 
 
-def distinct_rows(rows: Rows, fewest: int = _FEWEST_ROWS) -> Distinct | None:
+def distinct_rows(rows: Rows, fewest: int | None = None) -> Distinct | None:
     """Return the distinct rows of `rows`, as `distinct` does."""
     return distinct([*rows.numeric.T, *rows.categorical.T, *rows.missing.T], fewest)  # numbers usually have many values

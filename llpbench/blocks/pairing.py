@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
@@ -100,6 +99,8 @@ def _solve(task: Any) -> IntArray:
 
 def _linear(similarity: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the assignment with the largest total similarity (modified Jonker-Volgenant, Crouse 2016)."""
+    from scipy.optimize import linear_sum_assignment  # takes long to import
+
     first, second = linear_sum_assignment(similarity, maximize=True)
     return first, second
 

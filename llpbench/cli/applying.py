@@ -15,7 +15,6 @@ from llpbench.cli.bag_options import (
     bag_options,
     key_names,
     possible_names,
-    require_own_repeats,
     told_in_flags,
     warnings_as_lines,
 )
@@ -74,7 +73,6 @@ def _applying(command: Any) -> Any:
         columns: dict[str, Any],
         formats: Formats,
         bags: Path | None,
-        repeat_column: str | None,
         weight_column: str | None,
         drop_unmatched: bool,
         out: Path,
@@ -91,11 +89,9 @@ def _applying(command: Any) -> Any:
         if bags is None and any(columns.values()):
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
 
-        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
+        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, weight_column)
         read = functools.partial(read, bags_optional=others.get("whole_bags") is False, drop_unmatched=drop_unmatched)
-        people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
-        require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
-        given = [flag for flag, column in people.items() if column is not None]
+        given = ["--weight-column"] if weight_column is not None else []
         given += ["--drop-unmatched"] if drop_unmatched else []
         if "out_of_core" in others:
             others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, columns, formats, bags)
@@ -114,11 +110,6 @@ _APPLYING_OPTIONS = (
         metavar="FILE",
         help="Table with counts of bags that were not in llpbench fit.",
     ),
-    click.option(
-        "--repeat-column",
-        metavar="NAME",
-        help="Column of ROWS that says how often to repeat each row (a whole number).",
-    ),
     click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
@@ -134,7 +125,6 @@ def _read(
     columns: dict[str, Any],
     formats: Formats,
     bags: Path | None,
-    repeat_column: str | None,
     weight_column: str | None,
     *,
     bags_optional: bool,
@@ -146,7 +136,7 @@ def _read(
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
     from llpbench.tables.column_names import column_of, has_column
-    from llpbench.tables.row_files import read_rows, repeated
+    from llpbench.tables.row_files import read_rows
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
@@ -155,8 +145,6 @@ def _read(
             rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows), columns=needed
         )
     names = key_names(bag_column, list(frame.columns)) if bag_column else []
-    if repeat_column is not None:
-        frame = repeated(frame, repeat_column, rows)
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
     kept_keys = loaded.reading_.get("keys", [])
@@ -393,6 +381,7 @@ def estimate(
     import pandas as pd
 
     from llpbench.owndata.group_estimates import ALL, NUMBERS
+    from llpbench.owndata.logit_draws import process_of
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.writing import write_rows
 
@@ -414,10 +403,11 @@ def estimate(
             overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)
     else:
         given = read()
-        drawn, names = class_of(given.model, label), split_names(by, list(given.frame.columns))
+        model = given.model
+        drawn, names = class_of(model, label), split_names(by, list(given.frame.columns))
         groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
         with warnings_as_lines(), told_in_flags():
-            found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
+            found = model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
         write_rows(found, out, NUMBERS)
         shown = _where(found, wanted, list(given.bags.columns)) if wanted and given.bags is not None else None
         assert given.bags is not None
@@ -426,6 +416,9 @@ def estimate(
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
     _show_groups(overall if shown is None else shown, names, "all bags" if shown is None else ", ".join(where))
+    if (process := process_of(model._model.predictor)) is not None:
+        unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
+        echo(f"{unexplained} is explained neither by features nor chance; its causes may bias groups")
     echo(f"{told}: {plural(lines, 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
 

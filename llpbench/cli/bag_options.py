@@ -6,7 +6,7 @@ import contextlib
 import functools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
@@ -47,8 +47,11 @@ _FLAGS = {
     "contains only missing values. Leave it out.": "contains only missing values. Use --leave-out.",
 }
 """Arguments of `LLPClassifier` in messages, and the flags that replace them."""
-_X = re.compile(r"'[^']*'|\"[^\"]*\"|\bX\b(?!\[|\.\w)")
-"""The argument X, or a quoted text, which may contain an X of the user. X[...] and X.drop(...) are Python."""
+_QUOTED = r"(?<![\w=])'[^']*'|(?<![\w=])\"[^\"]*\""
+_WORDS = re.compile(
+    "|".join((_QUOTED, r"\bX\b(?!\[|\.\w)", *(rf"\b{re.escape(flag)}(?!X\[)" for flag in sorted(_FLAGS, reverse=True))))
+)
+"""Arguments in a message, the longest first, and the argument X. Quoted texts are of the user; X[...] is Python."""
 
 
 @contextlib.contextmanager
@@ -66,9 +69,7 @@ def told_in_flags() -> Iterator[None]:
 
 def in_flags(message: str) -> str:
     """Return a message with flags instead of arguments of `LLPClassifier`, and ROWS instead of X."""
-    for argument, flag in _FLAGS.items():
-        message = message.replace(argument, flag)
-    return _X.sub(lambda found: "ROWS" if found[0] == "X" else found[0], message)
+    return _WORDS.sub(lambda found: "ROWS" if found[0] == "X" else _FLAGS.get(found[0], found[0]), message)
 
 
 _BAG_OPTIONS = (
@@ -157,19 +158,6 @@ def possible_names(given: Iterable[str], between: str) -> list[str]:
         runs = [between.join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
         found += [*runs, *csv_parts(text, between)]
     return found
-
-
-def require_own_repeats(columns: Mapping[str, str | None]) -> None:
-    """Raise `LLPBenchError` if another flag names the column of --repeat-column, which is removed from the rows."""
-    from llpbench.tables.column_names import plain
-
-    repeats = "--repeat-column"
-    given = {flag: plain(column) for flag, column in columns.items() if column is not None}
-    for flag, column in given.items():
-        if flag != repeats and column == given.get(repeats):
-            raise LLPBenchError(
-                f"{repeats} and {flag} must name different columns, got {column!r} for both. Leave one of them out."
-            )
 
 
 def key_names(given: tuple[str, ...], known: list[str]) -> list[str]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.cli.bag_options import warnings_as_lines
 from llpbench.cli.explaining import check_plot
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo
+from llpbench.cli.reading_options import Formats, format_options
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.tables.csv_dialect import FileFormat
 
 if TYPE_CHECKING:
     from llpbench.owndata.cross_tables import CrossTable
@@ -36,6 +37,8 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the cells: .csv or .parquet.")
 @click.option("--rest-as", metavar="NAME", help="Outcome of all people who are in no column of --outcomes.")
 @click.option("--precinct-column", metavar="NAME", help="Name of each precinct. [default: its line]")
+@click.option("--covariates", multiple=True, metavar="NAMES", help="Columns of numbers that may change outcomes.")
+@click.option("--among", multiple=True, metavar="NAMES", help="Outcomes of which shares are given. [default: all]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
 @click.option("--weight-column", metavar="NAME", help="How often each precinct counts.")
 @click.option(
@@ -46,10 +49,7 @@ _PATH = AnyPath(path_type=Path)
 )
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed.")
-@click.option("--separator", metavar="MARK", help="Separator of values, such as ';', tab or '|'.")
-@click.option("--decimal", metavar="MARK", help="Decimal mark, '.' or ','.")
-@click.option("--encoding", metavar="NAME", help="Encoding of text, such as cp1252 or utf-16.")
-@click.option("--skip-rows", type=click.IntRange(min=0), metavar="N", help="Number of lines before the header.")
+@format_options
 def estimate_table(
     precincts: Path,
     groups: tuple[str, ...],
@@ -62,17 +62,18 @@ def estimate_table(
     differences: Path | None,
     plot: Path | None,
     seed: int,
-    separator: str | None,
-    decimal: str | None,
-    encoding: str | None,
-    skip_rows: int | None,
+    covariates: tuple[str, ...],
+    among: tuple[str, ...],
+    formats: Formats,
 ) -> int:
     """Estimate a table of groups by outcomes from precincts (ecological inference).
 
     PRECINCTS has a line for each precinct, with the number of people in each group and with each outcome, such as
     voters by race and votes by candidate. The file --out has the cells of all precincts together (precinct "all") and
     of each. They add up to both margins. Intervals are 95 %. Columns with _min and _max are the bounds of Duncan and
-    Davis, and goodman is the regression of that name.
+    Davis, and goodman is the regression of that name. --covariates names columns such as median income, whose effect
+    on outcomes is the same for all groups; --differences shows by how much they shift the differences. With --among
+    ann,bob, shares are of people who voted for one of these.
     """
     import pandas as pd
 
@@ -84,10 +85,9 @@ def estimate_table(
 
     if plot is not None:
         check_plot(plot, "--plot")
-    wanted = [(part, text) for text in (*groups, *outcomes) for part in text.split(",")]
-    form = FileFormat(separator, decimal, encoding, skip_rows)
-    frame = read_rows(precincts, keys=[precinct_column] if precinct_column else (), form=form, columns=wanted)
-    names = [split_names(given, [*frame.columns]) for given in (groups, outcomes)]
+    wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
+    frame = read_rows(precincts, keys=[precinct_column] if precinct_column else (), form=formats.rows, columns=wanted)
+    names = [split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates)]
     index = pd.Index(range(1, len(frame) + 1))
     if precinct_column is not None:
         index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
@@ -101,7 +101,16 @@ def estimate_table(
     sizes, weights = (
         None if name is None else column_of(frame, name, precincts).to_numpy() for name in (size_column, weight_column)
     )
-    table = cross_table(*margins, sizes=sizes, rest=rest_as, weights=weights, random_state=seed)
+    with warnings_as_lines():
+        table = cross_table(
+            *margins[:2],
+            sizes=sizes,
+            rest=rest_as,
+            weights=weights,
+            covariates=margins[2] if covariates else None,
+            among=[name.strip() for given in among for name in given.split(",")],
+            random_state=seed,
+        )
     cells = pd.concat([table.cells.assign(precinct="all"), table.by_precinct()], ignore_index=True)
     computed = (*NUMBERS, *SHARES, "goodman")
     write_rows(cells[["precinct", "group", "outcome", *computed]], out, computed)
@@ -127,12 +136,13 @@ def _show(table: CrossTable) -> None:
         "-" if isnan(share) else f"{share:.1f} [{lower:.1f}, {upper:.1f}]"
         for share, lower, upper in shares.itertuples(index=False)
     ]
-    people, across = table.people.sum(axis=0), len(table.outcomes)
+    people, outcomes = table.people.sum(axis=0), [*table.shares.columns]
+    across = len(outcomes)
     rows = [
         tuple(text(field) for field in (group, f"{number:,.0f}", *cells[place * across : (place + 1) * across]))
         for place, (group, number) in enumerate(zip(table.groups, people, strict=True))
     ]
-    headings = [Heading(name, numeric=False) for name in ("group", "people", *table.outcomes)]
+    headings = [Heading(name, numeric=False) for name in ("group", "people", *outcomes)]
     caption = "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups."
     render_tables([ReportTable("cells", "Outcomes by group", caption, tuple(headings), tuple(rows))], Console())
 

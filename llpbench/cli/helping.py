@@ -21,7 +21,7 @@ RUN = {
         *("device", "threads", "compile", "precision", "executor", "ray_address", "time_budget", "cell_timeout"),
         "data_dir",
     ),
-    "Output": ("out", "plots", "save_predictions", "all_boards"),
+    "Output": ("out", "plots", "save_predictions"),
 }
 """Options of run, tune and plan, by the heading of their group."""
 
@@ -31,7 +31,7 @@ OWN_DATA = {
         *("sampled", "as_shares", "noise", "noise_kind", "drop_unmatched", "suppress_impossible", "whole_bags"),
     ),
     "Rows": (
-        *("repeat_column", "weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core"),
+        *("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core"),
         "ray_address",
     ),
     "Method": (
@@ -46,15 +46,15 @@ OWN_DATA = {
 """Options of fit, choose, predict and estimate, by the heading of their group."""
 
 CROSS_TABLE = {
-    "Table": ("groups", "outcomes", "rest_as", "precinct_column", "size_column", "weight_column", "seed"),
-    "Output": ("out", "differences", "plot"),
-    "Format of the file (normally detected)": ("separator", "decimal", "encoding", "skip_rows"),
+    "Table": ("groups", "outcomes", "rest_as", "precinct_column", "covariates", "size_column", "weight_column", "seed"),
+    "Output": ("out", "among", "differences", "plot"),
+    "Format of the file (normally detected)": ("separator", "decimal", "encoding", "skip_rows", "missing"),
 }
 """Options of estimate-table, by the heading of their group."""
 
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "plugin"),
-    "Output": ("out", "plots_dir", "no_plots", "formats", "title", "all_boards"),
+    "Output": ("out", "plots_dir", "no_plots", "title"),
 }
 
 

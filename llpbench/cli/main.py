@@ -19,7 +19,6 @@ from llpbench.cli.fetching import data
 from llpbench.cli.helping import REPORT, RUN, CommandGroup
 from llpbench.cli.options import (
     AnyPath,
-    all_boards_option,
     checked_argument,
     journal_option,
     load_plugins,
@@ -30,17 +29,18 @@ from llpbench.cli.options import (
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.ray_address import require_answer
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.core.version import __version__
 from llpbench.running.interrupts import interruptible
+from llpbench.running.ray_address import require_answer
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
     from llpbench.report import Published
-    from llpbench.results.merging import Merged, Preference
+    from llpbench.results.journal import Contents
+    from llpbench.results.merging import Preference
 
 
 TRIALS = 50
@@ -124,8 +124,7 @@ cli.add_command(predict)
 )
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
-@all_boards_option
-def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
+def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
     """Run what is missing in the folder --out, then write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
@@ -143,7 +142,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool,
     if done.published is None:
         _show_how_to_merge(settings)
     else:
-        _show_published(done.published, chosen, done.results.records, every=all_boards)
+        _show_published(done.published, chosen, done.results.records)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -289,13 +288,6 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: OUT/plots]")
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
-@all_boards_option
-@click.option(
-    "--formats",
-    metavar="NAMES",
-    default="",
-    help="Further formats: csv (all scores), json and tex (boards), png (plots).",
-)
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
 @click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
 @click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")
@@ -306,37 +298,33 @@ def report(
     plots_dir: str | None,
     no_plots: bool,
     study: str | None,
-    all_boards: bool,
-    formats: str,
     metric: str | None,
     datasets: str | None,
     title: str | None,
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import TITLE, publish, select_formats
+    from llpbench.report import TITLE, publish
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
-    wanted = select_formats(formats)
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
-    records = _of_datasets(merged.records.values(), datasets)
+    records = _of_datasets(merged.counting.values(), datasets)
     tunings = list(merged.tunings.values())
     published = publish(
         records,
         tunings,
         Path(out),
-        warnings=[*merged.warnings, *merged.disputed],
+        warnings=[*merged.warnings, *merged.disputes],
         stale=stale_runs(records) | stale_searches(tunings),
         plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
-        formats=wanted,
         metric=_known_metric(metric),
         title=title or TITLE,
     )
-    _show_published(published, chosen, records, every=all_boards)
+    _show_published(published, chosen, records)
     return 0
 
 
@@ -358,7 +346,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
-    echo(f"{len(merged.kept):,} runs, {len(merged.disputed)} of them with different results: {out}")
+    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results: {out}")
     if merged.tunings:
         files = write_configurations(merged.tunings.values(), Path(out))
         searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")
@@ -382,10 +370,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 @click.option("--ablations", is_flag=True, help="Also rank published entries with other settings or encoders.")
 @journal_option
 @out_option
-@all_boards_option
-def compare(
-    rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str, all_boards: bool
-) -> int:
+def compare(rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str) -> int:
     """Compare your results with published ones.
 
     The first lines show the rank of each of your methods among the published ones, and its difference from named
@@ -397,7 +382,7 @@ def compare(
     if against == "paper":
         if rivals is not None or ablations:
             raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
-        _show_studies(_select_studies("paper"), list(merged.records.values()), beside=True)
+        _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
@@ -406,16 +391,16 @@ def compare(
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if against is None:
-        against, told = shared_tasks(merged.records.values())
+        against, told = shared_tasks(merged.counting.values())
         echo(told)
     reference = _merge([against])
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
-    stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
+    stale = stale_runs([*reference.counting.values(), *merged.counting.values()]) | stale_searches(tunings)
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
-    found = put_beside(merged.records, reference.records, tunings, stale, rivals=named, ablations=ablations)
+    found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*rank_lines(found), *found.differences, *found.remarks):
         echo(line)
-    render(found.leaderboards, Console(), yours=found.yours, every=all_boards)
+    render(found.leaderboards, Console(), yours=found.yours)
     return 0
 
 
@@ -462,16 +447,14 @@ def _show_how_to_merge(settings: Settings) -> None:
     echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
-def _show_published(
-    published: Published, studies: Sequence[Study] | None, records: Sequence[Record], *, every: bool
-) -> None:
+def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:
     """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
     from rich.console import Console
 
     from llpbench.report import render
 
     if studies is None:
-        render(published.report.leaderboards, Console(), every=every)
+        render(published.report.leaderboards, Console())
     else:
         _show_studies(studies, records)
     for line in published.places:
@@ -539,7 +522,7 @@ def _journal_files(names: Sequence[str]) -> list[Path]:
     return [path for name in names for path in journal_files(name)]
 
 
-def _merge(names: Sequence[str]) -> Merged:
+def _merge(names: Sequence[str]) -> Contents:
     """Return merged journals. Prints their warnings."""
     from llpbench.results.merging import merge
 
@@ -548,6 +531,6 @@ def _merge(names: Sequence[str]) -> Merged:
     return merged
 
 
-def _warn(merged: Merged) -> None:
-    for line in some_of([*merged.warnings, *merged.disputed]):
+def _warn(merged: Contents) -> None:
+    for line in some_of([*merged.warnings, *merged.disputes]):
         echo(f"llpbench: {clean(line)}", err=True)

@@ -96,7 +96,6 @@ journal_option = click.option(
     metavar="PATH",
     help="Journal file or folder, or the name of published results, such as core. May be repeated. [default: OUT]",
 )
-all_boards_option = click.option("--all-boards", is_flag=True, help="Print every board, not only the first.")
 out_option = click.option(
     "--out", type=AnyPath(), metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
 )

@@ -15,7 +15,6 @@ from llpbench.cli.bag_options import (
     bag_options,
     key_names,
     possible_names,
-    require_own_repeats,
     told_in_flags,
     warnings_as_lines,
 )
@@ -29,6 +28,9 @@ from llpbench.core.text import plural
 from llpbench.tables.marks import csv_parts
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
@@ -61,11 +63,6 @@ _LEARNING_OPTIONS = (
         "--as-shares",
         is_flag=True,
         help="Use only the shares of counts. For counts that describe other people than ROWS, or have other units.",
-    ),
-    click.option(
-        "--repeat-column",
-        metavar="NAME",
-        help="Column of ROWS that says how often to repeat each row (a whole number).",
     ),
     click.option(
         "--weight-column",
@@ -128,8 +125,8 @@ _LEARNING_OPTIONS = (
 
 
 def _learning(command: Any) -> Any:
-    """Add `_LEARNING_OPTIONS`. The command gets the file of `rows`, the `seed`, and `given`, arguments of
-    `LLPClassifier.fit`.
+    """Add `_LEARNING_OPTIONS`. The command gets the file of `rows`, its `features`, the `data` of bags,
+    and the `seed`.
     """
 
     @functools.wraps(command)
@@ -149,7 +146,6 @@ def _learning(command: Any) -> Any:
         plugin: tuple[str, ...],
         sampled: bool,
         as_shares: bool,
-        repeat_column: str | None,
         weight_column: str | None,
         label_column: str | None,
         time_column: str | None,
@@ -159,6 +155,7 @@ def _learning(command: Any) -> Any:
     ) -> Any:
         import pandas as pd
 
+        from llpbench.owndata.bag_data import BagData
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
@@ -166,7 +163,7 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_index, bag_keys
         from llpbench.tables.column_names import column_of, has_column, split_names
-        from llpbench.tables.row_files import read_rows, repeated
+        from llpbench.tables.row_files import read_rows
         from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
         load_plugins(plugin)
@@ -174,12 +171,6 @@ def _learning(command: Any) -> Any:
             with told_in_flags():
                 require_network_for_time(others["method"])
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
-        people = {
-            "--repeat-column": repeat_column,
-            "--weight-column": weight_column,
-            "--label-column": label_column,
-            "--time-column": time_column,
-        }
         requested, most_rows = others.pop("out_of_core", False), others.pop("most_rows", 0)
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
@@ -191,7 +182,6 @@ def _learning(command: Any) -> Any:
             )
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
-        require_own_repeats({**people, "--bag-column": "+".join(bag_column)})
         known = list(frame.columns)
         groupings = _groupings(bags, bag_column, known)
         with warnings_as_lines(), reading("bags"):
@@ -210,8 +200,6 @@ def _learning(command: Any) -> Any:
                 )
         decimals = frame.attrs["decimals"]
         frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
-        if repeat_column is not None:
-            frame = repeated(frame, repeat_column, rows)
         weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
         labels = None if label_column is None else labels_of_column(column_of(frame, label_column, rows))
         others_of_rows = [name for name in (weight_column, label_column) if name is not None]
@@ -235,36 +223,36 @@ def _learning(command: Any) -> Any:
         if keep_key:
             every = pd.concat(keys_of_row, axis=1)
             frame[key_columns] = every.loc[:, ~every.columns.duplicated()][names].to_numpy(dtype=object)
-        given = {
-            "X": frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore"),
-            "bags": bag_of_row,
-            **table,
-            "classes": _class_names(classes, table) or None,
-            "sampled": sampled,
-            "as_shares": as_shares,
-            "noise": noise,
-            "noise_kind": noise_kind,
-            "unmatched": "drop" if drop_unmatched else "raise",
-            "impossible": "suppress" if suppress_impossible else "raise",
-            "keep_key": keep_key,
-            "sample_weight": weights,
-            "labels": labels,
-            "time": times,
-        }
-        if not given["X"].shape[1]:
+        features = frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore")
+        if not features.shape[1]:
             raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-        if len(groupings) > 1:
-            if time_column is not None:
-                raise LLPBenchError("several --bags and --time-column cannot be combined. Leave one of them out.")
-            given["bags"] = keys_of_row
-            given |= {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
+        if len(groupings) > 1 and time_column is not None:
+            raise LLPBenchError("several --bags and --time-column cannot be combined. Leave one of them out.")
+        one = len(groupings) == 1
+        with warnings_as_lines(), told_in_flags():
+            data = BagData.read(
+                features,
+                bag_of_row if one else keys_of_row,
+                **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
+                classes=_class_names(classes, table) or None,
+                sampled=sampled,
+                as_shares=as_shares,
+                noise=noise,
+                noise_kind=noise_kind,
+                unmatched="drop" if drop_unmatched else "raise",
+                impossible="suppress" if suppress_impossible else "raise",
+                keep_key=keep_key,
+                sample_weight=weights,
+                labels=labels,
+                time=times,
+            )
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,
             "keys": [name for name in key_columns if keep_key and name not in out],
         }
         with told_in_flags():
-            return command(rows=rows, given=given, read=read, **others)
+            return command(rows=rows, features=features, data=data, read=read, **others)
 
     return add_options(called, _LEARNING_OPTIONS)
 
@@ -325,7 +313,8 @@ def _warn_of(doubts: Doubts | None) -> None:
 )
 def fit(
     rows: Path,
-    given: dict[str, Any],
+    features: DataFrame,
+    data: BagData,
     read: dict[str, Any],
     out: Path,
     method: str,
@@ -342,7 +331,7 @@ def fit(
     a folder or a quoted pattern.
     """
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.fitting import AUTO, takes_encoder
+    from llpbench.owndata.fitting import AUTO, YARDSTICK, takes_encoder
     from llpbench.owndata.progress import StageLine
     from llpbench.owndata.storing import require_free
 
@@ -362,12 +351,18 @@ def fit(
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines(), StageLine() as line:
-        line.show(f"fitting {method} to {plural(len(given['X']), 'row')}")
-        model.fit(**given)
+        line.show(f"fitting {method} to {plural(len(features), 'row')}")
+        model.fit(features, data)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
     _warn_of(model.doubts_)
+    if method != YARDSTICK and model.features_help() is False:
+        echo(
+            "llpbench: these bags cannot show that features help: predictions of held-out bags are not significantly "
+            "better than their mean share",
+            err=True,
+        )
     left = model.left_out_
     if left["rows"] or left["bags"]:
         echo(f"dropped: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
@@ -380,8 +375,8 @@ def fit(
     unused = left["suppressed"] + left["impossible"]
     not_used = f" ({unused:,} of them not used)" if unused else ""
     people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
-    if given["sample_weight"] is not None:
-        people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
+    if data.labels.weights is not None:
+        people = f"{plural(len(features), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(
         f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in "
         f"{plural(len(model.bags_), 'bag')}{not_used}, {plural(model.n_features_in_, 'feature')}, classes "
@@ -413,48 +408,35 @@ def fit(
     metavar="N",
     help="Number of random splits into parts. [default: 2; with --time-column 1]",
 )
-@click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Folder of the page.")
 def choose(
     rows: Path,
-    given: dict[str, Any],
+    features: DataFrame,
+    data: BagData,
     read: dict[str, Any],
     methods: str | None,
     folds: int,
     repeats: int | None,
     seed: int,
-    out: Path,
 ) -> int:
     """Compare methods on your own bags and recommend one.
 
-    Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. The command writes a
-    page, tables (CSV) and plots.
+    Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
+    comparison with the folds that are finished.
     """
     from rich.console import Console
 
-    del read
-    from llpbench.cli.choice_files import board_table, rare_table, require_own_files, write_choice
-    from llpbench.core.files import obstacle
+    del rows, read
+    from llpbench.cli.choice_table import board_table
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
 
-    if out.exists() and not out.is_dir():
-        raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
-    if told := obstacle(out):  # before minutes of fitting
-        raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
-    require_own_files(out)
+    compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
-        compared = _names(methods) or choosing.COMPARED
-        found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    rare = rare_table(found)
-    render_tables([board_table(found), *([] if rare is None else [rare])], Console())
+        found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
+    render_tables([board_table(found)], Console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
-    echo(f"page: {write_choice(found, rows.name, out)}", err=True)
     return FAILED if found.board["failure"].any() else 0
-
-
-def _names(text: str | None) -> list[str]:
-    return csv_parts(text or "")
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

@@ -4,29 +4,16 @@ A *cell* is a full specification without a seed; a *run* is one seed of a cell. 
 """
 
 # no `from __future__ import annotations`: NotRequired would be ignored
+from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
 
-from annotated_types import Len
+from pydantic import AfterValidator, Field, GetPydanticSchema
 from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
-from llpbench.core.criteria import Regime
-from llpbench.core.fields import (
-    Count,
-    CriterionValue,
-    Id,
-    MetricValue,
-    Moment,
-    Name,
-    Named,
-    Positive,
-    Real,
-    Seconds,
-    Shaped,
-    Size,
-)
+from llpbench.core.criteria import METRICS, Regime
 
 SCHEMA = 4
-"""Schema of the journal's lines (`results/packing.py`). Lines of schema 2 and 3 can be read, others are rejected."""
+"""Schema of the journal's lines (`results/lines.py`). Lines of another schema are rejected."""
 
 PROPORTION_BINS = 20
 
@@ -34,6 +21,42 @@ CPU_TRAIN, CPU_TOTAL = "cpu train", "cpu total"
 """Parts of a record's `times` that are CPU seconds."""
 
 Status = Literal["ok", "failed", "out-of-memory", "timed-out"]
+
+LARGEST = 2**53 - 1
+"""Largest integer that every reader of JSON represents exactly."""
+ROUNDING = 1e-4
+"""Tolerance for the bounds of criteria and metrics, as for predictions (`training/cell_runs.py`)."""
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+Size = Annotated[float, Field(ge=0, le=LARGEST)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Name = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Zl}\p{Zp}]+$", max_length=10_000)]
+"""Text on one line. Some baggings name dozens of columns."""
+Id = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+Moment = Annotated[str, AfterValidator(_moment)]
+"""Time in ISO 8601."""
+Metrics = TypedDict(  # type: ignore[misc, operator]
+    "Metrics",
+    {
+        name: Annotated[float, Field(ge=each.bounds[0] - ROUNDING, le=each.bounds[1] + ROUNDING)] | None
+        for name, each in METRICS.items()
+    },
+    total=False,
+)
+"""Values of metrics within their bounds."""
+
+
+def _like(kind: Any) -> GetPydanticSchema:
+    """Return an annotation of a dictionary that pydantic checks as a `TypedDict`. Other keys are allowed."""
+    return GetPydanticSchema(lambda _, handler: handler(kind))
 
 
 class _ProtocolFacts(TypedDict):
@@ -98,18 +121,18 @@ class _DatasetFacts(TypedDict):
     classes: NotRequired[Count | None]
 
 
-class _BagFacts(TypedDict):
+class _BagFacts(TypedDict, total=False):
     """The bags of a run."""
 
     number: Count
-    sizes: Annotated[list[Size], Len(3, 3)]
+    sizes: Annotated[list[Size], Field(min_length=3, max_length=3)]
     validation: Count
     test: Count
-    histograms: list[Annotated[list[Count], Len(PROPORTION_BINS, PROPORTION_BINS)]]
-    spread: NotRequired[Size | None]
-    separation: NotRequired[Size | None]
-    dropped: NotRequired[Count]
-    pooled: NotRequired[Count]
+    histograms: list[Annotated[list[Count], Field(min_length=PROPORTION_BINS, max_length=PROPORTION_BINS)]]
+    spread: Size | None
+    separation: Size | None
+    dropped: Count
+    pooled: Count
 
 
 class _CodeFacts(TypedDict):
@@ -120,7 +143,7 @@ class _CodeFacts(TypedDict):
     dirty: bool | None
 
 
-class _HardwareFacts(TypedDict):
+class _HardwareFacts(TypedDict, total=False):
     """Hardware that computed a run."""
 
     device: str
@@ -128,7 +151,7 @@ class _HardwareFacts(TypedDict):
     threads: Count
     compiled: bool
     precision: str
-    shared: NotRequired[bool | None]
+    shared: bool | None
 
 
 class _TrialFacts(TypedDict):
@@ -138,42 +161,45 @@ class _TrialFacts(TypedDict):
     params: dict[str, Any]
     status: Literal[Status, "stopped"]
     reason: str
-    values: Annotated[dict[str, Real], Named(CriterionValue)]
+    values: dict[str, Real | None]
     epochs: Count
-    rungs: list[Annotated[list[Real | None], Len(2, 2)]]
+    rungs: list[Annotated[list[Real | None], Field(min_length=2, max_length=2)]]
     seconds: Seconds
 
 
-_BY_CRITERION = Named({name: list[kind] for name, kind in CriterionValue.items()})  # type: ignore[valid-type]
-
-_Curves = Annotated[dict[str, list[Real | None]], _BY_CRITERION]
+_Curves = dict[str, list[Real | None]]
 """one value per epoch, by criterion"""
 
 
 class Judged(TypedDict):
     """Evaluation of predictions on the test rows."""
 
-    test: Annotated[dict[str, Real | None], Named(MetricValue)]
+    test: Annotated[dict[str, Real | None], _like(Metrics)]
     """test metrics, by name (`criteria.METRICS`)"""
-    reliability: NotRequired[list[Annotated[list[Real], Len(3, 3)]]]
+    reliability: NotRequired[list[Annotated[list[Real], Field(min_length=3, max_length=3)]]]
     """for each bin of the predicted probability: rows, mean probability, observed frequency (`metrics.reliability`)
 
     Absent without labels.
     """
 
 
-class CriterionResult(Judged):
-    """The epoch selected by one validation criterion, and its results on the test rows."""
+class Evaluation(Judged):
+    """The evaluation of one epoch. Criteria that select the same epoch share it."""
 
     epoch: Count | None
     """best epoch, zero-based; null for a method without epochs, the last epoch for an average"""
-    validation: Real | None
-    """value of the criterion at that epoch; null for an average, which is trained on the validation bags"""
     diagnostics: dict[str, Real | None]
     """other facts about the method at that epoch, by name (`training/diagnostics.py`)
 
     Examples are its class awareness score and the weights that it changes during training (`Reports.schedules`).
     """
+
+
+class CriterionResult(Evaluation):
+    """The epoch selected by one validation criterion, and its results on the test rows."""
+
+    validation: Real | None
+    """value of the criterion at that epoch; null for an average, which is trained on the validation bags"""
 
 
 class Record(TypedDict):
@@ -185,18 +211,18 @@ class Record(TypedDict):
     cell: Id
     """hash of `spec`, which contains no order, paths, hardware or code"""
     seed: Count
-    spec: Annotated[dict[str, Any], Shaped(_CellFacts)]
+    spec: Annotated[dict[str, Any], _like(_CellFacts)]
     """canonical specification of the cell: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol
 
     It contains max_bags, ensemble, precision, numbers and average only if they differ from all bags, one member,
     float32, z-scores and a chosen epoch.
     """
-    method: Annotated[dict[str, Any], Shaped(_MethodFacts)]
+    method: Annotated[dict[str, Any], _like(_MethodFacts)]
     """facts of the method's declaration: kind (neural or direct), role (floor, ceiling, control or ""), reference
 
     `changed` are the hyperparameters that differ from their defaults (`training.specification.changed`).
     """
-    dataset: Annotated[dict[str, Any], Shaped(_DatasetFacts)]
+    dataset: Annotated[dict[str, Any], _like(_DatasetFacts)]
     """facts of the dataset's declaration: code ("" if it has none), licence, rows, numeric, categorical, classes
 
     `numeric` and `categorical` are numbers of features. Numbers that are neither declared nor known are null.
@@ -250,7 +276,7 @@ class Record(TypedDict):
     """number of members trained together"""
     data: dict[str, str]
     """fingerprint (hash of the table) and manifest (hash of every split and bag); empty if a run failed earlier"""
-    bags: Annotated[dict[str, Any], Shaped(_BagFacts, or_empty=True)]
+    bags: Annotated[dict[str, Any], _like(_BagFacts)]
     """facts of the bags; empty if a run failed earlier
 
     - `number` of training bags, their `sizes` (smallest, median, largest)
@@ -266,17 +292,10 @@ class Record(TypedDict):
     """
     numerics: Count
     """version of the engine (`core.provenance.NUMERICS`)"""
-    restamped: NotRequired[dict[str, Any]]
-    """proof that the code after a run's commit gives the same results; earlier versions of llpbench wrote it
-
-    - `when`, `commit`, and whether the code was `dirty`
-    - `sample`: number of runs that were repeated with equal results
-    - `reference`: number and commits of comparisons with the previous code on the same machine, if there were any
-    """
-    code: Annotated[dict[str, Any], Shaped(_CodeFacts)]
+    code: Annotated[dict[str, Any], _like(_CodeFacts)]
     """version, commit, dirty"""
     libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], Shaped(_HardwareFacts, or_empty=True)]
+    hardware: Annotated[dict[str, Any], _like(_HardwareFacts)]
     """device, name, threads, compiled, precision, and `shared`
 
     `shared` is whether other processes used the device at the end of the run, null if unknown.
@@ -306,17 +325,17 @@ class TuningRecord(TypedDict):
     schema: int
     tuning: Id
     """hash of `spec`"""
-    spec: Annotated[dict[str, Any], Shaped(_SearchFacts)]
+    spec: Annotated[dict[str, Any], _like(_SearchFacts)]
     """canonical specification of the search: cell, regime, trials, space, sampler, seed, together, eta"""
-    method: Annotated[dict[str, Any], Shaped(_MethodFacts)]
-    dataset: Annotated[dict[str, Any], Shaped(_DatasetFacts)]
+    method: Annotated[dict[str, Any], _like(_MethodFacts)]
+    dataset: Annotated[dict[str, Any], _like(_DatasetFacts)]
     """as in a run's record, as is `method`"""
     status: Status
     """failed only if no trial could be selected"""
     reason: str
     best: dict[str, Chosen]
     """selected trials, by criterion of the regime"""
-    trials: Annotated[list[dict[str, Any]], Shaped(list[_TrialFacts])]
+    trials: Annotated[list[dict[str, Any]], _like(list[_TrialFacts])]
     """facts of each trial: number, params, status, reason, values, epochs, rungs, seconds
 
     `params` are only the searched ones, `status` is ok, stopped, failed or out-of-memory, `values` are by criterion,
@@ -329,12 +348,11 @@ class TuningRecord(TypedDict):
     memory_mb: Size | None
     versions: dict[str, str | None]
     numerics: Count
-    code: Annotated[dict[str, Any], Shaped(_CodeFacts)]
+    code: Annotated[dict[str, Any], _like(_CodeFacts)]
     libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], Shaped(_HardwareFacts, or_empty=True)]
+    hardware: Annotated[dict[str, Any], _like(_HardwareFacts)]
     finished: Moment
-    restamped: NotRequired[dict[str, Any]]
-    """as in a run's record, as are the fields without a description"""
+    """as in a run's record, as are the other fields without a description"""
     former: NotRequired[list[Id]]
     """ids of cells that were selected by earlier records of this tuning, which this record replaces
 

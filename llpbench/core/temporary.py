@@ -60,8 +60,8 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
         free = shutil.disk_usage(folder).free
         if free < 1.1 * size:
             raise DataError(
-                f"temporary files of {size / 1e9:.1f} GB do not fit into {str(root.parent)!r}, which has "
-                f"{free / 1e9:.1f} GB. Set TMPDIR to another folder."
+                f"temporary files of {size / 1e6:,.1f} MB do not fit into {str(root.parent)!r}, which has "
+                f"{free / 1e6:,.1f} MB. Set TMPDIR to another folder."
             )
         yield folder
     finally:

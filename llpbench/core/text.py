@@ -35,8 +35,11 @@ def hint(name: str, known: Iterable[str], most: int = 3) -> str:
 
 
 def one_line(text: object, most: int = 300) -> str:
-    """Return a text, or an exception with its type, on one line of at most `most` characters."""
-    words = " ".join(str(text).split())
+    """Return a text, or an exception with its type, on one line of at most `most` characters, cleaned."""
+    try:
+        words = clean(str(text))
+    except Exception:  # exceptions of other packages and plugins may fail at this, too
+        words = ""
     if isinstance(text, BaseException):
         words = f"{type(text).__name__}: {words}" if words else type(text).__name__
     return words[:most]

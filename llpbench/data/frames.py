@@ -69,7 +69,8 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     """
     import pandas as pd
 
-    from llpbench.data.bag_tables import matched, read_bag_labels, read_bag_table  # imports pandas
+    from llpbench.data.bag_tables import matched
+    from llpbench.data.reading_bags import read_bag_labels, read_bag_table  # imports pandas
 
     frame, bags = frame.rename(columns=str), bags.rename(columns=str)
     for what, table in (("", frame), ("the bags of ", bags)):

@@ -90,7 +90,12 @@ class Results:
         return tabulate(self.records, stale=self.stale, tunings=self.tunings, metric=metric)
 
     def leaderboard(
-        self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None, metric: str = "auc"
+        self,
+        criterion: str | None = None,
+        *,
+        bagging: str | None = None,
+        epochs: int | None = None,
+        metric: str = "auc",
     ) -> DataFrame:
         """Return one board as numbers: a row for each entry (method, encoder, pretraining and configuration).
 
@@ -98,7 +103,9 @@ class Results:
         labels (`role` "ceiling" or "supervised"). AUC and other rates are times 100, unlike in `frame`; `gain` is the
         difference to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
 
-        `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
+        `criterion`: what chose the epochs; the default needs no labels of rows.
+
+        `bagging`, `epochs`: which board, if the criterion has several; the default
         is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
         bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what
         entries are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such
@@ -114,11 +121,11 @@ class Results:
         order = _ceilings_last(board)
         found, entries, name = standings(board).loc[order], board.entries.loc[order], metric.replace("-", "_")
         numbers = {
-            **{f"{name}_{part}": found["mean", part] for part in ("mean", "std", "n")},
-            **{f"rank_{part}": found["interval", part] for part in ("low", "high")},
-            "gain": found["floor", "points"],
-            **{f"gain_{part}": found["floor", part] for part in ("low", "high")},
-            "seconds": found["seconds", ""],
+            **{f"{name}_{part}": found[part] for part in ("mean", "std", "n")},
+            **{f"rank_{part}": found[f"interval_{part}"] for part in ("low", "high")},
+            "gain": found["floor_points"],
+            **{f"gain_{part}": found[f"floor_{part}"] for part in ("low", "high")},
+            "seconds": found["seconds"],
         }
         frame = DataFrame(
             {
@@ -135,59 +142,56 @@ class Results:
 
     @cached_property
     def scores(self) -> DataFrame:
-        """Every score of every board in long form: one row a board, entry, dataset, bag size and metric.
+        """Every score of every board in long form: one row a board, entry and task.
 
-        `mean` and `std` are over `n` seeds; rates are times 100 (`unit` "percent"). `failed`, `missing` and `stale`
-        count runs.
+        `mean` and `std` of AUC times 100 are over `values` runs; `failed`, `missing` and `stale` count runs.
         """
-        from pandas import DataFrame
+        from pandas import concat
 
-        from llpbench.report.exports import long_form
-
-        return DataFrame(long_form(self.leaderboards))
+        counts = ["values", "failed", "missing", "stale"]
+        parts = []
+        for board in self.leaderboards.boards:
+            found = board.runs.groupby(["entry", "task"])["value"].agg(["mean", "std"]).join(board.scores[counts])
+            entries, tasks = board.entries[["rank", *_NAMES]], board.tasks[["dataset", "bag_size", "by"]]
+            found = found.join(entries, on="entry").join(tasks, on="task").reset_index(drop=True)
+            protocol = dict.fromkeys(("epochs", "patience", "bags_per_step")) | dict(board.protocol or {})
+            parts.append(found.assign(criterion=board.criterion.name, bagging=board.bagging, **protocol))
+        return concat(parts, ignore_index=True)
 
     def plot(
         self,
         kind: str = "bag-size",
         *,
-        criterion: str = "auc",
+        criterion: str | None = None,
         bagging: str | None = None,
         epochs: int | None = None,
-        dataset: str | None = None,
-        bag_size: int | None = None,
     ) -> Picture:
-        """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `heat-map`, ...
+        """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `robustness`, ...
 
-        The board is chosen as `leaderboard` does; of several plots of the kind, the first, or that of `dataset` and
-        `bag_size`. Raises `LLPBenchError` if there is none, and names those that there are.
+        The board is chosen as `leaderboard` does. Raises `LLPBenchError` if there is none, and names those that there
+        are.
         """
         import matplotlib
 
-        from llpbench.report.plots.gallery import every_kind
+        from llpbench.report.plots.gallery import KINDS
+        from llpbench.report.plots.proportions import proportions
         from llpbench.report.plots.saving import captioned
         from llpbench.report.plots.style import RC
 
-        asked_for = {"dataset": dataset, "bag_size": bag_size}
         boards = self.leaderboards
-        chosen = type(boards)((self._board(criterion, bagging, epochs),), boards.origin, boards.tunings)
-        seen: dict[str, list[str]] = {}
+        board = self._board(criterion, bagging, epochs)
+        if kind != "proportions" and kind not in KINDS:
+            raise LLPBenchError(
+                f"unknown plot {kind!r}. {hint(kind, KINDS)}Available: {', '.join(KINDS)}, proportions."
+            )
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(RC)
-            for drawing in every_kind(chosen):
-                sizes = "all bag sizes" if drawing.bag_size is None else f"bags of {drawing.bag_size}"
-                seen.setdefault(drawing.kind, []).append(f"{drawing.dataset or 'all datasets'} in {sizes}")
-                if drawing.kind == kind and all(
-                    value is None or getattr(drawing, name) == value for name, value in asked_for.items()
-                ):
-                    return Picture(drawing.title, drawing.caption, captioned(drawing))
-        if kind in seen:
-            raise LLPBenchError(
-                f"plot {kind!r} is not drawn for {_asked(**asked_for)}. There is: {'; '.join(seen[kind])}."
-            )
-        there_are = f"Available: {', '.join(seen)}." if seen else "There are too few runs for any plot."
-        there_are += f" The table of published results leaves out {self._omitted}." if self._omitted else ""
-        raise LLPBenchError(f"these results have no plot {kind!r}. {hint(kind, seen)}{there_are}")
+            drawn = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
+            if (drawing := next(drawn, None)) is not None:
+                return Picture(drawing.title, drawing.caption, captioned(drawing))
+        left_out = f" The table of published results leaves out {self._omitted}." if self._omitted else ""
+        raise LLPBenchError(f"these results have too few runs for plot {kind!r}.{left_out}")
 
     def predictions(self, run: str) -> DataFrame:
         """Return the predictions of a run that was made with `save_predictions=True`.
@@ -205,10 +209,11 @@ class Results:
         raise LLPBenchError(f"no predictions of {run!r} were saved. Run with save_predictions=True, retry='done'.")
 
     def _board(
-        self, criterion: str, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
+        self, criterion: str | None, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
     ) -> Board:
-        for board in (boards or self.leaderboards).boards:
-            same = board.criterion.name == criterion and bagging in (None, board.bagging)
+        chosen = boards or self.leaderboards
+        for board in chosen.headline_boards(most=None) if criterion is None else chosen.boards:
+            same = criterion in (None, board.criterion.name) and bagging in (None, board.bagging)
             if same and epochs in (None, (board.protocol or {}).get("epochs")):
                 return board
         every = self.leaderboards.boards
@@ -216,7 +221,7 @@ class Results:
             f"{board.criterion.name} {board.bagging!r} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
             for board in every
         ]
-        near = hint(criterion, {board.criterion.name for board in every} - {criterion})
+        near = hint(criterion or "", {board.criterion.name for board in every} - {criterion})
         if criterion in METRICS and criterion not in BOARD_CRITERIA:
             near = f"It is a metric: use metric={criterion!r}. "
         near = near or hint(bagging or "", {board.bagging for board in every} - {bagging})
@@ -230,7 +235,7 @@ class Results:
 
     def __repr__(self) -> str:
         lines = [self._heading()]
-        for board in self.leaderboards.boards[:1]:
+        for board in self.leaderboards.main_boards()[:1]:
             table = _small(board)
             width = max((len(label.lines[0]) for _, label, *_ in table.rows), default=0)
             lines += [
@@ -251,7 +256,7 @@ class Results:
 
     def _repr_html_(self) -> str:
         words = [html.escape(line) for line in (self._heading().strip("<>"), *self.warnings)]
-        boards = self.leaderboards.boards
+        boards = self.leaderboards.main_boards()
         return "".join([*(f"<p>{line}</p>" for line in words), _as_html(_small(boards[0])) if boards else ""])
 
 
@@ -267,7 +272,7 @@ def _small(board: Board) -> ReportTable:
     from llpbench.report.digest import brief
     from llpbench.report.wording import caption
 
-    return replace(brief(board), caption=caption("legend", board, starred=board.uses_both), notes={})
+    return replace(brief(board), caption=caption("legend", board), notes={})
 
 
 def _asked(**options: object) -> str:
@@ -322,7 +327,7 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     True
     """
     from llpbench.results.merging import journal_files, merge
-    from llpbench.results.published import OMITTED, TABLE
+    from llpbench.results.published import EXCERPT, OMITTED
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running.settings import default
 
@@ -336,12 +341,12 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
         raise LLPBenchError("sources must be paths or 'published', got an empty list.")
     paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]
     merged = merge(paths)
-    records, tunings = list(merged.records.values()), list(merged.tunings.values())
+    records, tunings = list(merged.counting.values()), list(merged.tunings.values())
     return Results(
         records,
         tunings,
         stale_runs(records) | stale_searches(tunings),
-        (*merged.warnings, *merged.disputed),
+        (*merged.warnings, *merged.disputes),
         tuple(path.parent for path in paths),
-        OMITTED if any(path.name == TABLE for path in paths) else "",
+        OMITTED if any(path.name == EXCERPT for path in paths) else "",
     )

@@ -90,14 +90,13 @@ def carry_out(settings: Settings, display: Display) -> Done:
     Raises as `runner.run` does.
     """
     from llpbench.report import publish
-    from llpbench.results.merging import disputes
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running import runner
     from llpbench.tuning.configurations import write_configurations
 
     summary = runner.run(settings, display)
     found, records = summary.contents, list(summary.contents.counting.values())
-    warnings = (*found.warnings, *disputes(found.disputed.values()))
+    warnings = (*found.warnings, *found.disputes)
     tunings = list(found.tunings.values())
     stale = stale_runs(records) | stale_searches(tunings)
     results = Results(records, tunings, stale, warnings, (settings.out,))

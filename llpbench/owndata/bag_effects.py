@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp, softmax
+from scipy.stats import ttest_1samp
 
 from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
@@ -54,6 +55,9 @@ _EVEN = 0.25
 """Standard deviation of effects of bags at which both components of the prior have probability 1/2."""
 _HARMLESS = 0.07
 """Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
+
+_LEVEL = 0.05
+"""Level of the test of whether features help."""
 
 Learner = Callable[[BaggedRows, Rows], FloatArray]
 """Function that fits to bags with known counts and returns predictions of rows [rows, classes]."""
@@ -99,6 +103,19 @@ def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatA
             found[inside] = learn(rest, Rows(*(part[inside] for part in known.rows)))
     uniform = 1 / (2 * rows)
     return np.asarray((1 - uniform) * found + uniform / classes)
+
+
+def shows_features_help(known: BaggedRows, held_out: FloatArray) -> bool:
+    """Return whether held-out predictions [rows, classes] are significantly better than the mean share of other bags.
+
+    The criterion is the KL divergence from the proportions of a bag (one-sided paired t test over bags, level 5 %).
+    """
+    total, least = known.counts.sum(axis=0), 1 / (2 * len(known.bag_of_row))
+    others = (total - known.counts) / (known.sizes.sum() - known.sizes)[:, None]
+    means = np.stack([np.bincount(known.bag_of_row, each, len(known.sizes)) for each in held_out.T], axis=1)
+    logs = [np.log(share.clip(least)) for share in (means / known.sizes[:, None], others)]
+    gains = (known.proportions * (logs[0] - logs[1])).sum(axis=1)
+    return bool(ttest_1samp(gains, 0.0, alternative="greater").pvalue < _LEVEL)
 
 
 def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:

@@ -15,10 +15,9 @@ On confounded bags, a method that predicts bags well may rank rows wrongly.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from time import perf_counter
 from typing import Any
@@ -30,35 +29,27 @@ from sklearn.base import clone
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.seeding import generator
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import one_line, plural, reason_of
-from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
+from llpbench.data.bag_tables import rows_of_bags
 from llpbench.data.other_frames import as_pandas
-from llpbench.owndata.bag_columns import BagColumn
+from llpbench.owndata.bag_data import bag_data
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
+from llpbench.owndata.columns import as_frame
 from llpbench.owndata.count_ranges import CountRanges
-from llpbench.owndata.counted import MissingCounts
-from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
-from llpbench.owndata.extremes import ExtremeValues
+from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
 from llpbench.owndata.folds import Fold, held_to_trained, later_folds, random_folds, require_classes
-from llpbench.owndata.groupings import are_groupings
-from llpbench.owndata.progress import ComparisonProgress, RemainingFits
-from llpbench.owndata.rare import FewPositives
-from llpbench.owndata.rare_bags import held_out_positives
+from llpbench.owndata.progress import comparison_bar
 from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.sizes import LargeFit
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
-from llpbench.tables.number_text import NumbersAsText
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
 DECIDES = "kl"
 """Criterion of the recommendation. Of four criteria it has the smallest regret (`docs/choosing.md`)."""
-_TRIED, _FEWEST_TRIED = 8, 8
-"""Times are estimated on one of `_TRIED` bags, and on at least `_FEWEST_TRIED` bags."""
+_FEWEST_FOLDS = 2
+"""Number of folds from which differences have an interval."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +86,6 @@ class MethodChoice:
     later: bool = False
     """whether folds are later bags, predicted from earlier ones; else they are random"""
 
-    @property
-    def rare(self) -> pd.DataFrame:
-        """How each method predicts rare classes of held-out bags (`held_out_positives`); empty if no class is rare."""
-        return held_out_positives(self.bags)
-
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
         return f"<llpbench choice of {compared}: {' '.join(self.advice.splitlines())}>"
@@ -116,9 +102,8 @@ def choose(
     methods: str | Sequence[str] | Mapping[str, LLPClassifier] = COMPARED,
     folds: int = 5,
     repeats: int | None = None,
-    time: Any = None,
     random_state: int = 0,
-    progress: bool | Callable[[str], None] = True,
+    progress: bool = True,
     **given: Any,
 ) -> MethodChoice:
     """Compare methods on held-out bags, without labels.
@@ -130,7 +115,8 @@ def choose(
     bags
         Bag of each row, as in `LLPClassifier.fit`.
     given
-        `counts` or `proportions`, and all other arguments of `LLPClassifier.fit`.
+        Arguments of `BagData.read`, such as `counts`, if `bags` are not `BagData`. With `time`, folds are later bags,
+        each predicted from all earlier ones. Networks also stop by their latest bags.
     methods
         Names of methods that learn from bags (a list, or one text with commas), or unfitted classifiers by name. The
         baseline "bag-share" is always compared, too.
@@ -138,14 +124,10 @@ def choose(
         Number of parts that bags are split into.
     repeats
         Number of splits. Default: 2, with `time` 1.
-    time
-        Time of each bag, a number or a date: a mapping or series by bag, or an array in ascending order of the bags.
-        Folds are then later bags, each predicted from all earlier ones. Networks also stop by their latest bags.
     random_state
         Seed of the folds and of the methods. The same seed repeats everything but the seconds.
     progress
-        Show the expected time and what is done: a bar, or plain lines without a terminal or notebook. False shows
-        nothing; a function receives the lines.
+        Show a bar in a terminal or notebook.
 
     Notes
     -----
@@ -153,7 +135,8 @@ def choose(
     of exactly 0 for a class that no training bag has would cost hundreds of nats, and its fold would outweigh all
     others.
 
-    A method that fails in a fold is a row of the board with its reason. The others are compared without it.
+    A method that fails in a fold is a row of the board with its reason. The others are compared without it. If the
+    comparison is interrupted (Ctrl-C), the result has the folds that were finished, if there are at least two.
 
     Raises `LLPBenchError` as `fit` does, for fewer bags with known counts than folds, if a fold holds out all bags of
     all classes but one, and if every method fails.
@@ -171,62 +154,64 @@ def choose(
     ['bag-mean-linear', 'bag-share', 'bag-soft-label-linear']
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
-    if given.get("labels") is not None:
+    data = bag_data(X, bags, **given)
+    time = data.times
+    if data.row_labels is not None:
         raise LLPBenchError("choose does not use labels=. Leave labels= out.")
-    if are_groupings(bags):
+    if data.groupings > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
         raise LLPBenchError(f"repeats must be 1 with time=, because bags are not split at random, got {repeats!r}.")
-    read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
-    of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
+    read = LLPClassifier(YARDSTICK).fit(X, replace(data, times=None))  # checks bags and rows
+    of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
     times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
     if times is None and (told := dated_bags_advice(read.bags_.tolist())):
         warnings.warn(told, DatedBags, stacklevel=2)
     frame = as_frame(X).drop(columns=read.key_features_)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
-    noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
-    copies = read._repeats
+    noise, copies = data.noise, read._repeats
     ranges = read._ranges
     if ranges is not None:  # bags of ranges are learned from, and never judged by
         found = found.copy()
         found[ranges.bags] = np.nan
     if copies is not None:
         frame, of_row = frame.iloc[copies.places], of_row[copies.places]
-        found = copies.counts(found, noisy=bool(noise.get("noise")))
-        noise |= {"noise": noise["noise"] * copies.ratio} if "noise" in noise else {}
+        found, noise = copies.counts(found, noisy=noise > 0), noise * copies.ratio
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, times, ranges)
     if times is None:
         parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
         parts = list(later_folds(found, times, folds))
-    ratio = held_to_trained(parts, found)
     require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
     rows, predicted, failures = [], [], dict[str, str]()
-    with ComparisonProgress(progress, len(parts)) as shown:
-        fits = {name: len(parts) + (name == union) for name in candidates}
-        left = RemainingFits(fits, {}, 1.0) if shown.silent else bagged.tried(candidates, fits, parts, random_state)
-        shown.say(f"{plural(len(parts), 'fold')} of {plural(len(candidates), 'method')}: {left.text}")
-        for part in parts:
-            for number, (name, candidate) in enumerate({**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}.items()):
-                if name in failures:
-                    continue
-                shown.fitting(name, left.seconds, number / len(candidates))
-                clock = perf_counter()
-                try:
-                    scores, shares = bagged.judged(candidate, part)
-                except Exception as error:
-                    failures[name] = _reason(error)
-                    left.drop(name)
-                    _require_any(candidates, failures)
-                    continue
-                rows.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
-                predicted.append(shares.assign(method=name))
-                if name in candidates:
-                    left.took(name, perf_counter() - clock)
-            shown.fold(left.seconds)
-        fitted = None
+    every, finished, fitted = {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}, 0, None
+    try:
+        with comparison_bar(progress) as bar:
+            task = bar.add_task("", total=len(parts) * len(every))
+            for part in parts:
+                for name, candidate in every.items():
+                    bar.update(task, description=f"fold {finished + 1} of {len(parts)}: {name}")
+                    if name not in failures:
+                        try:
+                            scores, shares = bagged.judged(candidate, part)
+                        except Exception as error:
+                            failures[name] = _reason(error)
+                            _require_any(candidates, failures)
+                        else:
+                            rows.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
+                            predicted.append(shares.assign(method=name, fold=finished))
+                    bar.advance(task)
+                finished += 1
+    except KeyboardInterrupt:
+        if finished < _FEWEST_FOLDS:
+            raise
+        rows = [row for row in rows if (row["repeat"], row["fold"]) in {(p.repeat, p.fold) for p in parts[:finished]}]
+        predicted = [shares for shares in predicted if shares["fold"].iloc[0] < finished]
+        parts, interrupted = parts[:finished], len(parts)
+    else:
+        interrupted = 0
         if union is not None and union not in failures:
             try:
                 fitted = bagged.fitted(candidates[union], np.ones(len(found), dtype=bool))
@@ -236,11 +221,14 @@ def choose(
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
     reference = union if union in candidates else _leader(by_fold, candidates)
+    ratio = held_to_trained(parts, found)
     board = compared(by_fold, reference, DECIDES, ratio)
     unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES, ratio))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
         advice += "\nHeld-out bags were later than the bags that methods learned from."
+    if interrupted:
+        advice += f"\nInterrupted: the result is of {finished} of {interrupted} folds."
     if reference != union:
         advice += f"\nauto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
@@ -248,7 +236,9 @@ def choose(
     board = board.assign(failure="")
     board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
     predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
-    places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
+    places = (
+        pd.concat(predicted).drop(columns="fold").groupby(["method", "place", "class"], sort=False).mean().reset_index()
+    )
     places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
     board = board.reset_index(drop=True)
     return MethodChoice(board, by_fold, places, reference, best, advice, fitted, later=times is not None)
@@ -369,7 +359,7 @@ class _Bagged:
         of_row: IntArray,
         counts: FloatArray,
         classes: list[Hashable],
-        noise: Mapping[str, Any],
+        noise: float,
         times: FloatArray | None,
         ranges: CountRanges | None,
     ) -> None:
@@ -382,19 +372,11 @@ class _Bagged:
         frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
         table = self._table(chosen)
         model: LLPClassifier = clone(candidate)
-        given = dict(self._noise)
+        given: dict[str, Any] = {"noise": self._noise}
         if self._times is not None and is_network(model._method):
             given["time"] = pd.Series(self._times[chosen], index=table.index)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` has them
-            warnings.simplefilter("ignore", SamePredictions)  # the yardstick ties with them
-            warnings.simplefilter("ignore", BagColumn)
-            warnings.simplefilter("ignore", LikelyIdentifier)  # shown when the arguments were read
-            warnings.simplefilter("ignore", LargeFit)
-            warnings.simplefilter("ignore", MissingCounts)
-            warnings.simplefilter("ignore", NumbersAsText)
-            warnings.simplefilter("ignore", FewPositives)
-            warnings.simplefilter("ignore", ExtremeValues)
+            warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
             model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **given)
         return model
 
@@ -413,24 +395,6 @@ class _Bagged:
         known = self._frame[np.append(chosen, False)[self._of_row]].notna().any()
         return self._frame.loc[:, known.to_numpy()]
 
-    def tried(
-        self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], parts: Sequence[Fold], seed: int
-    ) -> RemainingFits:
-        """Return estimated seconds of some fits, from a trial of each candidate on an eighth of the bags."""
-        known = np.flatnonzero(~np.isnan(self._counts).any(axis=1))
-        chosen = np.zeros(len(self._counts), dtype=bool)
-        some = min(max(len(known) // _TRIED, _FEWEST_TRIED), len(known))
-        chosen[generator(seed, "bags of trials").choice(known, some, replace=False)] = True
-        rows = np.bincount(self._of_row[self._of_row >= 0], minlength=len(chosen))
-        ratio = np.mean([rows[part.train].sum() for part in parts]) / rows[chosen].sum()
-        trials = {}
-        for name, candidate in candidates.items():
-            clock = perf_counter()
-            with contextlib.suppress(Exception):  # perhaps too few bags; the first fold shows it
-                self.fitted(candidate, chosen)
-                trials[name] = perf_counter() - clock
-        return RemainingFits(fits, trials, float(ratio))
-
     def judged(self, candidate: LLPClassifier, part: Fold) -> tuple[dict[str, float], pd.DataFrame]:
         """Return criteria of a candidate on the held-out bags of a fold, and their predicted shares.
 
@@ -445,8 +409,7 @@ class _Bagged:
         rows = np.flatnonzero(place[self._of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnlikeFit)  # each bag has its own categories
-            warnings.simplefilter("ignore", ExtremeValues)
+            warnings.simplefilter("ignore", LLPBenchWarning)  # each bag has its own categories
             learned = model.predict_proba(self._learnable(chosen).iloc[rows])
         proba = (1 - uniform) * learned + uniform / len(self._classes)
         local = place[self._of_row[rows]]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
-from llpbench.data.other_frames import as_pandas
+from llpbench.owndata.bag_data import as_objects, bag_data
 from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
@@ -30,7 +30,7 @@ from llpbench.owndata.doubts import (
     doubts_of,
     sameness_warning,
 )
-from llpbench.owndata.fitted import FittedClassifier, as_objects
+from llpbench.owndata.fitted import FittedClassifier
 from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import (
     YARDSTICK,
@@ -41,9 +41,8 @@ from llpbench.owndata.fitting import (
     numbers_for,
     require_network_for_time,
 )
-from llpbench.owndata.groupings import are_groupings, stacked
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
-from llpbench.owndata.selecting import by_bag, without_nested
+from llpbench.owndata.selecting import without_nested
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
 from llpbench.owndata.training_set import TrainingSet, read_training_set
@@ -169,26 +168,7 @@ class LLPClassifier(FittedClassifier):
         self.n_jobs = n_jobs
         self.numbers = numbers
 
-    def fit(
-        self,
-        X: Any,
-        bags: Any,
-        *,
-        proportions: Any = None,
-        counts: Any = None,
-        classes: Sequence[Hashable] | None = None,
-        sizes: Any = None,
-        sampled: bool = False,
-        as_shares: bool = False,
-        noise: float = 0.0,
-        noise_kind: str = "gaussian",
-        unmatched: str = "raise",
-        impossible: str = "raise",
-        keep_key: bool = False,
-        sample_weight: Any = None,
-        labels: Any = None,
-        time: Any = None,
-    ) -> Self:
+    def fit(self, X: Any, bags: Any, **facts: Any) -> Self:
         """Fit the method to rows in bags.
 
         Parameters
@@ -196,59 +176,9 @@ class LLPClassifier(FittedClassifier):
         X
             Frame or array [rows, features] of numbers, bools, texts or categories. Missing values are allowed.
         bags
-            [rows] label of each row's bag, by position. A frame of several natural keys has tuples as labels. A list of
-            such series or arrays is several groupings of the same rows, by district and by age group; `counts` is then
-            a list of their tables.
-        proportions
-            Proportions of each bag, instead of counts.
-        counts
-            Counts of each bag. NaN marks suppressed counts; nothing is learned from the rows of such a bag. One of
-
-            - a mapping or series by bag, with the counts of the positive of two classes
-            - a frame by bag with a column for each class
-            - a series by bag and class, in which a missing class has 0
-            - an array in ascending order of the bags
-
-            With two classes, counts may be ranges: "1-9", "<10" (from 0), "5+". The method is then fitted two or three
-            more times to find their expected counts.
-        classes
-            Names of the classes in the order of the columns, if these have no names. The last of two classes is the
-            positive one. Default: names of the columns (for a single column `late`: "not late" and "late"), else 0, 1,
-            ...
-        sizes
-            Published number of rows of each whole bag: a mapping, series or array as above.
-        sampled
-            X has only some rows of each bag, but `counts` or `sizes` are of whole bags. These rows are assumed to have
-            the proportions of their bag.
-        as_shares
-            Use only the shares of `counts`, because the counts are of other people than the rows (such as voters among
-            adults) or in other units (such as thousands).
-        noise
-            Scale of the privacy noise added to each count: the standard deviation of Gaussian noise, or b of Laplace
-            noise (used as normal noise of variance 2 b^2). Counts may then be fractional or negative.
-        noise_kind
-            "gaussian" or "laplace".
-        unmatched
-            "raise", or "drop" rows without a bag, rows of bags without an entry, bags without rows, and classes that
-            are not in `classes`.
-        impossible
-            "raise" for bags whose counts do not fit their rows, or "suppress" these counts.
-        keep_key
-            Use columns of X that name the bags as features, too. They are recognised by name and values if `bags` is a
-            series or frame. By default they are left out, because a category for each bag explains its counts without
-            any other feature. Keep keys that several bags share, such as the county of a precinct.
-        sample_weight
-            [rows] number of people that each row stands for, as in a census table or a survey. Sizes of bags are sums
-            of weights, and counts are of people. Whole weights are like repeated rows, up to two million people. Other
-            weights are rounded up or down (docs/own-data.md). A column of X with the name and values of this series is
-            not a feature.
-        labels
-            [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of one row. It
-            is removed from its old bag and from that bag's counts.
-        time
-            Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
-            mapping or series by bag, or an array in ascending order of the bags. Other methods choose no epoch;
-            compare them on later bags with `choose`.
+            [rows] label of each row's bag, or `BagData`.
+        facts
+            Arguments of `BagData.read`, such as `counts`, if `bags` are labels.
 
         Raises
         ------
@@ -275,54 +205,18 @@ class LLPClassifier(FittedClassifier):
         DatedBags
             Labels of bags look like dates, and a network holds out random bags.
         """
-        if time is not None:
+        data = bag_data(X, bags, **facts)
+        if data.times is not None:
             require_network_for_time(self.method)
-        X, bags = as_pandas(X), as_pandas(bags)  # noqa: N806
-        stack = None
-        if are_groupings(bags):
-            stack = stacked(
-                X,
-                bags,
-                method=self._method,
-                proportions=proportions,
-                counts=counts,
-                sample_weight=sample_weight,
-                keep_key=keep_key,
-                others={
-                    "sizes=": sizes is not None,
-                    "noise=": bool(noise),
-                    "sampled=True": sampled,
-                    "as_shares=True": as_shares,
-                    "labels=": labels is not None,
-                },
-            )
-            X, bags, sample_weight = stack.X, stack.bags, stack.sample_weight  # noqa: N806
-            proportions, counts = stack.proportions, stack.counts
-        if time is not None and labels is not None:
-            raise LLPBenchError("time= and labels= cannot be combined. Leave one of them out.")
-        given = read_training_set(
-            X,
-            bags,
-            sample_weight=sample_weight,
-            labels=labels,
-            proportions=proportions,
-            counts=counts,
-            classes=classes,
-            sizes=sizes,
-            sampled=sampled,
-            as_shares=as_shares,
-            noise=noise,
-            noise_kind=noise_kind,
-            unmatched=unmatched,
-            impossible=impossible,
-            keep_key=keep_key,
-            numbers=numbers_for(self._method, self.encoder, self.numbers),
-        )
+        if data.groupings > 1 and is_network(self._method):
+            raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
+        X = data.rows(X)  # noqa: N806
+        given = read_training_set(X, data, numbers_for(self._method, self.encoder, self.numbers))
         if given.ranges is not None:
             with self._threads(len(given.known.bag_of_row)):
                 given = self._with_expected_counts(given)
         columns, train, known = given.columns, given.train, given.known
-        times = None if time is None else read_times(time, given.bags, train.bag_of_row)
+        times = None if data.times is None else read_times(data.times, given.bags, train.bag_of_row)
         if times is None and is_network(self._method) and (told := dated_bags_advice(given.bags)):
             warnings.warn(told, DatedBags, stacklevel=2)
         number = len(given.classes)
@@ -345,7 +239,7 @@ class LLPClassifier(FittedClassifier):
         if rare and (told := few_positives_warning(known, given.classes, calibrated)):
             warnings.warn(told, FewPositives, stacklevel=2)
 
-        exact = not (sampled or as_shares or given.ranges)
+        exact = data.counted == "rows" and given.ranges is None
         named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
         self._hold(
             FittedModel(
@@ -363,15 +257,15 @@ class LLPClassifier(FittedClassifier):
                 calibration=calibrated,
                 doubts=doubts,
                 left_out=given.left_out,
-                keys=[*given.keys] if stack is None else [*dict.fromkeys([*stack.keys, *given.keys])],
-                groupings=1 if stack is None else stack.number,
+                keys=[*data.left_out],
+                groupings=data.groupings,
             )
         )
         same = distinct_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
-        self._known, self._held_out = known, held_out
+        self._known, self._held_out, self._features_help = known, held_out, None
         self._repeats, self._ranges = given.repeats, given.ranges
-        self._table = by_bag(proportions, counts) if exact else None
+        self._table = data.table if exact else None
         if doubts is not None and doubts.warning:
             warnings.warn(doubts.warning, DoubtfulFit, stacklevel=2)
         return self

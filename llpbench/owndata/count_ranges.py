@@ -28,7 +28,8 @@ from scipy.special import betaln, expit, gammaln, logit, logsumexp
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, BagTable, advice_to_ignore, read_bag_table
+from llpbench.data.bag_tables import BagLabels, BagTable, advice_to_ignore
+from llpbench.data.reading_bags import read_bag_table
 
 _NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
 _BETWEEN = re.compile(rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}")

@@ -6,7 +6,8 @@ estimated. They add up to both margins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -14,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from llpbench.blocks.cross_shares import CrossShares, fit_cross_shares
-from llpbench.core.bags import FloatArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.blocks.cross_shares import CrossLikelihood, CrossShares
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.other_frames import as_pandas
@@ -32,6 +34,12 @@ _PIECE = 20
 """Number of precincts whose intervals are drawn together."""
 _MOST_LOCAL = 4.0
 """Largest variance of the logit of one cell of a precinct."""
+_CURVED = 1e-4
+"""Probability of a test below which a warning is given."""
+
+
+class ConfoundedPrecincts(LLPBenchWarning):
+    """Shares of groups seem to change with the composition of precincts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +58,20 @@ class CrossTable:
     outcomes: list[str]
     precincts: pd.Index
     people: FloatArray
-    """[precincts, groups] people by group"""
+    """[precincts, columns] people by column of the given groups"""
     counts: FloatArray
     """[precincts, outcomes] people by outcome, with the same totals"""
     weights: FloatArray
     """[precincts] how often each precinct counts"""
+    covariates: FloatArray
+    """[precincts, covariates] with mean 0 and unit variance"""
     estimates: FloatArray
-    """[precincts, groups, outcomes] estimated number of people"""
+    """[precincts, columns, outcomes] estimated number of people"""
     fitted: CrossShares
+    joined: FloatArray
+    """[groups, columns] 1 where a column belongs to a group"""
+    among: IntArray
+    """places of the outcomes of which shares are given"""
     seed: int
 
     def __repr__(self) -> str:
@@ -67,19 +81,18 @@ class CrossTable:
     @property
     def shares(self) -> pd.DataFrame:
         """Estimated share of each outcome (columns) in each group (rows); NaN for a group without people."""
-        total = np.tensordot(self.weights, self.estimates, 1)
-        with np.errstate(invalid="ignore"):
-            return pd.DataFrame(total / total.sum(axis=1, keepdims=True), self.groups, self.outcomes)
+        names = [self.outcomes[place] for place in self.among]
+        return pd.DataFrame(self._shares(self._total)[:, self.among], self.groups, names)
 
     @property
     def goodman(self) -> pd.DataFrame:
         """Shares by Goodman's regression, for comparison. They may be below 0 or above 1."""
-        size = self.people.sum(axis=1)
+        size, people = self.people.sum(axis=1), self.people @ self.joined.T
         root = np.sqrt(self.weights / np.maximum(size, 1))[:, None]
-        there = self.people.sum(axis=0) > 0
+        there = people.sum(axis=0) > 0
         shares = np.full((len(self.groups), len(self.outcomes)), np.nan)
-        shares[there] = np.linalg.lstsq(root * self.people[:, there], root * self.counts, rcond=None)[0]
-        return pd.DataFrame(shares, self.groups, self.outcomes)
+        shares[there] = np.linalg.lstsq(root * people[:, there], root * self.counts, rcond=None)[0]
+        return pd.DataFrame(self._shares(shares), self.groups, self.outcomes)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -88,92 +101,158 @@ class CrossTable:
         `count` and `share` (of the group) with their 95 % intervals (`_lower`, `_upper`), the bounds of Duncan and
         Davis (`_min`, `_max`), outside which the margins allow no value, and `goodman`.
         """
-        total = np.tensordot(self.weights, self.estimates, 1)
-        bounds = [np.tensordot(self.weights, each, 1) for each in _bounds(self.people, self.counts)]
-        found = self._lines(total[None], self._drawn[:, None], [each[None] for each in bounds], pd.Index(["all"]))
-        return found.drop(columns="precinct").assign(goodman=self.goodman.to_numpy().ravel())
-
-    @cached_property
-    def _drawn(self) -> FloatArray:
-        """Draws of the cells of all precincts [draws, groups, outcomes]."""
-        total = np.tensordot(self.weights, self.estimates, 1)
-        deviations = self.fitted.deviations(_DRAWS, generator(self.seed, "training"))
-        return _raked(_moved(total, deviations), total.sum(axis=1), total.sum(axis=0))
+        bounds = [np.tensordot(self.weights, each, 1)[None] for each in self._bounds(slice(None))]
+        found = self._lines(self._total[None], self._drawn[:, None], bounds, pd.Index(["all"]))
+        goodman = self.goodman.to_numpy()[:, self.among].ravel()
+        return found.drop(columns="precinct").assign(goodman=goodman)
 
     @property
     def differences(self) -> pd.DataFrame:
         """Differences of shares between two groups, a line for each pair and outcome, with 95 % intervals.
 
         `robustness` is between 0 and 1: a hidden cause that explains less than this share of the variation between
-        precincts, both of the outcome and of the first group's size (given the other groups), cannot change the sign
-        of the difference. It is the robustness value of Cinelli & Hazlett (2020), applied to ecological inference by
-        McCartan & Kuriwaki (2025), with the errors of Goodman's regression.
+        precincts, both of the outcome and of the first group's size (given the other groups and the covariates),
+        cannot change the sign of the difference. It is the robustness value of Cinelli & Hazlett (2020), applied to
+        ecological inference by McCartan & Kuriwaki (2025), with the errors of Goodman's regression.
+
+        `shift` is the change of the difference in Goodman's regression when covariates are added. `shift_p` is the
+        probability of a shift of this size if the assumption holds without covariates (Hausman 1978).
         """
-        there = [place for place, number in enumerate(self.people.sum(axis=0)) if number > 0]
-        shares, drawn = self.shares.to_numpy(), self._drawn / self._drawn.sum(axis=2, keepdims=True).clip(min=1e-300)
+        shares, drawn = self._shares(self._total), self._shares(self._drawn)
+        there = [*(self.people.sum(axis=0) @ self.joined.T > 0).nonzero()[0]]
+        with_covariates, without = self._regression(there, covariates=True), self._regression(there)
         lines = []
         for one, other in combinations(there, 2):
-            errors = self._errors(one, other, there)
-            for k, outcome in enumerate(self.outcomes):
-                difference = shares[one, k] - shares[other, k]
-                lower, upper = np.quantile(drawn[:, one, k] - drawn[:, other, k], _TAILS)
-                f = (difference / errors[k]) ** 2 if errors[k] > 0 else np.nan
-                robustness = (np.sqrt(f**2 + 4 * f) - f) / 2
-                lines.append((self.groups[one], self.groups[other], outcome, difference, lower, upper, robustness))
-        names = ("group", "other", "outcome", "difference", "difference_lower", "difference_upper", "robustness")
-        return pd.DataFrame(lines, columns=[*names])
+            contrast = np.isin(there, one) * 1.0 - np.isin(there, other)
+            (slope, error, degrees), (plain, plain_error, _) = (
+                each.contrast(contrast) for each in (with_covariates, without)
+            )
+            difference = shares[one] - shares[other]
+            lower, upper = np.quantile(drawn[:, one] - drawn[:, other], _TAILS, axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                f = (difference / error) ** 2 / degrees
+                robustness = np.where(error > 0, (np.sqrt(f**2 + 4 * f) - f) / 2, np.nan)
+                p = 2 * stats.norm.sf(np.abs(slope - plain) / np.sqrt(np.maximum(error**2 - plain_error**2, 1e-12)))
+            values = (difference, lower, upper, robustness, slope - plain, p)
+            lines += [
+                (self.groups[one], self.groups[other], *line) for line in zip(self.outcomes, *values, strict=True)
+            ]
+        names = ("difference", "difference_lower", "difference_upper", "robustness", "shift", "shift_p")
+        found = pd.DataFrame(lines, columns=["group", "other", "outcome", *names])
+        return found if self.covariates.shape[1] else found.drop(columns=["shift", "shift_p"])
 
-    def _errors(self, one: int, other: int, there: Sequence[int]) -> FloatArray:
-        """Return the standard error of the difference between two groups, times the root of the degrees of freedom.
+    @property
+    def curvature(self) -> pd.Series:
+        """Probability of a test for each outcome, small if shares of groups change with a precinct's composition.
 
-        [outcomes], by least squares of shares of outcomes on shares of groups. NaN with too few precincts.
+        Under the assumption of all ecological inference, an outcome's expected share is linear in the shares of groups.
+        The test (Ramsey 1969) adds the square of the fitted share. It sees neither a hidden cause that acts on all
+        groups alike, nor which groups change.
         """
-        size = self.people.sum(axis=1)
-        used = (size > 0) & (self.weights > 0)
-        root = np.sqrt(self.weights[used] * size[used])[:, None]
-        x, y = (root * each[used] / size[used, None] for each in (self.people[:, there], self.counts))
-        if len(x) <= len(there):
-            return np.full(len(self.outcomes), np.nan)
-        slopes, *_ = np.linalg.lstsq(x, y, rcond=None)
-        contrast = np.zeros(len(there))
-        contrast[there.index(one)], contrast[there.index(other)] = 1.0, -1.0
-        variance = contrast @ np.linalg.pinv(x.T @ x) @ contrast
-        return np.asarray(np.sqrt(variance * ((y - x @ slopes) ** 2).sum(axis=0)))
+        there = [*(self.people.sum(axis=0) @ self.joined.T > 0).nonzero()[0]]
+        plain = self._regression(there, covariates=True)
+        fitted, found = plain.design @ plain.slopes, []
+        for k in range(len(self.outcomes)):
+            more = _Regression(np.column_stack([plain.design, fitted[:, k] ** 2]), plain.values[:, [k]], plain.weights)
+            slope, error, degrees = more.contrast(np.eye(more.design.shape[1])[-1])
+            found.append(2 * stats.t.sf(abs(slope[0] / error[0]), degrees) if error[0] > 0 else np.nan)
+        return pd.Series(found, self.outcomes, dtype=np.float64)
 
     def by_precinct(self) -> pd.DataFrame:
         """Return the cells of each precinct, as `cells`. Intervals include the variation between precincts."""
+        return pd.concat([*self._by_pieces()], ignore_index=True)
+
+    def _by_pieces(self) -> Iterator[pd.DataFrame]:
         rng = generator(self.seed, "training")
         deviations = self.fitted.deviations(_DRAWS, rng)
-        found = []
+        every = np.broadcast_to(self.fitted.shares, self.estimates.shape)
         for start in range(0, len(self.precincts), _PIECE):
             some = slice(start, start + _PIECE)
-            estimates, people = self.estimates[some], self.people[some]
-            p = self.fitted.shares
+            estimates, people, p = self.estimates[some], self.people[some], every[some]
             clusters = 1 + np.maximum(people - 1, 0) * self.fitted.rho
             variance = (clusters / np.maximum(people, 1))[:, :, None] / (p * (1 - p)).clip(min=1e-3)
             local = rng.standard_normal((_DRAWS, *estimates.shape)) * np.sqrt(variance.clip(max=_MOST_LOCAL))
             local -= local.mean(axis=3, keepdims=True)
             drawn = _raked(_moved(estimates, deviations[:, None] + local), people, self.counts[some])
-            bounds = _bounds(people, self.counts[some])
-            found.append(self._lines(estimates, drawn, bounds, self.precincts[some]))
-        return pd.concat(found, ignore_index=True)
+            yield self._lines(estimates, drawn, self._bounds(some), self.precincts[some])
+
+    @property
+    def _total(self) -> FloatArray:
+        """Cells of all precincts [columns, outcomes]."""
+        return np.asarray(np.tensordot(self.weights, self.estimates, 1))
+
+    @cached_property
+    def _drawn(self) -> FloatArray:
+        """Draws of the cells of all precincts [draws, columns, outcomes]."""
+        deviations = self.fitted.deviations(_DRAWS, generator(self.seed, "training"))
+        return _raked(_moved(self._total, deviations), self._total.sum(axis=1), self._total.sum(axis=0))
+
+    def _shares(self, cells: FloatArray) -> FloatArray:
+        """Return shares of groups [..., groups, outcomes] from cells of their columns, or from cells of groups."""
+        cells = self.joined @ cells if cells.shape[-2] == self.joined.shape[1] else cells
+        with np.errstate(invalid="ignore"):
+            return np.asarray(cells / cells[..., self.among].sum(axis=-1, keepdims=True))
+
+    def _bounds(self, some: slice) -> tuple[FloatArray, FloatArray]:
+        return _bounds(self.people[some] @ self.joined.T, self.counts[some])
+
+    def _regression(self, there: Sequence[int], *, covariates: bool = False) -> _Regression:
+        """Return the regression of shares of outcomes on shares of groups, with the fitted variance of precincts."""
+        size = self.people.sum(axis=1)
+        used = (size > 0) & (self.weights > 0)
+        x, y = ((each[used] / size[used, None]) for each in (self.people @ self.joined.T[:, there], self.counts))
+        design = np.column_stack([x, self.covariates[used]]) if covariates else x
+        return _Regression(design, y, self.weights[used] * size[used] / (1 + (size[used] - 1) * self.fitted.rho))
 
     def _lines(
         self, estimates: FloatArray, drawn: FloatArray, bounds: Sequence[FloatArray], precincts: pd.Index
     ) -> pd.DataFrame:
-        """Return a line for each precinct, group and outcome; `drawn` are [draws, precincts, groups, outcomes]."""
-        least, most = bounds
-        lower, upper = (np.quantile(drawn, tail, axis=0).clip(least, most) for tail in _TAILS)
-        ends = np.minimum(lower, estimates), np.maximum(upper, estimates)
+        """Return a line for each precinct, group and outcome; `drawn` are [draws, precincts, columns, outcomes]."""
+        (least, most), (estimates, drawn) = bounds, (self.joined @ each for each in (estimates, drawn))
         people = np.broadcast_to(estimates.sum(axis=2, keepdims=True), estimates.shape)
-        names = pd.MultiIndex.from_product(
-            [precincts, self.groups, self.outcomes], names=["precinct", "group", "outcome"]
-        )
-        numbers = (people, estimates, *ends, least, most)
-        with np.errstate(invalid="ignore"):
-            shares = [each / people for each in numbers[1:]]
-        values = {name: each.ravel() for name, each in zip((*NUMBERS, *SHARES), (*numbers, *shares), strict=True)}
-        return pd.DataFrame(values, index=names).reset_index()
+        numbers = (estimates, *_interval(estimates, drawn, least, most), least, most)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if len(self.among) == len(self.outcomes):
+                shares = [each / people for each in numbers]
+            else:
+                of_some = [
+                    each[..., self.among].sum(axis=-1, keepdims=True) for each in (estimates, drawn, least, most)
+                ]
+                share, some = estimates / of_some[0], drawn / of_some[1]
+                ends = least / (least + of_some[3] - most), most / (most + of_some[2] - least)
+                shares = [share, *_interval(share, some, *ends), *ends]
+        names = [precincts, self.groups, [self.outcomes[place] for place in self.among]]
+        index = pd.MultiIndex.from_product(names, names=["precinct", "group", "outcome"])
+        values = zip((*NUMBERS, *SHARES), (people, *numbers, *shares), strict=True)
+        return pd.DataFrame({name: each[..., self.among].ravel() for name, each in values}, index=index).reset_index()
+
+
+@dataclass(frozen=True, eq=False)
+class _Regression:
+    """Weighted least squares of several outcomes."""
+
+    design: FloatArray
+    """[precincts, regressors]"""
+    values: FloatArray
+    """[precincts, outcomes]"""
+    weights: FloatArray
+    """[precincts]"""
+
+    @cached_property
+    def slopes(self) -> FloatArray:
+        """[regressors, outcomes]"""
+        root = np.sqrt(self.weights)[:, None]
+        return np.asarray(np.linalg.lstsq(root * self.design, root * self.values, rcond=None)[0])
+
+    def contrast(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+        """Return a contrast of the first slopes [outcomes], its standard errors, and the degrees of freedom."""
+        contrast = np.pad(contrast, (0, self.design.shape[1] - len(contrast)))
+        degrees = len(self.design) - self.design.shape[1]
+        if degrees <= 0:
+            return contrast @ self.slopes, np.full(self.values.shape[1], np.nan), 0
+        variance = contrast @ np.linalg.pinv((self.design.T * self.weights) @ self.design) @ contrast
+        left = self.weights @ (self.values - self.design @ self.slopes) ** 2
+        return contrast @ self.slopes, np.asarray(np.sqrt(variance * left / degrees)), degrees
 
 
 def cross_table(
@@ -183,6 +262,9 @@ def cross_table(
     sizes: Any = None,
     rest: str | None = None,
     weights: Any = None,
+    covariates: Any = None,
+    join: Sequence[str] | None = None,
+    among: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> CrossTable:
     """Estimate a table of groups by outcomes from the margins of precincts (ecological inference, R x C).
@@ -200,6 +282,13 @@ def cross_table(
         Name of an outcome of all people who are not counted, such as "abstained".
     weights
         [precincts] how often each precinct counts.
+    covariates
+        Frame or array [precincts, columns] of numbers, such as median income. Their effects on outcomes are the same
+        for all groups.
+    join
+        Name of the group of each column of groups, to add up columns such as "women 18 to 30" and "women over 30".
+    among
+        Outcomes of which shares are given, such as all but "abstained". Differences are always of all people.
     random_state
         Seed of the draws of intervals.
 
@@ -212,6 +301,11 @@ def cross_table(
     ------
     LLPBenchError
         Precincts that do not match, negative or missing numbers, or totals that differ by more than rounding.
+
+    Warns
+    -----
+    ConfoundedPrecincts
+        Shares of groups change with the composition of precincts, as far as a test can see it (`curvature`).
 
     Notes
     -----
@@ -241,40 +335,56 @@ def cross_table(
     often = np.ones(len(given_groups)) if weights is None else _column(weights, given_groups.index, "weights")
     people, counts = given_groups.to_numpy(dtype=np.float64), given_outcomes.to_numpy(dtype=np.float64)
     counts = counts * (people.sum(axis=1) / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
-    used = (people.sum(axis=1) > 0) & (often > 0)
-    there = (people[used].sum(axis=0) > 0).nonzero()[0]
-    if not used.any() or len(there) < 2:
-        raise LLPBenchError(f"groups must have people in at least two groups, got {len(there)}. Check the columns.")
-    fitted = fit_cross_shares(people[used][:, there], counts[used], often[used])
-    fitted = _of_all_groups(fitted, there, people.shape[1])
-    start = people[:, :, None] * fitted.shares
-    return CrossTable(
-        [*map(str, given_groups.columns)],
-        [*map(str, given_outcomes.columns)],
+    if (there := int((often @ people > 0).sum())) < 2:
+        raise LLPBenchError(f"groups must have people in at least two groups, got {there}. Check the columns.")
+    size = people.sum(axis=1)
+    z = (
+        np.zeros((len(people), 0))
+        if covariates is None
+        else _standardised(covariates, given_groups.index, often * size)
+    )
+    fitted = CrossLikelihood(people, counts, often, z).maximum()
+    names = [*map(str, given_groups.columns)] if join is None else [*map(str, join)]
+    if len(names) != people.shape[1]:
+        raise LLPBenchError(f"join must have a name for each of {people.shape[1]} columns of groups, got {len(names)}.")
+    listed, named = [*dict.fromkeys(names)], [*map(str, given_outcomes.columns)]
+    if absent := [name for name in among or () if name not in named]:
+        raise LLPBenchError(f"among must name outcomes, got {absent[0]!r}. Outcomes are {', '.join(named)}.")
+    table = CrossTable(
+        listed,
+        named,
         given_groups.index,
         people,
         counts,
         often,
-        _raked(start, people, counts),
+        z,
+        _raked(people[:, :, None] * fitted.shares, people, counts),
         fitted,
+        (np.array(listed)[:, None] == np.array(names)).astype(np.float64),
+        np.array([place for place, name in enumerate(named) if name in (among or named)]),
         random_state,
     )
-
-
-def _of_all_groups(fitted: CrossShares, there: FloatArray, number: int) -> CrossShares:
-    """Return shares of all groups; those of groups without people are equal, without variance."""
-    outcomes = fitted.shares.shape[1]
-    shares = np.full((number, outcomes), 1 / outcomes)
-    shares[there] = fitted.shares
-    places = (there[:, None] * outcomes + np.arange(outcomes)).ravel()
-    covariance = np.zeros((number * outcomes, number * outcomes))
-    covariance[np.ix_(places, places)] = fitted.covariance
-    return CrossShares(shares, fitted.rho, covariance)
+    if (curved := table.curvature).min() * len(curved) < _CURVED:
+        warnings.warn(
+            f"shares of groups seem to change with the composition of precincts: a test of {curved.idxmin()!r} has "
+            f"p = {curved.min():.1g}. Estimates are biased if they do. Give covariates of precincts, if you have any.",
+            ConfoundedPrecincts,
+            stacklevel=2,
+        )
+    return table
 
 
 def _moved(cells: FloatArray, deviations: FloatArray) -> FloatArray:
     """Return draws of cells whose logits deviate; half a person lets empty cells move."""
     return np.asarray((cells + 0.5 * (cells.sum(axis=-1, keepdims=True) > 0)) * np.exp(deviations.clip(-12, 12)))
+
+
+def _interval(
+    values: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of 95 % intervals within bounds; `drawn` are [draws, ...]."""
+    lower, upper = (np.quantile(drawn, tail, axis=0).clip(least, most) for tail in _TAILS)
+    return np.minimum(lower, values), np.maximum(upper, values)
 
 
 def _raked(cells: FloatArray, people: FloatArray, counts: FloatArray) -> FloatArray:
@@ -296,6 +406,21 @@ def _bounds(people: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatAr
     """Return the smallest and largest possible cells [precincts, groups, outcomes] (Duncan & Davis 1953)."""
     others = people.sum(axis=1)[:, None] - people
     return np.maximum(counts[:, None, :] - others[:, :, None], 0.0), np.minimum(people[:, :, None], counts[:, None, :])
+
+
+def _standardised(given: Any, precincts: pd.Index, weights: FloatArray) -> FloatArray:
+    """Return covariates [precincts, covariates] with weighted mean 0 and variance 1; constant ones are 0."""
+    given = as_pandas(given)
+    frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given), precincts)
+    numbers = frame.apply(pd.to_numeric, errors="coerce").reindex(precincts).to_numpy(dtype=np.float64)
+    if len(frame) != len(precincts) or not np.isfinite(numbers).all():
+        raise LLPBenchError(
+            f"covariates must have a number for each of {len(precincts):,} precincts. Correct them, or leave the "
+            "precincts out."
+        )
+    away = numbers - weights @ numbers / weights.sum()
+    spread = np.sqrt(weights @ away**2 / weights.sum())
+    return np.asarray(away / np.where(spread > 0, spread, 1.0))
 
 
 def _margin(given: Any, what: str) -> pd.DataFrame:

@@ -21,8 +21,9 @@ from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, BagTable, matched
 from llpbench.data.other_frames import as_pandas
+from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
@@ -31,12 +32,21 @@ from llpbench.owndata.bag_effects import (
     held_out_predictions,
     learn_known_bags,
     of_all_bags,
+    shows_features_help,
 )
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
-from llpbench.owndata.group_estimates import BagPiece, Groups, KnownGroups, group_estimates, of_people, read_groups
+from llpbench.owndata.group_estimates import (
+    BagPiece,
+    Groups,
+    KnownGroups,
+    group_estimates,
+    of_people,
+    read_groups,
+    table_estimates,
+)
 from llpbench.owndata.group_intervals import ClassCounts
 from llpbench.owndata.logit_draws import (
     DistinctDraws,
@@ -49,10 +59,10 @@ from llpbench.owndata.logit_draws import (
 )
 from llpbench.owndata.rows_by_bag import piece_of, pieces
 from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.selecting import bag_scorer, bags_of
+from llpbench.owndata.selecting import bag_scorer
 from llpbench.owndata.threads import threads_for
-from llpbench.owndata.unknown_bags import UnknownBags, unknown_bags_warning
-from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people, weighted_up
+from llpbench.owndata.unknown_bags import UnknownBags, require_same_kinds, unknown_bags_warning
+from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_people, weighted_up
 from llpbench.training.cell_runs import probabilities
 
 _FEWEST_REFITS = 5
@@ -79,9 +89,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _model: FittedModel
     _known: BaggedRows
     """training rows of known bags; a loaded model has none"""
-    _table: dict[str, Any] | None
+    _table: BagTable | None
     _repeats: Repeats | None
     _held_out: FloatArray | None
+    _features_help: bool | None
 
     @property
     def _method(self) -> str:
@@ -115,14 +126,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
             return proba
-        labels = read_bag_labels(bags, X)
+        labels = bag_data(X, bags).labels
         place = labels.among(self.bags_.tolist())
         inside = place >= 0
-        if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
-            raise LLPBenchError(
-                f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
-                "Give labels of the same type."
-            )
+        require_same_kinds(labels, inside, self.bags_)
         if told := unknown_bags_warning(labels, inside, self.bags_):
             warnings.warn(told, UnknownBags, stacklevel=2)
         return self._known_bags()(proba, place)
@@ -142,10 +149,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         counts (of a model fitted with noise) are first clipped at 0 and scaled to the rows of the bag. With
         `sample_weight` as in `fit`, sums of weights times probabilities are the counts of people.
         """
-        weights = read_weights(sample_weight, X)
-        if weights is not None:
-            return self._weighted_up(X, bags, weights, proportions, counts)
-        return added_up(*self._whole_bags(X, bags, proportions, counts), self._known_bags().spread)
+        data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
+        if data.labels.weights is not None:
+            return self._weighted_up(X, data)
+        return added_up(*self._whole_bags(X, data), self._known_bags().spread)
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
         """Return the most probable classes [rows] whose numbers in each bag are its counts.
@@ -153,13 +160,15 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Arguments are those of `disaggregate`. Fractional counts are rounded, largest remainders first. Rows of bags
         with suppressed counts have their most probable class.
         """
-        return self.classes_[assigned_labels(*self._whole_bags(X, bags, proportions, counts))]
+        return self.classes_[
+            assigned_labels(*self._whole_bags(X, bag_data(X, bags, proportions=proportions, counts=counts)))
+        ]
 
     def disaggregate_and_assign(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
     ) -> tuple[FloatArray, Any]:
         """Return the results of `disaggregate` and `assign`, from one prediction of the rows."""
-        found = self._whole_bags(X, bags, proportions, counts)
+        found = self._whole_bags(X, bag_data(X, bags, proportions=proportions, counts=counts))
         return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
 
     def estimate(
@@ -231,21 +240,25 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, pd.DataFrame):
             needless = {*groups.labels.columns} - {*self._model.columns.names, *self.key_features_}
             features = X.drop(columns=[name for name in X.columns if name in needless])
-        labels, whole, copies = self._read_whole(
-            features, bags, proportions, counts, read_weights(sample_weight, X), groups.of_row
-        )
+        data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
+        labels, whole, copies = self._read_whole(features, data, groups.of_row)
         if told := self._told_of_known_groups(groups, labels):
             warnings.warn(told, KnownGroups, stacklevel=2)
         if copies is not None:
             groups = replace(groups, of_row=groups.of_row[copies.places])
             if told := copies.warning(len(features)):
                 warnings.warn(told, RoundedWeights, stacklevel=2)
+        names = [str(name) for name in labels.columns or [getattr(bags, "name", None) or "bag"]]
+        ratio = 1.0 if copies is None else copies.ratio
+        if whole.known.all() and self._model.of_rows and not self._model.deviation:
+            classes = self.classes_.tolist()
+            table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state)
+            if table is not None:
+                return table if ratio == 1.0 else of_people(table, ratio)
         starts, every = np.append(0, np.cumsum(whole.sizes)), []
         for some in pieces(whole.sizes):
             at = whole.bag_by_bag[starts[some.start] : starts[some.stop]]
             every.append(self._piece(whole, some, Rows(*(part[at] for part in whole.rows)), groups.of_row[at]))
-        names = labels.columns or [getattr(bags, "name", None) or "bag"]
-        ratio = 1.0 if copies is None else copies.ratio
         draws = self._logit_draws(labels, whole, refits)
         *cells, overall = self._estimates(groups.labels, labels, names, whole, lambda: every, draws, ratio)
         found = pd.concat([overall, *cells], ignore_index=True)
@@ -313,10 +326,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             train = whole.where_known()
 
         def learn(sample: BaggedRows) -> Predictor:
-            fitted, classes = (
-                self._fitted(sample, self._model.columns.cardinalities, ensemble=1),
-                sample.counts.shape[1],
-            )
+            fitted = self._fitted(sample, self._model.columns.cardinalities, ensemble=1)
+            classes = sample.counts.shape[1]
             return lambda rows: self._probabilities(fitted, rows, classes)
 
         with self._threads(len(train.bag_of_row)):
@@ -344,8 +355,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         With `sample_weight` [rows] the mean is weighted.
         """
-        proba, weights = self.predict_proba(X), read_weights(sample_weight, X)
-        labels = read_bag_labels(bags, X, weights)
+        proba, labels = self.predict_proba(X), bag_data(X, bags, sample_weight=sample_weight).labels
+        weights = labels.weights
         require_people(labels)
         inside = labels.of_row >= 0
         weighted = proba if weights is None else proba * weights[:, None]
@@ -361,7 +372,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._require_fitted()
-        found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()
+        found, known, bags = (
+            pd.unique(np.asarray(y).ravel()).tolist(),
+            set(self.classes_.tolist()),
+            {*self.bags_.tolist()},
+        )
+        bags |= set() if self._table is None else {*self._table.names}
         if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
             if known.issuperset(found):
                 raise LLPBenchError(f"y must be classes or bags, but {found[0]!r} is both. Use scoring=bag_scorer.")
@@ -390,32 +406,26 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         are used. With `unmatched="drop"` they may be of more bags than X. Noisy counts are treated as in
         `disaggregate`, and `sample_weight` is that of `fit`.
         """
-        rows, weights = self._rows(X), read_weights(sample_weight, X)
-        labels = read_bag_labels(bags, X, weights)
-        if (proportions is None and counts is None) and self._table is not None:
-            labels, found = self._counts_of(labels, unmatched="drop", **self._table)
-            if unmatched == "raise":
-                _require_bags(labels)
-        else:
-            labels, found = self._counts_of(labels, proportions, counts, unmatched)
+        rows = self._rows(X)
+        data = bag_data(
+            X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight, unmatched=unmatched
+        )
+        weights, table, drop = data.labels.weights, data.table, data.drop_unmatched
+        labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
+        if not drop:
+            _require_bags(labels)
         inside = labels.of_row >= 0
-        if not inside.all() and unmatched == "drop":
+        if not inside.all() and drop:
             rows = Rows(*(each[inside] for each in rows))
             labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
         _require_bags(labels)
         require_people(labels)
-        whole, _ = _bagged(rows, labels, found)
+        whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(
                 f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
             )
         return coarse_criteria(self._predicted(whole.rows), whole)
-
-    def _named_bags(self) -> set[Hashable]:
-        """Labels of the bags of `fit`, and of other bags in its counts."""
-        if self._table is None:
-            return set(self.bags_.tolist())
-        return {*self.bags_.tolist(), *bags_of(self._table)}
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
         """Return the effect of each feature on a class (default: the last) with its uncertainty, in order of features.
@@ -487,10 +497,22 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     held_out = self._held_out_predictions(self._known, self._model.columns.cardinalities)
             if held_out is not None and self._model.calibration is not None:
                 held_out = self._model.calibration(held_out)
+            if held_out is not None:
+                self._features_help = shows_features_help(self._known, held_out)
             learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
             self._model = replace(self._model, known_bags=of_all_bags(learned, known))
         assert self._model.known_bags is not None
         return self._model.known_bags
+
+    def features_help(self) -> bool | None:
+        """Return whether held-out bags show that features help: None with few bags, and for a loaded model.
+
+        They do if held-out predictions of bags are significantly better than the mean share.
+        """
+        self._require_fitted()
+        if hasattr(self, "_known"):
+            self._known_bags()
+        return getattr(self, "_features_help", None)
 
     def _held_out_predictions(self, known: BaggedRows, cardinalities: tuple[int, ...]) -> FloatArray | None:
         """Return held-out predictions [rows, classes] of bags with known counts; None if there are too few bags."""
@@ -501,12 +523,15 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
 
     def _counts_of(
-        self, labels: BagLabels, proportions: Any, counts: Any, unmatched: str = "raise"
+        self, data: BagData, table: BagTable | None, drop_unmatched: bool = False
     ) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
-        if proportions is None and counts is None:
+        labels = data.labels
+        if data.ranges is not None:
+            raise LLPBenchError("counts as ranges work only in fit. Give NaN for unknown values.")
+        if table is None:
             return labels, self._counts_of_fit(labels)
-        table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
+        table = replace(table, at_fit=False)
         known = self.classes_.tolist()
         if table.columns and len(table.columns) > 1:
             known = None
@@ -520,20 +545,18 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if set(named) != set(self.classes_.tolist()):
             raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
-        labels = matched(labels, table, unmatched)
+        labels = matched(labels, table, "drop" if drop_unmatched else "raise")
         return labels, table.counts(labels, self._model.deviation)[:, place]
 
-    def _whole_bags(
-        self, features: Any, bags: Any, proportions: Any, counts: Any
-    ) -> tuple[FloatArray, BaggedRows, IntArray]:
+    def _whole_bags(self, features: Any, data: BagData) -> tuple[FloatArray, BaggedRows, IntArray]:
         """Return predictions of all rows, the bags with known counts, and positions of their rows."""
-        whole = self._read_whole(features, bags, proportions, counts)[1]
+        whole = self._read_whole(features, data)[1]
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
         return self._predicted(whole.rows), whole.where_known(), chosen
 
-    def _weighted_up(self, features: Any, bags: Any, weights: FloatArray, proportions: Any, counts: Any) -> FloatArray:
+    def _weighted_up(self, features: Any, data: BagData) -> FloatArray:
         """Return probabilities of rows with weights that add up to the counts of people."""
-        labels, whole, copies = self._read_whole(features, bags, proportions, counts, weights)
+        labels, whole, copies = self._read_whole(features, data)
         assert copies is not None
         proba, spread = self._predicted(self._rows(features)), self._known_bags().spread
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
@@ -542,20 +565,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return weighted_up(proba, repeated, copies, labels, found, spread)
 
     def _read_whole(
-        self,
-        features: Any,
-        bags: Any,
-        proportions: Any,
-        counts: Any,
-        weights: FloatArray | None = None,
-        groups: IntArray | None = None,
+        self, features: Any, data: BagData, groups: IntArray | None = None
     ) -> tuple[BagLabels, BaggedRows, Repeats | None]:
         """Return the bags of rows by name, and with counts; rows with weights are repeated (`groups` first)."""
         rows = self._rows(features)
-        labels, found = self._counts_of(read_bag_labels(bags, features, weights), proportions, counts)
+        labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
         require_people(labels)
-        return (labels, *_bagged(rows, labels, found, groups))
+        return (labels, *in_bags(rows, labels, found, groups))
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
@@ -578,31 +595,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.bag_counts_[at])
 
 
-def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
-    """Return, for each key of the labels of bags, whether it is a text."""
-    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
-
-
-def _bagged(
-    rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
-) -> tuple[BaggedRows, Repeats | None]:
-    """Return rows in bags, and the repetitions of rows with weights (`groups` first)."""
-    if labels.weights is None:
-        return BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), counts), None
-    columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
-    copies = repeats(pd.DataFrame(dict(enumerate(columns))), labels)
-    index = rows_of_bags(labels.of_row[copies.places], len(labels.names))
-    repeated = Rows(*(part[copies.places] for part in rows))
-    return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
-
-
 def _require_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-
-
-def as_objects(names: Sequence[Hashable]) -> Any:
-    """Return an array [names] of objects, also for tuples."""
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array

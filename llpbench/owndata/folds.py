@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.model_selection import RepeatedKFold
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.seeding import generator
 
 _FEWEST = 4
 """smallest number of bags with known counts for folds"""
@@ -31,12 +31,11 @@ def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Ite
     require_whole("repeats", repeats, 1)
     require_whole("random_state", seed, 0)
     known = _known(counts, folds)
-    for repeat in range(repeats):
-        shuffled = generator(seed, "folds of bags", repeat).permutation(known)
-        for fold, held in enumerate(np.array_split(shuffled, folds)):
-            train = np.ones(len(counts), dtype=bool)
-            train[held] = False
-            yield Fold(repeat, fold, train, np.sort(held))
+    splits = RepeatedKFold(n_splits=folds, n_repeats=repeats, random_state=seed).split(known)
+    for number, (_, held) in enumerate(splits):
+        train = np.ones(len(counts), dtype=bool)
+        train[known[held]] = False
+        yield Fold(*divmod(number, folds), train, known[held])
 
 
 def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[Fold]:

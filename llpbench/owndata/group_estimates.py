@@ -4,6 +4,7 @@ Each line of the result is one group and one class, in one bag or in all bags.
 
 - Estimates are sums of probabilities of rows. These add up to the counts of bags (`bag_effects.added_up`).
 - Intervals are quantiles of the draws of `group_intervals.py`.
+- If features and groups have few combinations, both are from the table of these by classes (`cross_tables.py`).
 - Bounds are those of Duncan and Davis (1953). If a bag of n rows has N rows of a class, then a group of m rows has at
   least max(0, N - (n - m)) and at most min(m, N) of them.
 """
@@ -18,12 +19,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import FloatArray, IntArray, Rows
+from llpbench.blocks.distinct import distinct
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import require_same_order
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import require_same_order
+from llpbench.owndata.cross_tables import cross_table
 from llpbench.owndata.group_intervals import (
     DRAWS,
     FIRST,
@@ -42,8 +45,13 @@ NUMBERS = (
 )
 """Numeric columns of the estimates."""
 _MOST_GROUPS = 2_000
+_MOST_CATEGORIES, _LEAST_SIZE = 40, 25
+"""Largest number of combinations of features and groups, and smallest mean size of bags, for a table of them."""
 _TAIL = 0.025
 """Share of draws below the interval, and share above it."""
+_NEAR = 0.05
+"""An end of an interval is the bound if it is nearer than this part of the distance between bounds: draws seldom reach
+bounds, but classes often lack in a group. Chosen on the 22 tables of `benchmarks/groups.py`."""
 _WIDE, _OPEN = 0.8, 0.2
 """An interval is uninformative if it covers more than _WIDE of its bounds, and these more than _OPEN of the group."""
 
@@ -161,8 +169,16 @@ def _estimates(sizes: Any, count: FloatArray, drawn: FloatArray, least: FloatArr
     count = np.clip(count, least, most)
     lower = np.quantile(drawn, _TAIL, axis=1, method="lower").clip(least, most)
     upper = np.quantile(drawn, 1 - _TAIL, axis=1, method="higher").clip(least, most)
-    ends = np.minimum(lower, count), np.maximum(upper, count)
+    ends = _reaching(np.minimum(lower, count), np.maximum(upper, count), least, most)
     return _Estimates(np.asarray(sizes, dtype=np.float64), count, *ends, least, most)
+
+
+def _reaching(
+    lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of intervals, those near a bound moved to it."""
+    near = _NEAR * (most - least)
+    return np.where(lower - least < near, least, lower), np.where(most - upper < near, most, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +265,52 @@ def group_estimates(
         yield _lines(*names, classes, inside)
     overall = [_estimates(sizes, *total) for total in totals]
     top = pd.DataFrame({name: [ALL] * len(groups) for name in bag_names}, dtype=object)
-    _warn_of_wide(groups, overall)
-    yield _lines(top, groups, classes, overall)
+    found = _lines(top, groups, classes, overall)
+    _warn_of_wide(found, [*groups.columns])
+    yield found
+
+
+def table_estimates(
+    groups: Groups,
+    bags: Sequence[Hashable],
+    bag_names: Sequence[str],
+    classes: Sequence[Hashable],
+    whole: BaggedRows,
+    *,
+    seed: int,
+) -> pd.DataFrame | None:
+    """Return the lines of `group_estimates` from the table of rows' categories by classes, those of all bags first.
+
+    A category is a combination of features and group. `groups` are of the rows of `whole`, whose counts are exact.
+    None if there are many categories, or if bags are small.
+    """
+    same = distinct([groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T], fewest=0)
+    if same is None or len(same.first) > _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE or len(same.first) < 2:
+        return None
+    people = np.zeros((len(bags), len(same.first)))
+    np.add.at(people, (whole.bag_of_row, same.place), 1)
+    joined = [f"group {number}" for number in groups.of_row[same.first]]
+    table = cross_table(people, whole.proportions * whole.sizes[:, None], join=joined, random_state=seed)
+    cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
+    cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
+    least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
+    ends = np.floor(cells["count_lower"]).clip(least), np.ceil(cells["count_upper"]).clip(upper=most)
+    lower, upper = _reaching(ends[0].to_numpy(), ends[1].to_numpy(), least, most)
+    cells = cells.assign(count_lower=lower, count_upper=upper)
+    cells = cells.assign(share_lower=lower / cells["rows"], share_upper=upper / cells["rows"])
+    keys = [name if isinstance(name, tuple) else (name,) for name in bags] + [(ALL,) * len(bag_names)]
+    places = cells["precinct"].astype(np.int64).to_numpy()
+    found = pd.DataFrame(
+        {name: pd.Series([keys[at][place] for at in places], dtype=object) for place, name in enumerate(bag_names)}
+    )
+    of_line = cells["group"].str.removeprefix("group ").astype(np.int64).to_numpy()
+    found = pd.concat([found, groups.labels.iloc[of_line].reset_index(drop=True)], axis=1)
+    found["class"] = np.array([*classes])[cells["outcome"].str.removeprefix("outcome ").astype(np.int64)]
+    found = found.assign(**cells[[*NUMBERS]].reset_index(drop=True))
+    order = np.lexsort((np.tile(np.arange(len(classes)), len(found) // len(classes)), of_line, places))
+    found = found.iloc[order].reset_index(drop=True).astype({"rows": np.int64})
+    _warn_of_wide(found[: len(classes) * len(groups.labels)], [*groups.labels.columns])
+    return found
 
 
 def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
@@ -270,17 +330,16 @@ def _lines(
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
-def _warn_of_wide(groups: pd.DataFrame, found: Sequence[_Estimates]) -> None:
-    """Warn about groups whose intervals are nearly as wide as their bounds."""
-    wide = np.zeros(len(groups), dtype=bool)
-    for each in found:
-        room = each.most - each.least
-        wide |= (room > _OPEN * each.sizes) & (each.upper - each.lower > _WIDE * room)
-    if not wide.any():
+def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
+    """Warn about groups whose intervals, in the lines of all bags, are nearly as wide as their bounds."""
+    room = found["count_max"] - found["count_min"]
+    wide = (room > _OPEN * found["rows"]) & (found["count_upper"] - found["count_lower"] > _WIDE * room)
+    groups = found.loc[wide, [*names]].drop_duplicates()
+    if not len(groups):
         return
-    some = [" ".join(map(str, names)) for names in groups[wide].head(3).itertuples(index=False)]
+    some = [" ".join(map(str, labels)) for labels in groups.head(3).itertuples(index=False)]
     warnings.warn(
-        f"intervals of {plural(int(wide.sum()), 'group')} ({', '.join(some)}{', ...' if wide.sum() > 3 else ''}) are "
+        f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' if len(groups) > 3 else ''}) are "
         "nearly as wide as the bounds: the bags contain almost no information about these groups.",
         UncertainGroups,
         stacklevel=4,

@@ -11,18 +11,18 @@ standard errors are a little too small.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagTable, read_bag_labels, read_bag_table
-from llpbench.owndata.fitting import is_network
-from llpbench.owndata.training_set import key_columns
+from llpbench.data.bag_tables import BagLabels, BagTable
+from llpbench.data.reading_bags import read_bag_labels, read_bag_table
 
 _SAME_TOTAL = 0.5
 """Largest difference of equal totals."""
@@ -32,81 +32,42 @@ class DisagreeingGroupings(LLPBenchWarning):
     """Counts of the same rows have different totals in two groupings."""
 
 
-@dataclass(frozen=True, eq=False)
-class StackedRows:
-    """Copies of rows, one for each grouping, as arguments of `read_training_set`."""
-
-    X: Any
-    bags: Any
-    """[rows of all copies] labels; None for rows without a bag"""
-    counts: Any
-    proportions: Any
-    sample_weight: Any
-    keys: list[str]
-    """columns of X that name bags of a grouping, and were left out"""
-    number: int
-    """of groupings"""
-
-
 def are_groupings(bags: Any) -> bool:
     """Return whether `bags` are several groupings: a list of arrays, series, lists or frames."""
     own = (pd.Series, pd.DataFrame, np.ndarray, list)
     return isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, own) for each in bags)
 
 
-def stacked(
-    X: Any,
-    bags: Any,
-    *,
-    method: str,
-    proportions: Any,
-    counts: Any,
-    sample_weight: Any,
-    keep_key: bool,
-    others: Mapping[str, bool],
-) -> StackedRows:
-    """Return copies of rows for several groupings.
+def read_groupings(
+    X: Any, bags: Any, *, proportions: Any, counts: Any, weights: FloatArray | None
+) -> tuple[BagLabels, BagTable]:
+    """Return the bags of the copies of all rows, one grouping after the other, and one table of all bags.
 
-    `others`: arguments of `fit` that need a single grouping, and whether they were given. Raises `LLPBenchError` for
-    these, for networks, for another number of tables than of groupings, for bags of two groupings with the same label,
-    and for tables of different classes.
+    Raises `LLPBenchError` for another number of tables than of groupings, for bags of two groupings with the same
+    label, and for tables of different classes.
     """
-    if is_network(method):
-        raise LLPBenchError(f"several groupings need a direct method, got {method!r}. Use method='bag-gp'.")
-    if other := next((name for name, there in others.items() if there), None):
-        raise LLPBenchError(f"several groupings and {other} cannot be combined. Leave one of them out.")
     given, what = (counts, "counts") if proportions is None else (proportions, "proportions")
     if not isinstance(given, list | tuple) or len(given) != len(bags) or len(bags) < 2:
         raise LLPBenchError(f"{what} must be a list with one table for each of {len(bags)} groupings (at least 2).")
-    labels, tables, keys = [], list[BagTable](), list[str]()
+    labels, tables = [], list[BagTable]()
     for grouping, table in zip(bags, given, strict=True):
         known = read_bag_labels(grouping, X)
         labels.append(_label_of_row(known.names, known.of_row))
         tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
-        keys += key_columns(X, grouping) if isinstance(X, pd.DataFrame) and not keep_key else []
     _require_disjoint(tables)
     if counts is not None and (told := _disagreement(tables, labels)):
-        warnings.warn(told, DisagreeingGroupings, stacklevel=3)
-    joined = _joined(tables, what)
-    features: Any
+        warnings.warn(told, DisagreeingGroupings, stacklevel=4)
+    copied = copies_of_rows(X, len(bags))
+    of_rows = pd.Series(np.concatenate(labels), dtype=object)
+    weights = None if weights is None else np.tile(weights, len(bags))
+    return read_bag_labels(of_rows, copied, weights), _joined(tables, what)
+
+
+def copies_of_rows(X: Any, number: int) -> Any:
+    """Return a `number` of copies of a frame or array, one below the other."""
     if isinstance(X, pd.DataFrame):
-        features = pd.concat([X.drop(columns=[*dict.fromkeys(keys)])] * len(bags), ignore_index=True)
-    else:
-        features = np.concatenate([np.asarray(X)] * len(bags))
-    weights = sample_weight
-    if isinstance(sample_weight, pd.Series):
-        weights = pd.concat([sample_weight] * len(bags), ignore_index=True)
-    elif sample_weight is not None:
-        weights = np.tile(np.asarray(sample_weight), len(bags))
-    return StackedRows(
-        X=features,
-        bags=pd.Series(np.concatenate(labels), dtype=object),
-        counts=None if counts is None else joined,
-        proportions=None if proportions is None else joined,
-        sample_weight=weights,
-        keys=[*dict.fromkeys(keys)],
-        number=len(bags),
-    )
+        return pd.concat([X] * number, ignore_index=True)
+    return np.concatenate([np.asarray(X)] * number)
 
 
 def _disagreement(tables: list[BagTable], labels: list[Any]) -> str:
@@ -147,7 +108,7 @@ def _require_disjoint(tables: list[BagTable]) -> None:
         seen.update(table.names)
 
 
-def _joined(tables: list[BagTable], what: str) -> Any:
+def _joined(tables: list[BagTable], what: str) -> BagTable:
     """Return one table of the bags of all groupings."""
     first = tables[0]
     for table in tables[1:]:
@@ -158,9 +119,5 @@ def _joined(tables: list[BagTable], what: str) -> Any:
             raise LLPBenchError(
                 f"{what} of all groupings must have the same classes, got {first.columns} and {table.columns}."
             )
-    values = [table.in_order_of(first) for table in tables]
-    names = [name for table in tables for name in table.names]
-    if first.columns is None:
-        return dict(zip(names, np.concatenate(values).tolist(), strict=True))
-    index = pd.Index(pd.Series(names, dtype=object), tupleize_cols=False)
-    return pd.DataFrame(np.concatenate(values), index=index, columns=pd.Index(first.columns))
+    values = np.concatenate([table.in_order_of(first) for table in tables])
+    return replace(first, names=[name for table in tables for name in table.names], values=values)

@@ -14,8 +14,9 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import require_same_order, rows_of_bags
+from llpbench.data.bag_tables import rows_of_bags
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import require_same_order
 from llpbench.tables.texts import as_text, without_decimals
 
 _ROUNDED = 0.005

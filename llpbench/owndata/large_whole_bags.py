@@ -24,7 +24,9 @@ from llpbench.core.bags import BaggedRows, IntArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.temporary import writing
 from llpbench.core.text import plural, verb
+from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_codes import BagCodes, CountedLabels, rows_by_label
+from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import added_up, assigned_labels
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows
@@ -104,7 +106,8 @@ def read_whole_bags(
     names = sorted(rows)  # type: ignore[type-var]
     sizes = np.array([rows[name] for name in names], dtype=np.int64)
     labels = CountedLabels(np.arange(len(names)), [*names], [*keys], rows=sizes)
-    _, found = model._counts_of(labels, counts.get("proportions"), counts.get("counts"))
+    table = read_bag_table(counts.get("proportions"), counts.get("counts"), labels) if counts else None
+    _, found = model._counts_of(BagData(labels=labels, table=table), table)
     if alone:
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
     bags, place = without_rows(found, sizes), {name: number for number, name in enumerate(names)}

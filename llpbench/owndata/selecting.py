@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import pandas as pd
 
 from llpbench.core.errors import LLPBenchError
 
@@ -56,19 +54,3 @@ def without_nested(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict
         if nested and argument in NESTED:
             plain[argument] = {**(plain.get(argument, current[argument]) or {}), part: value}
     return plain
-
-
-def by_bag(proportions: Any, counts: Any) -> dict[str, Any] | None:
-    """Return the counts or proportions of `fit` if they name their bags; else None."""
-    given = {"proportions": proportions, "counts": counts}
-    found = counts if proportions is None else proportions
-    return given if isinstance(found, Mapping | pd.Series | pd.DataFrame) else None
-
-
-def bags_of(table: Mapping[str, Any]) -> set[Hashable]:
-    """Return the bags that a table of `by_bag` names."""
-    given = next(each for each in table.values() if each is not None)
-    if isinstance(given, Mapping):
-        return {*given}
-    long = isinstance(given, pd.Series) and given.index.nlevels > 1  # by bag and class
-    return {*given.index, *(given.index.droplevel(-1) if long else ())}

@@ -13,8 +13,8 @@ import pandas as pd
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import require_clear_order
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import require_clear_order
 from llpbench.owndata.fitting import is_number
 
 _FEWEST_DATES = 5

@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, ascending, matched, rows_of_bags
+from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
+from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
-from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess, ranged_counts, read_ranges
+from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess, read_ranges
 from llpbench.owndata.counted import (
     LargeNoise,
     MissingCounts,
     OneRowPerBag,
     large_noise_warning,
     missing_counts_warning,
-    noise_deviation,
     one_row_per_bag,
     repeat_hint,
     require_no_shares,
@@ -32,7 +32,7 @@ from llpbench.owndata.counted import (
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
-from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people
+from llpbench.owndata.weights import Repeats, RoundedWeights, repeats, require_people
 from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
@@ -62,8 +62,6 @@ class TrainingSet:
     """positions in `named` of the classes in ascending order"""
     nameless: bool
     """whether counts were given without the names of two classes"""
-    keys: Sequence[str]
-    """columns of X that name bags or hold weights and are not features"""
     left_out: dict[str, int]
     ranges: CountRanges | None = None
     """bags whose counts are ranges, in rows of `train`; their `counts` are a first guess"""
@@ -89,60 +87,19 @@ class TrainingSet:
         return [self.named[place] for place in self.order]
 
 
-def read_training_set(
-    X: Any,
-    bags: Any,
-    *,
-    sample_weight: Any,
-    labels: Any,
-    proportions: Any,
-    counts: Any,
-    classes: Sequence[Hashable] | None,
-    sizes: Any,
-    sampled: bool,
-    as_shares: bool,
-    noise: float,
-    noise_kind: str,
-    unmatched: str,
-    impossible: str,
-    keep_key: bool,
-    numbers: str,
-) -> TrainingSet:
-    """Read the arguments of `LLPClassifier.fit`, with its errors and warnings."""
-    frame = as_frame(X)
-    if impossible not in ("raise", "suppress"):
-        raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")
-    deviation = noise_deviation(noise, noise_kind)
-    if sampled and as_shares:
-        raise LLPBenchError(
-            "sampled=True and as_shares=True cannot be combined. "
-            "Use sampled=True if the counted bags contain the rows in X, as_shares=True otherwise."
-        )
-    if (sampled or as_shares) and deviation:
-        given = "sampled=True" if sampled else "as_shares=True"
-        raise LLPBenchError(
-            f"noise= and {given} cannot be combined, because noise= needs counts of the rows in X. Leave one out."
-        )
-    if as_shares and counts is None:
-        raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
-    ranged = ranged_counts(counts)
-    if ranged is not None:
-        _require_plain(
-            {
-                "sampled=True": sampled,
-                "as_shares=True": as_shares,
-                "noise=": deviation > 0,
-                "labels=": labels is not None,
-            }
-        )
-        counts = ranged.known
-    of_bags = read_bag_labels(bags, X, read_weights(sample_weight, X))
-    table = read_bag_table(proportions, counts, of_bags, sizes)
+def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
+    """Match rows with what is known about their bags, with the errors and warnings of `LLPClassifier.fit`.
+
+    `numbers` is the scaling of numbers.
+    """
+    frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
+    sampled, as_shares, ranged = data.counted == "whole bags", data.counted == "others", data.ranges
+    unmatched, suppress = "drop" if data.drop_unmatched else "raise", data.suppress_impossible
+    if table is None:
+        raise LLPBenchError("proportions or counts of bags are missing. Give counts=.")
     if not (deviation or as_shares):
         require_no_shares(table)
-    if unmatched == "drop":
-        table = table.only(classes)
-    named = table.classes(classes)
+    named = table.classes(data.classes)
     require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
     order = ascending(named)
     of_bags = matched(of_bags, table, unmatched)
@@ -154,7 +111,7 @@ def read_training_set(
             raise LLPBenchError(told)
         warnings.warn(told, OneRowPerBag, stacklevel=3)
     inside = np.flatnonzero(of_bags.of_row >= 0)
-    hint, suppress = repeat_hint(frame, of_bags, table, sampled), impossible == "suppress"
+    hint = repeat_hint(frame, of_bags, table, sampled)
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
     suppressed, ranges = table.suppressed(of_bags), None
@@ -174,8 +131,7 @@ def read_training_set(
         "suppressed": suppressed,
         "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
     }
-    in_both = key_columns(frame, bags)
-    keys = [*key_columns(frame, sample_weight), *([] if keep_key else in_both)]
+    keys = [*data.left_out]
     copies = None if of_bags.weights is None else repeats(frame.drop(columns=keys), of_bags)
     places = inside if copies is None else copies.places
     frame = frame.iloc[places].drop(columns=keys)
@@ -196,7 +152,7 @@ def read_training_set(
             warnings.warn(told, category, stacklevel=3)
     index = rows_of_bags(of_bags.of_row[places], len(of_bags.names))
     train = BaggedRows(columns.training_rows(frame), index, found, deviation)
-    if told := bag_column_warning(frame, train, in_both):
+    if told := bag_column_warning(frame, train, data.bag_columns):
         warnings.warn(told, BagColumn, stacklevel=3)
     if told := label_column_warning(frame, train, [named[place] for place in order]):
         warnings.warn(told, LikelyLabel, stacklevel=3)
@@ -216,9 +172,9 @@ def read_training_set(
             f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with another "
             "class."
         )
-    if labels is not None:
+    if data.row_labels is not None:
         ascending_names = [named[place] for place in order]
-        label = read_labels(labels, X, ascending_names)
+        label = read_labels(data.row_labels, X, ascending_names)
         of_rows = not (sampled or as_shares)
         train = with_labels(train, label, places, of_bags.names, ascending_names, of_rows=of_rows)
     nameless = table.columns is None or table.values.shape[1] == 1
@@ -234,7 +190,6 @@ def read_training_set(
         named=named,
         order=order,
         nameless=nameless,
-        keys=keys,
         left_out=left_out,
         ranges=ranges,
     )
@@ -244,27 +199,3 @@ def _bags_of_ranges(given: RangedCounts, labels: BagLabels) -> set[Hashable]:
     """Return the bags whose counts are all numbers or ranges."""
     table = read_bag_table(None, given.low, labels)
     return {name for name, low in zip(table.names, table.values, strict=True) if not np.isnan(low).any()}
-
-
-def _require_plain(given: dict[str, bool]) -> None:
-    """Raise `LLPBenchError` for an argument that cannot be combined with ranges."""
-    if other := next((name for name, there in given.items() if there), None):
-        raise LLPBenchError(f"counts as ranges and {other} cannot be combined. Leave one of them out.")
-
-
-def key_columns(frame: pd.DataFrame, bags: Any) -> list[str]:
-    """Return columns of X with the name and values of `bags` or weights, if these are a series or frame."""
-    if isinstance(bags, pd.Series):
-        given = {bags.name: bags}
-    elif isinstance(bags, pd.DataFrame):
-        given = {name: bags.iloc[:, place] for place, name in enumerate(bags.columns)}
-    else:
-        return []
-    known = [*frame.columns]
-    found = []
-    for name, values in given.items():
-        if isinstance(name, str) and known.count(name) == 1 and len(values) == len(frame):
-            ours = frame[name].reset_index(drop=True).astype(object)
-            if ours.equals(values.reset_index(drop=True).astype(object)):
-                found.append(name)
-    return found

@@ -20,11 +20,12 @@ import numpy as np
 import pandas as pd
 
 from llpbench.blocks.assigning import log_of
-from llpbench.core.bags import BoolArray, FloatArray, IntArray
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, require_same_order
+from llpbench.data.bag_tables import BagLabels, rows_of_bags
 from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import require_same_order
 from llpbench.tables.column_names import column_of
 from llpbench.tables.number_text import read_number_text
 
@@ -151,6 +152,19 @@ def repeats(frame: pd.DataFrame, labels: BagLabels) -> Repeats:
     times = np.zeros(len(weights), dtype=np.int64)
     times[order] = (ends - starts).astype(np.int64)
     return Repeats(np.repeat(np.arange(len(weights)), times), sizes.astype(np.int64), people, False)
+
+
+def in_bags(
+    rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
+) -> tuple[BaggedRows, Repeats | None]:
+    """Return rows in bags, and the repetitions of rows with weights (`groups` first)."""
+    if labels.weights is None:
+        return BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), counts), None
+    columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
+    copies = repeats(pd.DataFrame(dict(enumerate(columns))), labels)
+    index = rows_of_bags(labels.of_row[copies.places], len(labels.names))
+    repeated = Rows(*(part[copies.places] for part in rows))
+    return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
 
 
 def _ranks(frame: pd.DataFrame) -> list[IntArray]:

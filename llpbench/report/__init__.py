@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from llpbench.report.assembling import TITLE, Report, make_report
     from llpbench.report.boards import Leaderboards
-    from llpbench.report.publishing import Published, publish, select_formats, write_report
+    from llpbench.report.publishing import Published, publish, write_report
     from llpbench.report.terminal import render, render_tables
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "publish",
     "render",
     "render_tables",
-    "select_formats",
     "write_report",
 ]
 

@@ -13,7 +13,7 @@ from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.robustness_ranking import robustness_table
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning_tables import tuning_gains, tuning_order
+from llpbench.report.tuning_tables import tuning_gains
 from llpbench.results.frame import NO_STALE_RUNS
 
 TITLE = "Leaderboards"
@@ -35,17 +35,15 @@ class Report:
 
     @cached_property
     def robustness(self) -> list[ReportTable]:
-        """Robustness rankings of the main boards."""
-        boards = self.leaderboards.main_boards()
+        """Robustness rankings of the boards without labels of rows."""
+        boards = self.leaderboards.headline_boards()
         tables = [robustness_table(board, name) for board, name in zip(boards, names_of(boards), strict=True)]
         return [table for table in tables if table is not None]
 
     @cached_property
     def tuning(self) -> list[ReportTable]:
         """Effects of hyperparameter searches."""
-        boards, tunings = self.leaderboards.boards, self.leaderboards.tunings
-        named = [(board, name) for board, name in zip(boards, names_of(boards), strict=True) if board.max_bags is None]
-        tables = [make(board, tunings, name) for make in (tuning_order, tuning_gains) for board, name in named]
+        tables = (tuning_gains(board, self.leaderboards.tunings) for board in self.leaderboards.main_boards())
         return [table for table in tables if table is not None]
 
     @property

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from llpbench.core.text import plural, slug
+from llpbench.core.text import slug
 from llpbench.report import wording as words
-from llpbench.report.boards import Board
-from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.boards import UNRANKED, Board
+from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.notes import FAILED, failure_text, notes
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, score, text
 
@@ -50,49 +50,23 @@ def _name_of(board: Board, boards: Iterable[Board]) -> str:
     return f"{name}-{slug(protocol or 'direct')}"
 
 
-def overall_table(board: Board, name: str) -> ReportTable:
-    """Return the columns of the leaderboard for every entry."""
+def whole_table(board: Board, name: str) -> ReportTable:
+    """Return the columns of the leaderboard and the score on every task."""
+    of_entries = lines(board)
+    marks = zip(board.entries["role"], board.entries["mark"], of_entries, strict=True)
+    ranks = [mark if role in UNRANKED else words.whole(line["rank"]) for role, mark, line in marks]
     return columns_of(
         name,
-        f"{words.title(board)}: over all tasks",
-        words.caption_of(
-            board,
-            words.datasets_text(board),
-            words.caption("overall", tasks=plural(len(board.counting_tasks), "task"), runs=len(board.counting)),
-        ),
+        words.title(board),
+        words.caption_of(board),
         [
-            (Heading("rank", key="rank"), [*map(text, words.rank_texts(board))]),
+            (Heading("rank", key="rank"), [*map(text, ranks)]),
             *name_columns(board),
-            *((column.heading(board), column.fields(board)) for column in COLUMNS.values()),
+            *((each.heading(board.metric.title), [*map(each.field, of_entries)]) for each in COLUMNS.values()),
+            *((Heading(heading), score_fields(board, task)) for task, heading in enumerate(board.titles)),
         ],
         notes(board),
     )
-
-
-def whole_table(board: Board, name: str) -> ReportTable:
-    """Return the columns of the leaderboard and the score on every task."""
-    headings = enumerate(map(Heading, board.tasks["heading"]))
-    return overall_table(board, name).beside([(heading, score_fields(board, task)) for task, heading in headings])
-
-
-def first_entries(board: Board, most: int) -> list[int]:
-    """Return the first ranked entries, the best floor, the control and a ceiling."""
-    roles, marks = board.entries["role"], board.entries["mark"]
-    ceilings = [*board.entries.index[(roles == "ceiling") & board.entries["is_plain"]]]
-    ceilings.sort(key=lambda entry: marks[entry] != "ceiling")
-    floors = [entry for entry in board.ranked[most:] if roles[entry] == "floor"]
-    controls = [*board.entries.index[roles == "control"]]
-    return [*board.ranked[:most], *floors[:1], *controls[:1], *ceilings[:1]]
-
-
-def excerpt(board: Board, keys: Iterable[str], entries: Sequence[int], title: str, caption: str = "") -> ReportTable:
-    """Return rank, label and some columns of the leaderboard for some entries."""
-    table = overall_table(board, "").with_rows(entries)
-    columns = table.columns()
-    marks = board.entries["mark"]
-    labels = [text(board.labels[entry] + (" (floor)" if marks[entry] == "floor" else "")) for entry in entries]
-    chosen = [columns[table.place(key)] for key in keys]
-    return columns_of("", title, caption, [columns[0], (Heading("method", numeric=False), labels), *chosen])
 
 
 def score_fields(board: Board, task: int) -> list[Field]:
@@ -137,14 +111,10 @@ def unlabelled_table(board: Board, name: str) -> ReportTable:
         for entry in entries
         for reason in failed.loc[failed["entry"] == entry, ["status", "reason"]].itertuples(index=False)
     ]
-    parts = (
-        words.sentence(words.setting(board)),
-        words.caption(f"bag_only_{metric}"),
-        words.tasks_text(board),
-    )
+    parts = (words.sentence(words.setting(board)), words.caption(f"bag_only_{metric}"), words.tasks_text(board))
     return columns_of(
         name,
-        f"Without labels: {words.lowered(words.title(board))}",
+        f"Datasets without labels: {words.bags_words(board.bagging)}, {board.criterion.title}",
         " ".join(filter(None, parts)),
         [*name_columns(board), *columns],
         {FAILED: [*dict.fromkeys(reasons)]},

@@ -40,14 +40,8 @@ UNRANKED = ("ceiling", "control")
 HEADLINE = "auc"
 """Default test metric of leaderboards."""
 
-FEWEST_BAGS = 5
-"""Smallest number of validation bags from which a coarse criterion can choose an epoch."""
-
 REFERENCE = "float32"
 """Default precision of products."""
-
-FEW_BAGS = "†"
-"""Mark of tasks with fewer than `FEWEST_BAGS` validation bags."""
 
 FEWEST_DATASETS = 6
 """Smallest number of datasets for tests: with fewer, a sign test is never significant at 0.05."""
@@ -86,12 +80,9 @@ TASK = {
     "least_rows": "rows of the smallest training bag; None if unknown",
     "median_rows": "median rows of a training bag; None if unknown",
     "most_rows": "rows of the largest training bag; None if unknown",
-    "least_validation": "smallest number of validation bags over seeds; None if unknown",
-    "counts": "whether means, ranks and tests use it: coarse criteria need `FEWEST_BAGS` validation bags",
     "is_unequal": "whether its bags differ in size",
     "bags": "bags in words: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`",
     "title": "name in text, such as `adult 256`",
-    "heading": "name in headings, marked if the task does not count",
 }
 """Columns of `Board.tasks`."""
 
@@ -188,6 +179,11 @@ class Board:
         return [*self.entries.index[~self.entries["role"].isin(UNRANKED)]]
 
     @cached_property
+    def networks(self) -> list[int]:
+        """Ranked networks, best first."""
+        return [n for n in self.ranked if self.entries.at[n, "kind"] == "neural" and not self.entries.at[n, "role"]]
+
+    @cached_property
     def counting_tasks(self) -> list[int]:
         """Tasks with a run that counts."""
         return sorted({*self.counting.get_level_values(0)})
@@ -278,6 +274,13 @@ class Board:
         """Return means over the tasks of each dataset."""
         return grouped_means(by_task, self.of_task(by_task.index)) if len(by_task) else by_task
 
+    def paired(self, differences: Series) -> list[float]:
+        """Return means of the known differences (task, seed), by dataset or, of a single dataset, by seed."""
+        known = differences.dropna()
+        tasks, seeds = (known.index.get_level_values(level) for level in (0, 1))
+        keys = self.of_task(tasks) if self.tasks["dataset"].nunique() > 1 else [*seeds]
+        return [*known.groupby(keys, sort=False).mean()]
+
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:
         """Pairs (entry, task) of the best score of each task, and of all within one standard deviation of it.
@@ -309,10 +312,6 @@ class Leaderboards:
     def __repr__(self) -> str:
         return f"<leaderboards: {', '.join(map(repr, (*self.boards, *self.unlabelled))) or 'none'}>"
 
-    def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
-        """Return the boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""
-        return tuple(board for board in self.boards if board.criterion.regime == regime)
-
     def groups(self) -> list[dict[str, Board]]:
         """Return boards of the same bagging and protocol by criterion, groups with most runs first.
 
@@ -328,15 +327,16 @@ class Leaderboards:
 
         return sorted(groups.values(), key=order)
 
-    def main_boards(self) -> list[Board]:
-        """Return the boards by AUC and mPIoU of the two groups with most runs.
+    def headline_boards(self, most: int | None = 2) -> list[Board]:
+        """Return the boards without labels of rows, of the `most` groups with most runs."""
+        groups = self.groups()[:most]
+        return [group.get("mpiou", next(iter(group.values()))) for group in groups]
 
-        Without epochs all criteria give the same scores, so such a group has one board.
-        """
-        boards = [group[name] for group in self.groups()[:2] for name in ("auc", "mpiou") if name in group]
-        return [
-            board for place, board in enumerate(boards) if not place or board.criterion.name == "auc" or board.protocol
-        ]
+    def main_boards(self) -> list[Board]:
+        """Return the headline boards, then those of the same groups whose epochs are chosen by validation labels."""
+        headline = self.headline_boards()
+        labelled = [group["auc"] for group in self.groups()[:2] if "auc" in group]
+        return [*headline, *(board for board in labelled if board not in headline)]
 
 
 def entry_label(method: str, encoder: str | None, pretraining: str, configuration: str) -> str:

@@ -8,19 +8,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import add
+from typing import cast
+
+from pandas import Series
 
 from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import clean, plural, some_of, verb
-from llpbench.report.boards import HEADLINE, Board, Leaderboards
-from llpbench.report.leaderboard import interval_of, standings
-from llpbench.report.paired import ENTRY, differences
+from llpbench.core.text import clean, hint, plural, some_of, verb
+from llpbench.report.boards import HEADLINE, Board, Leaderboards, wide
+from llpbench.report.leaderboard import COLUMNS, lines
+from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import protocol_text, sentence
+from llpbench.report.wording import difference_text, protocol_text, sentence
 from llpbench.results.frame import NO_STALE_RUNS, configuration, tidy, value_of
-from llpbench.results.journal import agree, contains, settle
-from llpbench.results.merging import SHIPPED, disputes, read_shipped
+from llpbench.results.journal import agree, contains, dispute, settle
+from llpbench.results.merging import SHIPPED, shipped_lines
 
 MOST_YOURS = 4
 """Entries, methods or datasets of yours that are listed."""
@@ -30,6 +34,8 @@ RIVALS = ("dllp", "tabllp-bdc")
 """Methods that yours are compared with by default, if they have run on your tasks; the first of the board is added."""
 
 _PAPER_PRETRAINING = "self+bag"
+
+_ENTRY = ["method", "encoder", "pretraining", "configuration"]
 
 _MAIN = "core"
 """Published results to compare with if they share a task with yours."""
@@ -70,9 +76,9 @@ def compare(
     remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), related.values())]
     settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
     disputed = {run: records for run, records in settled.items() if not agree(records)}
-    remarks += disputes(disputed.values())
+    remarks += map(dispute, disputed.values())
     left = [record for run, record in on_tasks.items() if run not in related]
-    if ablations_left := tidy(left).groupby(ENTRY[:-1], dropna=False).ngroups:
+    if ablations_left := tidy(left).groupby(_ENTRY, dropna=False).ngroups:
         remarks.append(f"{plural(ablations_left, 'published ablation')} not ranked: --ablations.")
     counting = {**related, **{run: records[-1] for run, records in settled.items()}}
     counting = {run: record for run, record in counting.items() if run not in disputed}
@@ -84,10 +90,10 @@ def compare(
         tuple(board for board in boards if _entries_of(board, yours.keys()))
         for boards in (joint.boards, joint.unlabelled)
     )
-    told = tuple(_named_differences(boards[0], counting.values(), own, rivals)) if boards else ()
-    return Comparison(
-        replace(joint, boards=boards, unlabelled=unlabelled), own, told, tuple(map(clean, dict.fromkeys(remarks)))
-    )
+    shown = replace(joint, boards=boards, unlabelled=unlabelled)
+    methods = {record["spec"]["method"] for record in counting.values()}
+    told = tuple(_named_differences(shown.main_boards()[0], own, rivals, methods)) if boards else ()
+    return Comparison(shown, own, told, tuple(map(clean, dict.fromkeys(remarks))))
 
 
 def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Record]) -> dict[str, Record]:
@@ -112,19 +118,74 @@ def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Reco
 
 
 def _named_differences(
-    board: Board, records: Iterable[Record], own: frozenset[str], rivals: Sequence[str]
+    board: Board, own: Collection[str], rivals: Sequence[str], methods: Collection[str]
 ) -> Iterator[str]:
-    """Yield the differences of your methods from `rivals`, on the tasks of a board and by its criterion."""
-    frame = tidy(records, criteria=[board.criterion.name])
-    on_board = frame[frame["run"].isin(board.runs["run"])]
-    bags = ["bagging", "max_bags"]
-    frame = frame.merge(on_board[bags].drop_duplicates(), on=bags)  # other protocols, too
-    if not rivals:
-        first = board.entries["method"][board.ranked[0]] if board.ranked else ""
-        rivals = [name for name in dict.fromkeys((*RIVALS, first)) if name in {*on_board["method"]}]
-    found, impossible = differences(frame, own, rivals, board.metric.name, maximise=board.metric.maximise)
-    yield from map(str, found[: MOST_YOURS * max(len(rivals), 1)])
-    yield from impossible
+    """Yield the differences of your entries from `rivals` on a board. `methods`: those with runs on your tasks.
+
+    Seeds share split and bags, so differences are paired by task and seed. Only your own runs count as yours. If some
+    of your methods have no published runs, only these are compared.
+    """
+    on_board = board.entries["method"].tolist()
+    for name in rivals:
+        if name not in methods:
+            near = hint(name, methods)
+            raise LLPBenchError(f"there are no results of {name!r} on your tasks. {near}Choose other names for --with.")
+    first = [on_board[entry] for entry in board.ranked[:1]]
+    names = rivals or [name for name in dict.fromkeys((*RIVALS, *first)) if name in on_board]
+    is_own = board.runs["run"].isin([*own])
+    values, yours = wide(board.runs, len(on_board)), wide(board.runs[is_own], len(on_board))
+    published = {on_board[entry] for entry in board.runs["entry"][~is_own]}
+    entries = _entries_of(board, own)
+    for entry in [n for n in entries if on_board[n] not in published] or entries:
+        family, labels = {}, {}
+        for name in names:
+            rival = _rival(board, entry, name)
+            if rival is None and name != on_board[entry]:
+                yield f"{board.labels[entry]} cannot be compared with {name}: no run has its protocol."
+            elif rival is not None:
+                gaps = board.sign * (yours[entry] - values[rival])
+                family[name] = board.paired(gaps)
+                labels[name] = board.labels[rival], _extent(board, gaps.dropna())
+        for name, difference in compared({name: gaps for name, gaps in family.items() if gaps}).items():
+            other, extent = labels[name]
+            points = difference_text(difference)
+            yield f"{board.labels[entry]} minus {other}: {points}, {extent}, {_verdict(difference, len(family))}"
+
+
+def _rival(board: Board, entry: int, method: str) -> int | None:
+    """Return the entry of a method that is most like `entry`; None if there is no other.
+
+    Entries that share tasks come before others, then defaults, then those with the same encoder and pretraining, then
+    those with most shared runs.
+    """
+    mine, values = board.entries.loc[entry], board.values()
+
+    def order(other: int) -> tuple[object, ...]:
+        candidate = board.entries.loc[other]
+        shared = int((values[entry].notna() & values[other].notna()).sum())
+        same_encoder = candidate["encoder"] in (mine["encoder"], None)
+        same_pretraining = candidate["pretraining"] == mine["pretraining"]
+        return shared > 0, not candidate["configuration"], same_encoder, same_pretraining, shared
+
+    others = board.entries.index[(board.entries["method"] == method) & (board.entries.index != entry)]
+    return max(others, key=order, default=None)
+
+
+def _extent(board: Board, gaps: Series) -> str:
+    """Return the number of datasets, if several, and the smallest number of seeds of a dataset."""
+    seeds = gaps.groupby(board.of_task(gaps.index.get_level_values(0))).apply(lambda of: len(of.index.unique(1)))
+    of = f"{plural(len(seeds), 'dataset')}, " if len(seeds) > 1 else ""
+    return f"{of}{plural(int(seeds.min()), 'seed')}" if len(seeds) else "no run in common"
+
+
+def _verdict(difference: MeanDifference, number: int) -> str:
+    """Return whether a difference is significant, or why nothing can be said. `number`: differences of the family."""
+    if not difference.has_interval:
+        return "too few datasets or seeds for an interval"
+    if difference.is_significant:
+        return f"significantly {'better' if difference.points > 0 else 'worse'}"
+    excludes_0 = difference.low > 0 or difference.high < 0
+    return f"not significant{f' after correction for {number} comparisons' if excludes_0 else ''}"
 
 
 def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
@@ -133,10 +194,7 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
     These are those of core if they share a task with yours, otherwise those that share most.
     """
     tasks = {task_of(record) for record in yours}
-    shared = {
-        name: len(tasks & {task_of(record) for record in read_shipped(name, fields=["spec"]).records.values()})
-        for name in SHIPPED
-    }
+    shared = {name: len(tasks & {task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
     name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]
@@ -145,14 +203,14 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
 
 def rank_lines(comparison: Comparison) -> list[str]:
     """Return the ranks of your methods on the first board, or the options that complete their runs."""
-    lines: list[str] = []
-    for board in comparison.leaderboards.boards[:1]:
+    told: list[str] = []
+    for board in comparison.leaderboards.main_boards()[:1]:
         ranks = board.entries["rank"]
         entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
-        lines += [_rank_line(board, entry) for entry in entries[:MOST_YOURS]]
+        told += [_rank_line(board, entry) for entry in entries[:MOST_YOURS]]
         if len(entries) > MOST_YOURS:
-            lines.append(f"and {len(entries) - MOST_YOURS} more of yours")
-    return lines
+            told.append(f"and {len(entries) - MOST_YOURS} more of yours")
+    return told
 
 
 def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
@@ -161,7 +219,7 @@ def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
 
 def _rank_line(board: Board, entry: int) -> str:
     label, rank, mark = board.entries.loc[entry, ["label", "rank", "mark"]]
-    columns, values = standings(board), board.counted()[entry]
+    of_entries, values = lines(board), board.counted()[entry]
     missing = [*values.index[values.isna()]]
     if missing:
         number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
@@ -170,16 +228,16 @@ def _rank_line(board: Board, entry: int) -> str:
             f"{verb(len(missing), 'is', 'are')} missing or failed. "
             f"Run it with {_options(board, missing)}"
         )
-    mean = f"mean {board.metric.title} {columns.at[entry, ('mean', 'mean')]:.2f}"
-    floor = columns.loc[entry, "floor"]
-    if floor["points"] == floor["points"]:
-        mean += f", {interval_of(floor, 'points', 1, '+')} against the floor"
+    mean = f"mean {board.metric.title} {of_entries[entry]['mean']:.2f}"
+    floor = COLUMNS["floor"].field(of_entries[entry])
+    if not floor.is_empty:
+        mean += f", {floor.lines[0]} against the floor"
     if rank is None:
         return f"{label}: {mark}, {mean}"
     line, first = f"{label}: rank {rank} of {len(board.ranked)}, {mean}", board.ranked[0]
     if entry == first:
         return line
-    return f"{line}; first is {board.labels[first]} with {columns.at[first, ('mean', 'mean')]:.2f}"
+    return f"{line}; first is {board.labels[first]} with {of_entries[first]['mean']:.2f}"
 
 
 def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:
@@ -204,10 +262,10 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> l
     shared = [run for run in yours if run in published and published[run]["status"] == "ok"]
     both = [run for run in shared if yours[run]["status"] == "ok"]
     failed = len(shared) - len(both)
-    lines = []
+    told = []
     if failed:
         run_text = plural(failed, "run")
-        lines.append(f"{run_text} failed here but succeeded when published. The published results are shown.")
+        told.append(f"{run_text} failed here but succeeded when published. The published results are shown.")
     if both:
         gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
         same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
@@ -218,12 +276,12 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> l
             spec = yours[worst]["spec"]
             where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {yours[worst]['seed']}"
             line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
-        lines.append(f"{line}.")
+        told.append(f"{line}.")
         reasons = _differences([yours[run] for run in yours if run not in published], published.values())
         if reasons:
             counts = ", ".join(f"{reason} ({number:,})" for reason, number in reasons.items())
-            lines.append(f"{plural(reasons.total(), 'run')} only in yours: {counts}.")
-    return lines
+            told.append(f"{plural(reasons.total(), 'run')} only in yours: {counts}.")
+    return told
 
 
 def _names(names: Iterable[str]) -> str:

@@ -5,38 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import excerpt, first_entries
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.notes import FAILED, notes
+from llpbench.report.overview import BRIEF, MOST_ROWS, Overview, Standings
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.robustness_ranking import ANCHOR
 
 README = "README.md"
 STANDINGS = "boards.csv"
 
-NO_LINKS: Mapping[str, str] = MappingProxyType({})
-
-MOST_ROWS = 8
-"""Ranked entries of a board in the README."""
-
-MOST_ROBUST = 20
-"""Entries of the robustness ranking in the README."""
-
 MOST_NAMED = 8
 """Datasets of a board that are listed by name in the README."""
 
 MOST_LINES = 40
-"""Rows of any other table."""
-
-BRIEF = ("mean", "interval", "floor", "seconds")
-"""Columns of the leaderboard in the README."""
+"""Rows of a table."""
 
 _HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
@@ -45,46 +33,39 @@ _MARKDOWN = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 
 
 def markdown_files(
-    report: Report,
-    beside: Mapping[str, str] = NO_LINKS,
-    advised: Mapping[str, str] = NO_LINKS,
-    figures: Mapping[str, str] = NO_LINKS,
+    report: Report, overview: Overview, beside: Mapping[str, str], figures: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the Markdown files of a report by name.
 
-    `beside`: folders of other reports by title. `advised`: those with recommended methods. `figures`: paths by name.
+    `beside`: folders of other reports by title. `figures`: paths by name.
     """
-    tuning = [table for table in report.tuning if "-coarse-l1-" not in table.name]  # nearly those by mPIoU
-    contents = {
-        f"{ADVICE}.md": ("Which method for my data?", [report.advice] if report.advice else []),
-        "tuning.md": ("Tuning", tuning),
-    }
-    others = ", ".join(f"[{escape(title)}]({folder}/{ADVICE}.md)" for title, folder in advised.items())
-    heads = {f"{ADVICE}.md": [f"The same table for other datasets or bags: {others}."] if others else []}
-    files = {
-        name: _file(report, title, heads.get(name, []), tables) for name, (title, tables) in contents.items() if tables
-    }
-    reports = [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
-    pages = [f"- [{contents[name][0]}]({name})" for name in files]
-    drawn = ", ".join(f"[{escape(name)}]({path})" for name, path in figures.items())
-    return {README: _readme(report, [*reports, *pages, *([f"- Figures: {drawn}"] if drawn else [])]), **files}
+    advised = [table for table in (overview.which, report.advice) if table is not None]
+    contents = {f"{ADVICE}.md": ("Which method for my data?", advised), "tuning.md": ("Tuning", report.tuning)}
+    files = {name: _file(report, title, [], tables) for name, (title, tables) in contents.items() if tables}
+    links = ["- [The page](index.html), to sort, filter and trace to runs"]
+    links += [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
+    links += [f"- [{contents[name][0]}]({name})" for name in files]
+    if figures:
+        links.append(f"- Figures: {', '.join(f'[{escape(name)}]({path})' for name, path in figures.items())}")
+    links.append(f"- [All boards as CSV]({STANDINGS})")
+    return {README: _readme(report, overview, links), **files}
 
 
-def _readme(report: Report, links: Sequence[str]) -> str:
+def _readme(report: Report, overview: Overview, links: Sequence[str]) -> str:
     boards = report.leaderboards.main_boards()
-    page = "- [The page](index.html), to sort, filter and trace to runs"
-    head = ["\n".join([page, *links, f"- [All boards as CSV]({STANDINGS})"])]
+    head = ["\n".join(links)]
     if boards:
         head += [
+            f"**{escape(overview.headline)}**",
             words.caption("what_is_shown", most=MOST_ROWS, page="index.html", standings=STANDINGS),
             "\n".join(_meaning(COLUMNS[key].explained(boards[0])) for key in BRIEF),
-            words.caption("both_criteria"),
+            *([to_markdown(overview.which)] if overview.which else []),
             *(to_markdown(brief(board)) for board in boards),  # each with its protocol, even if all are the same
             *(to_markdown(_ranking(table)) for table in report.robustness[:1]),
         ]
-        return _file(report, report.title, head, [])
-    head += [] if report.unlabelled else [words.NO_RUNS]
-    return _file(report, report.title, head, report.unlabelled)
+    elif not report.unlabelled:
+        head.append(words.NO_RUNS)
+    return _file(report, report.title, head, [] if boards else report.unlabelled)
 
 
 def _meaning(explained: str) -> str:
@@ -94,19 +75,25 @@ def _meaning(explained: str) -> str:
 
 
 def brief(board: Board) -> ReportTable:
-    """Return the first entries of a board, with a floor and a ceiling."""
+    """Return the first entries of a board, with a floor, the control and a ceiling."""
+    standings = Standings(lines(board))
     starred = words.caption("starred") if board.uses_both else ""
-    parts = (words.setting(board), words.datasets_text(board, named=MOST_NAMED), starred)
+    parts = (
+        words.setting(board),
+        words.datasets_text(board, named=MOST_NAMED),
+        standings.verdict(),
+        standings.worth_of_labels(),
+        starred,
+    )
     caption = " ".join(words.sentence(part) for part in parts if part)
-    table = excerpt(board, BRIEF, first_entries(board, MOST_ROWS), words.title(board), caption)
-    lines = {heading: notes(board)[heading] for heading in (FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
-    return replace(table, notes={heading: tuple(some_of(texts, 3)) for heading, texts in lines.items() if texts})
+    found = {heading: notes(board)[heading] for heading in (FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
+    shown = {heading: tuple(some_of(texts, 3)) for heading, texts in found.items() if texts}
+    return replace(standings.table(), caption=caption, notes=shown)
 
 
 def _ranking(table: ReportTable) -> ReportTable:
-    """Return the first rows of a robustness ranking, under a heading to which other texts can link."""
-    caption = f"{words.sentence(table.title)} {table.caption}"
-    return _shortened(replace(table, title=ANCHOR.capitalize(), caption=caption), MOST_ROBUST)
+    """Return the robustness ranking under a heading to which other texts can link."""
+    return replace(table, title=ANCHOR.capitalize(), caption=f"{words.sentence(table.title)} {table.caption}")
 
 
 def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[ReportTable]) -> str:
@@ -115,36 +102,30 @@ def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[Repo
     if report.warnings:
         parts.append("\n".join(f"- **{escape(words.sentence(line))}**" for line in some_of(report.warnings)))
     parts += head
-    captions: set[str] = set()
+    captions: set[str] = {""}
     for table in tables:
         caption = "" if table.caption in captions else table.caption
         heading = "" if table.title == title else table.title
-        parts.append(to_markdown(_shortened(replace(table, title=heading, caption=caption), MOST_LINES)))
+        parts.append(to_markdown(replace(table, title=heading, caption=caption)))
         captions.add(table.caption)
     if report.leaderboards.origin.runs:
         parts.append("\n".join(f"- {escape(line)}" for line in report.leaderboards.origin.lines()))
     return "\n\n".join(parts) + "\n"
 
 
-def _shortened(table: ReportTable, most: int) -> ReportTable:
-    """Return the first rows of a long table, with a note on the others."""
-    hidden = len(table.rows) - most
-    if hidden <= 0:
-        return table
-    return replace(table, rows=table.rows[:most], notes={**table.notes, "Not shown": (plural(hidden, "row"),)})
-
-
 def to_markdown(table: ReportTable) -> str:
-    """Return a table as Markdown, with its title, caption and notes."""
+    """Return a table as Markdown, with its title, caption and notes. Long tables are cut."""
     rows = [
         [escape(heading.text) for heading in table.headings],
         ["---:" if heading.numeric else "---" for heading in table.headings],
-        *([_markdown(field) for field in row] for row in table.rows),
+        *([_markdown(field) for field in row] for row in table.rows[:MOST_LINES]),
     ]
     parts = [f"## {escape(table.title)}" if table.title else "", escape(table.caption)]
     parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
-    for heading, lines in table.notes.items():
-        parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
+    if (hidden := len(table.rows) - MOST_LINES) > 0:
+        parts.append(f"{plural(hidden, 'row')} more are not shown.")
+    for heading, texts in table.notes.items():
+        parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in texts))
     return "\n\n".join(filter(None, parts))
 
 

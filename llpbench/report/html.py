@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,11 +23,10 @@ from pandas import DataFrame, concat
 
 from llpbench.report import wording as words
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import DETAILS, excerpt, first_entries, names_of, whole_table
+from llpbench.report.board_tables import DETAILS, names_of, whole_table
 from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.digest import NO_LINKS
-from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.overview import Overview
 from llpbench.report.page_data import compressed, page_data
 from llpbench.report.plots.plot import Plot
 from llpbench.report.report_table import ReportTable
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
 HIDDEN = "l1"
 """Criterion whose boards are not on the page: L1 chooses nearly the same epochs as mPIoU."""
 
-MOST_SUMMARISED = 8
-"""Ranked entries on the first screen."""
-
-SUMMARY = ("mean", "interval", "seconds")
-"""Columns of the leaderboard on the first screen."""
-
 TABS = {
     "summary": "Overview",
     "leaderboard": "All boards",
@@ -53,6 +47,11 @@ TABS = {
     "reading": "How to read it",
     "origins": "Data",
 }
+
+FAMILIES = {"ceiling": "trained on all labels", "control": "trained on validation labels", "floor": "floors"}
+"""Families of methods with a role, for the filter of the page."""
+
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 
@@ -90,12 +89,13 @@ class PageFigure:
 
 def to_html(
     report: Report,
+    overview: Overview,
     *,
     plots: Sequence[Plot] = (),
     links: Mapping[str, str] = NO_LINKS,
     beside: Mapping[str, str] = NO_LINKS,
 ) -> str:
-    """Return the page of a report.
+    """Return the page of a report. The first plot is on the first screen.
 
     `links`: paths of the files `journal`, `standings` and `method NAME`. `beside`: folders of other reports by title.
     """
@@ -105,24 +105,15 @@ def to_html(
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
-    further = [PageFigure(plot, *_pixels(plot.svg)) for plot in plots[1:]]
-    figures = {
-        ANCHOR: [figure for figure in further if figure.plot.name.startswith(f"{ANCHOR}-")],
-        "plots": [figure for figure in further if not figure.plot.name.startswith(f"{ANCHOR}-")],
-    }
-    present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures["plots"]}
-    facts: dict[str, Any] = {}
-    if boards:
-        facts["finding"] = finding(boards[0])
-        facts["summary"] = excerpt(boards[0], SUMMARY, first_entries(boards[0], MOST_SUMMARISED), "")
-        facts["legend"] = _legend(boards[0])
-        facts["columns"] = [column.explained(boards[0]) for column in COLUMNS.values()]
+    figures = [PageFigure(plot, *_pixels(plot.svg)) for plot in plots]
+    present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures[1:]}
     return _rendered(
         "page.html",
         _part("page.css"),
         _part("page.js"),
         words=words,
         title=report.title,
+        overview=overview,
         beside=beside,
         data=compressed(page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
@@ -133,26 +124,12 @@ def to_html(
         sizes=_distinct(by_size),
         links=links,
         facts=_facts(leaderboards),
+        columns=[column.explained(boards[0]) for column in COLUMNS.values()] if boards else [],
         advice=report.advice,
         unlabelled=report.unlabelled,
-        first=PageFigure(plots[0], *_pixels(plots[0].svg)) if plots else None,
         figures=figures,
         robustness=report.robustness,
-        **facts,
     )
-
-
-def choice_page(
-    name: str,
-    advice: str,
-    warning: str,
-    facts: Mapping[str, str],
-    tables: Sequence[ReportTable],
-    plots: Sequence[Plot],
-) -> str:
-    """Return the page of `llpbench choose`: advice, warning ("" if there is none), facts, tables and plots."""
-    content = {"name": name, "advice": advice, "warning": warning, "facts": facts, "tables": tables, "plots": plots}
-    return _rendered("choice.html", _part("page.css"), "", **content)
 
 
 def _part(name: str) -> str:
@@ -161,7 +138,11 @@ def _part(name: str) -> str:
 
 def _rendered(template: str, style: str, script: str, /, **content: Any) -> str:
     """Return a page of a template."""
-    policy = _content_policy(style, script)
+    style_hash, script_hash = (b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     page = _template(template).render(style=style, script=script, policy=policy, **content)
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can contain half a surrogate pair, no file can
 
@@ -187,14 +168,6 @@ def _template(name: str) -> Template:
     return environment.get_template(name)
 
 
-def _content_policy(style: str, script: str) -> str:
-    style_hash, script_hash = (b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script))
-    return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
 def _pixels(svg: str) -> tuple[int, int]:
     """Return width and height of a picture; a default if it has none."""
     match = _SIZE.search(svg)
@@ -202,47 +175,29 @@ def _pixels(svg: str) -> tuple[int, int]:
 
 
 def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
-    """Yield the boards of the page. Methods without epochs have one board per bagging, as criteria do not matter."""
-    direct: set[str] = set()
-    for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
-        if board.criterion.name == HIDDEN or (board.protocol is None and board.bagging in direct):
+    """Yield the boards of the page, those without labels first."""
+    named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
+    named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
+    for board, name in named:
+        if board.criterion.name == HIDDEN:
             continue
-        if board.protocol is None:
-            direct.add(board.bagging)
-        texts = (words.setting(board), words.datasets_text(board), words.tasks_text(board))
         table = whole_table(board, name)
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
-        further = {column.heading(board).text for column in COLUMNS.values() if not column.default}
+        further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
+        kinds = zip(board.entries["role"], board.entries["kind"], strict=True)
         yield PageBoard(
             board=board,
             name=name,
             table=table,
-            caption=" ".join(words.sentence(text) for text in texts if text),
+            caption=table.caption,
             uncounted=frozenset({*board.tasks.index} - {*board.counting_tasks}),
-            families=tuple(map(_family, board.entries["role"], board.entries["kind"])),
+            families=tuple(
+                FAMILIES.get(role, "neural networks" if kind == "neural" else "without networks")
+                for role, kind in kinds
+            ),
             optional=frozenset({*DETAILS, *further, *empty}),
             incomplete=tuple(entry not in board.complete and bool(board.ranked) for entry in board.entries.index),
         )
-
-
-def _legend(board: Board) -> str:
-    texts = (
-        f"{words.title(board)}.",
-        words.caption("legend", board, starred=board.uses_both),
-        words.datasets_text(board),
-    )
-    return " ".join(texts)
-
-
-def _family(role: str, kind: str) -> str:
-    """Return the family of a method for the filter of the page."""
-    if role:
-        return {
-            "ceiling": "trained on all labels",
-            "control": "trained on validation labels",
-            "floor": "floors",
-        }[role]
-    return "neural networks" if kind == "neural" else "without networks"
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Columns of leaderboards, such as mean, rank interval and ties: a registry of functions of a board.
+"""Columns of leaderboards, such as mean and rank interval: a registry of functions of a board; and the one verdict.
 
 Columns use the runs that count (`tabulate`) and the board's metric. A plugin adds a column with `register_column`.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from pandas import DataFrame
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import fault
+from llpbench.core.text import fault, plural
 from llpbench.report import statistics
 from llpbench.report import wording as words
 from llpbench.report.boards import (
@@ -88,22 +88,27 @@ class LeaderboardColumn:
     def _is_built_in(self) -> bool:
         return self.compute.__module__ == __name__
 
-    def heading(self, board: Board) -> Heading:
-        """Return the heading on a board."""
-        return Heading(self.title.format(metric=board.metric.title, level=words.LEVEL), self.numeric, self.key)
+    def heading(self, metric: str) -> Heading:
+        """Return the heading on a board ranked by a metric (its title)."""
+        return Heading(self.title.format(metric=metric, level=words.LEVEL), self.numeric, self.key)
 
-    def fields(self, board: Board) -> list[Field]:
-        """Return the texts of all entries of a board."""
-        columns = standings(board)
-        rows = zip(*(columns[self.key, part] for part in self.parts), strict=True)
-        return [self._field(dict(zip(self.parts, row, strict=True))) for row in rows]
+    @property
+    def names(self) -> list[str]:
+        """Names of its parts in `boards.csv`."""
+        return [_PLAIN.get((self.key, part), "_".join(filter(None, (self.key, part)))) for part in self.parts]
 
-    def _field(self, parts: Mapping[str, Any]) -> Field:
+    def field(self, row: Mapping[str, Any]) -> Field:
+        """Return the text of an entry, from its line of `standings` or of `boards.csv`."""
+        parts = dict(zip(self.parts, (row[name] for name in self.names), strict=True))
         first = parts[self.parts[0]]
         if first != first or first in (None, ""):
             return Field((words.NOTHING,))
         text = self._call(lambda: self.format(parts))
         return Field((text,) if isinstance(text, str) else tuple(text))
+
+
+_PLAIN = {("mean", "mean"): "mean", ("mean", "std"): "std", ("mean", "n"): "n"}
+"""Parts whose names have no prefix."""
 
 
 def plain(value: Any) -> float | int | str | None:
@@ -128,17 +133,38 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
 
 
 def standings(board: Board) -> DataFrame:
-    """Return all columns of the leaderboard, (key, part) by entry. Computed once per board."""
+    """Return all columns of the leaderboard by entry, with their names in `boards.csv`. Computed once per board."""
     table = _CACHE.get(board)
-    if table is None or not {*COLUMNS} <= {*table.columns.get_level_values(0)}:
+    if table is None or not {*COLUMNS} <= table.attrs["columns"]:
         parts = {
-            (column.key, part): values[part].astype(object)
+            name: values[part].astype(object)
             for column in COLUMNS.values()
             for values in (column.computed(board),)
-            for part in column.parts
+            for part, name in zip(column.parts, column.names, strict=True)
         }
         table = _CACHE[board] = DataFrame(parts, index=board.entries.index)
+        table.attrs["columns"] = {*COLUMNS}
     return table
+
+
+def lines(board: Board) -> list[dict[str, Any]]:
+    """Return the lines of `boards.csv` of a board: what names an entry and its board, and every column."""
+    names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
+    of_board = {
+        "regime": board.criterion.regime,
+        "criterion": board.criterion.name,
+        "bagging": board.bagging,
+        **{name: (board.protocol or {}).get(name) for name in ("epochs", "patience", "bags_per_step")},
+        "metric": board.metric.name,
+        "datasets": len(board.datasets),
+        "compared_over": comparisons(board).over,
+    }
+    entries = board.entries[names].rename(columns={"mark": "role"}).to_dict("records")
+    values = standings(board).to_dict("records")
+    return [
+        {**of_board, **entry, **{name: plain(value) for name, value in of_entry.items()}}
+        for entry, of_entry in zip(entries, values, strict=True)
+    ]
 
 
 def mean(board: Board, metric: str | None = None) -> DataFrame:
@@ -214,42 +240,80 @@ def _rank_intervals(board: Board) -> DataFrame:
     return DataFrame({"low": low, "high": high}, index=independent.columns)
 
 
-def is_tested(board: Board) -> bool:
-    """Return whether there are enough datasets and seeds to test differences."""
-    return len(board.datasets) >= FEWEST_DATASETS and fewest_seeds(board) >= FEWEST_SEEDS
-
-
 def fewest_seeds(board: Board) -> int:
     """Return the smallest number of seeds of a task."""
     tasks = board.counting.get_level_values(0)
     return int(tasks.value_counts().min()) if len(tasks) else 0
 
 
-def corrected_p(board: Board) -> DataFrame | None:
-    """Return p values of all pairs of ranked entries (`statistics.paired_p`); None if differences are not tested.
+FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
+"""Methods that are parts of one another; they are not compared."""
 
-    Letters, the main finding and figures call two entries significantly different if their p is below 0.05.
+DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing"))
+"""Datasets that decided the design of a method. They do not count in its favour."""
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Leads of the first ranked entry over the other methods of a board: the one count of significant differences."""
+
+    leads: Mapping[int, statistics.MeanDifference]
+    """first entry minus the best entry of each other method, in the order of the board, positive if it is better"""
+    is_tested: bool
+    """whether there are enough datasets and seeds for tests"""
+    over: str
+    """what is independent: `15 datasets`, or `3 seeds` of a single dataset"""
+    left_out: tuple[str, ...]
+    """datasets of the board that are not used, because the first method was developed on them"""
+
+    @property
+    def worse(self) -> list[int]:
+        """Entries that are significantly worse than the first."""
+        return [
+            entry for entry, lead in self.leads.items() if self.is_tested and lead.is_significant and lead.points > 0
+        ]
+
+    @property
+    def similar(self) -> list[int]:
+        """Entries that are as good as the first: the difference is below `statistics.MARGIN` points."""
+        return [entry for entry, lead in self.leads.items() if self.is_tested and lead.is_similar]
+
+
+def comparisons(board: Board) -> Comparisons:
+    """Return the comparisons of the first entry with the best entry of each other method. Computed once per board.
+
+    Floors, parts of the first method and datasets of its development are left out.
     """
-    if not board.ranked or not is_tested(board) or len(board.ranked) > statistics.MOST_METHODS:
-        return None
-
-    def compute() -> DataFrame:
-        independent = blocks(board, board.ranked)
-        return DataFrame(statistics.paired_p(independent), independent.columns, independent.columns)
-
-    return board.cached("corrected p", compute)
+    return board.cached("comparisons", lambda: _comparisons(board))
 
 
-def differing(board: Board) -> list[int] | None:
-    """Return the ranked entries that differ significantly from the first one; None if differences are not tested."""
-    p = corrected_p(board)
-    return None if p is None else [*p.index[p[board.ranked[0]] < 1 - statistics.CONFIDENCE]]
+def _comparisons(board: Board) -> Comparisons:
+    if not board.ranked:
+        return Comparisons({}, False, "", ())
+    methods, roles = board.entries["method"].tolist(), board.entries["role"].tolist()
+    first = methods[board.ranked[0]]
+    relatives = {first, *(name for family in FAMILIES if first in family for name in family)}
+    rivals: dict[str, int] = {}
+    for entry in board.ranked:
+        if methods[entry] not in relatives and roles[entry] != "floor":
+            rivals.setdefault(methods[entry], entry)
+    values = blocks(board, board.ranked)
+    several = len(board.datasets) > 1
+    left_out = tuple(name for name in board.datasets if several and name in DEVELOPED_ON.get(first, ()))
+    values = values.drop([name for name in left_out if len(left_out) < len(values)])
+    leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
+    enough = several and len(values) >= FEWEST_DATASETS and fewest_seeds(board) >= FEWEST_SEEDS
+    return Comparisons(leads, enough, plural(len(values), "dataset" if several else "seed"), left_out)
 
 
-def _ties(board: Board) -> DataFrame:
-    """Return letters; entries that share one do not differ significantly."""
-    p = corrected_p(board)
-    return DataFrame(columns=[""]) if p is None else DataFrame({"": statistics.letters(p.to_numpy())}, index=p.index)
+def _first(board: Board) -> DataFrame:
+    """Return the difference of each compared entry from the first one, with corrected p if it is tested."""
+    verdict, parts = comparisons(board), {}
+    for entry, lead in verdict.leads.items():
+        low, high = sorted((-board.sign * lead.low, -board.sign * lead.high))
+        p = {"p": lead.p, "p_similar": lead.p_similar} if verdict.is_tested else {}
+        parts[entry] = {"points": -board.sign * lead.points, "low": low, "high": high, **p}
+    return DataFrame.from_dict(parts, orient="index")
 
 
 def _against_floor(board: Board) -> DataFrame:
@@ -286,71 +350,6 @@ def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
 
-def _mean_ranks(board: Board) -> DataFrame:
-    values = board.complete[board.ranked]
-    datasets = board.by_dataset(grouped_means(values)) if len(values) else values
-    ranks = (board.sign * datasets).round(_DIGITS).rank(axis="columns", ascending=False)
-    return DataFrame({"": ranks.mean()})
-
-
-def spans(board: Board, entry: int) -> DataFrame:
-    """Return floor, ceiling and score of an entry, for tasks that count and have a gap.
-
-    A task has a gap if floor and ceiling differ by more than one standard deviation of either. Tasks that lack a run of
-    floor, ceiling or entry are skipped.
-    """
-    floor, ceiling = reference(board, entry, "floor"), reference(board, entry, "ceiling")
-    if floor is None or ceiling is None:
-        return DataFrame(columns=["floor", "ceiling", "score"])
-    means, stds = board.task_means, board.counted()[[floor, ceiling]].groupby(level=0).std()
-    tasks = DataFrame({"floor": means[floor], "ceiling": means[ceiling], "score": means[entry]}).dropna()
-    gaps = board.sign * (tasks["ceiling"] - tasks["floor"])
-    return tasks[gaps > stds.max(axis="columns").reindex(tasks.index).fillna(0.0)]
-
-
-def _gap(board: Board) -> DataFrame:
-    """Return 100 Σ(score - floor) / Σ(ceiling - floor) over the tasks with a gap.
-
-    A mean of ratios would depend mostly on tasks with a small gap.
-    """
-    gaps, even = {}, is_even(board)
-    for entry in board.complete:
-        floor, ceiling = reference(board, entry, "floor"), reference(board, entry, "ceiling")
-        if floor not in board.complete or ceiling not in board.complete or (tasks := spans(board, entry)).empty:
-            continue
-        has_interval = even and entry not in (floor, ceiling)  # those two are 0 and 100 by definition
-        low, high = _gap_interval(board, entry, floor, ceiling, [*tasks.index]) if has_interval else (np.nan, np.nan)
-        sums = tasks.sum()
-        percent = 100 * (sums["score"] - sums["floor"]) / (sums["ceiling"] - sums["floor"])
-        gaps[entry] = {"percent": percent, "low": low, "high": high, "columns": len(tasks)}
-    return DataFrame.from_dict(gaps, orient="index")
-
-
-def _gap_interval(
-    board: Board, entry: int, floor: int | None, ceiling: int | None, tasks: Sequence[int]
-) -> tuple[float, float]:
-    """Return the interval of the closed gap over datasets, or over the seeds of a single dataset."""
-    runs = board.complete.loc[tasks]
-    gains = DataFrame({"gained": runs[entry] - runs[floor], "whole": runs[ceiling] - runs[floor]})
-    if len({*board.of_task(tasks)}) > 1:
-        by_task = gains.groupby(level=0).mean()
-        independent = by_task.groupby(board.of_task(by_task.index)).sum()
-    else:
-        seeds = gains.groupby(level="seed")
-        independent = seeds.sum()[seeds.size() == len(tasks)]
-    low, high = statistics.ratio_interval(independent.itertuples(index=False, name=None))
-    return 100 * low, 100 * high
-
-
-def _wins(board: Board) -> DataFrame:
-    """Return the percentage of comparisons (run, other ranked entry) that an entry wins. Ties count half."""
-    values, number = board.sign * board.complete[board.ranked], len(board.ranked)
-    if number < 2:
-        return DataFrame(columns=[""])
-    shares = (number - values.rank(axis="columns", ascending=False)) / (number - 1)
-    return DataFrame({"": 100 * grouped_means(shares).mean()})
-
-
 def _coverage(board: Board) -> DataFrame:
     """Return the numbers of runs with a score, failed, expected and stale."""
     sums = board.scores.groupby(level="entry")[["values", "failed", "expected", "stale"]].sum()
@@ -358,19 +357,20 @@ def _coverage(board: Board) -> DataFrame:
 
 
 def _mean_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    std = parts["std"] if isfinite(parts["std"]) else None
+    std = parts["std"] if parts["std"] is not None and isfinite(parts["std"]) else None
     if not parts["n"]:
         return f"{parts['mean']:.2f}", "no seed in common"
-    return (words.summary_text(Summary(parts["mean"], std, parts["n"])),)
+    return (words.summary_text(Summary(parts["mean"], std, int(parts["n"]))),)
 
 
 def _floor_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    return interval_of(parts, "points", 1, "+"), f"ahead in {parts['ahead']}/{parts['of']}"
+    return interval_of(parts, "points", 1, "+"), f"ahead in {parts['ahead']:.0f}/{parts['of']:.0f}"
 
 
 def interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "") -> str:
     """Return the text of a part with its interval, if there is one: `+1.9 [-3.2, 7.0]`."""
-    ends = (parts["low"], parts["high"]) if isfinite(parts["low"]) else None
+    is_known = parts["low"] is not None and isfinite(parts["low"])
+    ends = (parts["low"], parts["high"]) if is_known else None
     return words.interval_text(parts[name], ends, digits, sign)
 
 
@@ -379,8 +379,13 @@ def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    lacking = [f"{parts[what]} {what}" for what in ("failed", words.STALE) if parts[what]]
-    return f"{parts['done']}/{parts['expected']}", *lacking
+    lacking = [f"{parts[what]:.0f} {what}" for what in ("failed", words.STALE) if parts[what]]
+    return f"{parts['done']:.0f}/{parts['expected']:.0f}", *lacking
+
+
+def _first_text(parts: Mapping[str, Any]) -> Sequence[str]:
+    is_significant = parts["p"] is not None and parts["p"] < 1 - statistics.CONFIDENCE
+    return (interval_of(parts, "points", 1, "+") + (" *" if is_significant else ""),)
 
 
 for _column in (
@@ -390,21 +395,11 @@ for _column in (
         "{level} CI of rank",
         ("low", "high"),
         _rank_intervals,
-        lambda parts: f"{parts['low']}–{parts['high']}",
+        lambda parts: f"{parts['low']:.0f}–{parts['high']:.0f}",
     ),
-    LeaderboardColumn("tie", "tie", ("",), _ties, lambda parts: str(parts[""]), numeric=False),
+    LeaderboardColumn("first", "minus first", ("points", "low", "high", "p", "p_similar"), _first, _first_text),
     LeaderboardColumn("floor", "against floor", ("points", "low", "high", "ahead", "of"), _against_floor, _floor_text),
     LeaderboardColumn("seconds", "seconds", ("", "gpu"), _seconds, _seconds_text),
-    LeaderboardColumn("mean_rank", "mean rank", ("",), _mean_ranks, lambda parts: f"{parts['']:.1f}", default=False),
-    LeaderboardColumn(
-        "gap",
-        "gap closed",
-        ("percent", "low", "high", "columns"),
-        _gap,
-        lambda parts: interval_of(parts, "percent", 0),
-        default=False,
-    ),
-    LeaderboardColumn("wins", "wins", ("",), _wins, lambda parts: f"{parts['']:.0f}", default=False),
     LeaderboardColumn(
         "coverage", "coverage", ("done", "failed", "expected", words.STALE), _coverage, _coverage_text, default=False
     ),

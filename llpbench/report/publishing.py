@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -13,13 +12,13 @@ from urllib.parse import quote
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import hint, plural
-from llpbench.report.advice import ADVICE
+from llpbench.core.spreadsheets import csv_lines
+from llpbench.core.text import plural
 from llpbench.report.assembling import TITLE, Report, make_report
-from llpbench.report.board_tables import names_of, overall_table
-from llpbench.report.boards import HEADLINE
+from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files
-from llpbench.report.exports import long_form, pairs, robustness_rows, rows_csv, standings_rows, to_latex
+from llpbench.report.leaderboard import lines
+from llpbench.report.overview import Standings, make_overview, read_lines, standings_of
 from llpbench.report.plots.plot import Plot
 from llpbench.report.robustness_ranking import ANCHOR
 from llpbench.results.frame import NO_STALE_RUNS
@@ -27,21 +26,8 @@ from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
 
-CSV, JSON, LATEX, PNG = "csv", "json", "tex", "png"
-FORMATS = (CSV, JSON, LATEX, PNG)
-"""Formats that are written on request."""
-
 _METHOD = re.compile(r"[a-z0-9-]{1,60}")
 """Possible names of methods in this repository."""
-
-
-def select_formats(names: str) -> list[str]:
-    """Return the formats in a comma-separated list. Raises `LLPBenchError` for unknown ones."""
-    chosen = [name for part in names.split(",") if (name := part.strip())]
-    for name in chosen:
-        if name not in FORMATS:
-            raise LLPBenchError(f"unknown format {name!r}. {hint(name, FORMATS)}Available: {', '.join(FORMATS)}.")
-    return chosen
 
 
 def publish(
@@ -52,13 +38,12 @@ def publish(
     warnings: Sequence[str] = (),
     stale: Mapping[str, str] = NO_STALE_RUNS,
     plots: Path | None = None,
-    formats: Sequence[str] = (),
     metric: str = HEADLINE,
     title: str = TITLE,
 ) -> Published:
     """Make the report of some records and write it. Arguments: as for `make_report` and `write_report`."""
     report = make_report(records, warnings=warnings, stale=stale, tunings=tunings, metric=metric, title=title)
-    return Published(report, out, plots, write_report(report, out, plots=plots, formats=formats))
+    return Published(report, out, plots, write_report(report, out, plots=plots))
 
 
 @dataclass(frozen=True)
@@ -74,49 +59,44 @@ class Published:
     @property
     def places(self) -> list[str]:
         """Lines that name the main files: page, ranking by robustness, figures."""
-        lines = [f"page: {self.out / INDEX}"]
+        found = [f"page: {self.out / INDEX}"]
         if self.report.robustness and not _is_foreign(self.out / README):
-            lines.append(f"robustness ranking: {self.out / README}#{ANCHOR}")
+            found.append(f"robustness ranking: {self.out / README}#{ANCHOR}")
         if self.plots is not None and self.figures:
-            lines.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
-        return lines
+            found.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
+        return found
 
 
-def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> list[Plot]:
-    """Write the page, the Markdown files and the standings as CSV into `out`, and the figures into `plots`.
+def write_report(report: Report, out: Path, *, plots: Path | None = None) -> list[Plot]:
+    """Write the page, the Markdown files and the standings as CSV into `out`, and the figures as SVG into `plots`.
 
-    Format `csv` adds all scores (`leaderboards.csv`), all pairs of entries (`comparisons.csv`) and the robustness
-    rankings (`robustness.csv`). `json` and `tex` add the boards as JSON and LaTeX (`boards.json`, `boards.tex`). `png`
-    adds the figures as PNG. Files of an earlier report that this one does not write are deleted. A README.md that no
-    report wrote is kept. Returns the figures. Raises `LLPBenchError` if a file cannot be written.
+    If there are reports in folders of `out`, the page begins with their boards (`overview.make_overview`). Files of an
+    earlier report that this one does not write are deleted. A README.md that no report wrote is kept. Returns the
+    figures. Raises `LLPBenchError` if a file cannot be written.
     """
     from llpbench.report.html import to_html
 
     drawn: list[Plot] = []
     if plots is not None:
-        from llpbench.report.plots import draw_gallery
+        from llpbench.report.plots.gallery import gallery
+        from llpbench.report.plots.saving import save
 
-        drawn = draw_gallery(report.leaderboards, plots, png=PNG in formats)
+        drawn = save(gallery(report.leaderboards), plots)
     beside = _other_reports(report, out)
-    advised = {
-        title: folder for title, folder in beside.items() if (out / folder).resolve().joinpath(f"{ADVICE}.md").is_file()
-    }
+    below = {folder: standings_of(read_lines(out / folder / STANDINGS)) for folder in beside.values() if folder != ".."}
+    own = [Standings(lines(board)) for board in report.leaderboards.main_boards()]
+    overview = make_overview(own, below)
     figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
-    files = markdown_files(report, beside, advised, figures)
+    files = markdown_files(report, overview, beside, figures)
     if _is_foreign(out / README):
         del files[README]
-    files[STANDINGS] = rows_csv(standings_rows(report.leaderboards))
-    if CSV in formats:
-        files["leaderboards.csv"] = rows_csv(long_form(report.leaderboards))
-        files["comparisons.csv"] = rows_csv(pairs(report.leaderboards))
-        files["robustness.csv"] = rows_csv(robustness_rows(report.leaderboards))
-    if JSON in formats:
-        files["boards.json"] = json.dumps([*standings_rows(report.leaderboards)], indent=1, ensure_ascii=False) + "\n"
-    if LATEX in formats:
-        boards = report.leaderboards.main_boards()
-        names = names_of(boards)
-        files["boards.tex"] = "\n".join(to_latex(overall_table(*pair)) for pair in zip(boards, names, strict=True))
-    files[INDEX] = to_html(report, plots=drawn, links=_links(report, out), beside=beside)
+    files[STANDINGS] = standings_csv(report.leaderboards)
+    first = [
+        _plot_of(out / folder / "plots") for folder in (section.folder for section in overview.sections[:1]) if folder
+    ]
+    files[INDEX] = to_html(
+        report, overview, plots=[*filter(None, first), *drawn], links=_links(report, out), beside=beside
+    )
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -127,6 +107,21 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
             f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
     return drawn
+
+
+def standings_csv(leaderboards: Leaderboards) -> str:
+    """Return a line for each board and entry as CSV: every column of the leaderboard. Unknown values are empty."""
+    rows = [line for board in leaderboards.boards for line in lines(board)]
+    headings = [*dict.fromkeys(name for row in rows for name in row)]
+    return csv_lines([headings, *([row.get(name) for name in headings] for row in rows)])
+
+
+def _plot_of(folder: Path) -> Plot | None:
+    """Return the first figure of another report, its differences; None if there is none."""
+    file = next(iter(sorted(folder.glob("differences-*ordered.svg"))), None)
+    if file is None:
+        return None
+    return Plot(file.stem, "Lead of the first method over the others", "", file.read_text(encoding="utf-8"))
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -150,7 +145,7 @@ def _other_reports(report: Report, out: Path) -> dict[str, str]:
     reports = {}
     for folder in (out.parent, *sorted(path for path in out.glob("*") if path.is_dir())):
         readme = folder / README
-        if INDEX in _written(folder) and readme.is_file():
+        if {INDEX, STANDINGS} <= {*_written(folder)} and readme.is_file():
             title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
             reports[title] = ".." if folder == out.parent else folder.name
     return {title: folder for title, folder in reports.items() if title != report.title}

@@ -45,17 +45,9 @@ class ReportTable:
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """lines of text by their heading"""
 
-    def place(self, key: str) -> int:
-        """Return the position of a column."""
-        return [heading.key or heading.text for heading in self.headings].index(key)
-
     def columns(self) -> list[TableColumn]:
         """Return each heading with the fields below it."""
         return [(heading, [row[place] for row in self.rows]) for place, heading in enumerate(self.headings)]
-
-    def beside(self, columns: Iterable[TableColumn]) -> ReportTable:
-        """Return the table with additional columns on the right."""
-        return columns_of(self.name, self.title, self.caption, [*self.columns(), *columns], self.notes)
 
     def with_rows(self, rows: Iterable[int]) -> ReportTable:
         """Return the table with the rows at these positions."""

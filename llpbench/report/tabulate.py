@@ -1,7 +1,7 @@
 """Boards of a journal: from the tidy table of runs to entries, tasks and ranks.
 
-A run is a (task, seed). It counts if more than half of the methods have attempted it, at least one entry has completed
-it, and its task counts. An entry without one of these runs has no rank. So no method gains from a failed run, and none
+A run is a (task, seed). It counts if more than half of the methods have attempted it and an entry has completed
+it. An entry without one of these runs has no rank. So no method gains from a failed run, and none
 loses its rank because another method ran on more tasks or seeds. Floors are ranked like all entries trained on bags.
 """
 
@@ -22,8 +22,6 @@ from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion,
 from llpbench.core.record import Record, TuningRecord
 from llpbench.report.boards import (
     ENTRY,
-    FEW_BAGS,
-    FEWEST_BAGS,
     HEADLINE,
     RUN,
     TASK,
@@ -106,9 +104,7 @@ def tabulate(
     successful = [tuning for tuning in tunings if tuning["status"] == "ok"]
     frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
     maker = _BoardMaker(frame, runs, successful, stale, METRICS[metric])
-    groups = maker.groups()
-    made = (maker.board(CRITERIA[name], group) for name in BOARD_CRITERIA for group in groups)
-    boards = [board for board in made if board is not None]
+    boards = [*maker.boards()]
     return Leaderboards(
         tuple(board for board in boards if not is_without_labels(board.bagging)),
         origin_of([*runs.values()]),
@@ -182,6 +178,18 @@ class _BoardMaker:
 
         return sorted((_Group(*bags, protocol, runs) for (bags, protocol), runs in groups.items()), key=order)
 
+    def boards(self) -> Iterator[Board]:
+        """Yield all boards. Without epochs all criteria give the same scores, so such a group has one board."""
+        direct: set[tuple[str, int]] = set()
+        for name in BOARD_CRITERIA:
+            for group in self.groups():
+                if (group.bagging, group.max_bags) in direct and group.protocol == NO_PROTOCOL:
+                    continue
+                if (board := self.board(CRITERIA[name], group)) is not None:
+                    if group.protocol == NO_PROTOCOL and not is_without_labels(group.bagging):
+                        direct.add((group.bagging, group.max_bags))
+                    yield board
+
     def _has_criterion(self, runs: Iterable[int], criterion: Criterion) -> bool:
         """Return whether a run has the criterion; a fine-grained one needs labels of validation rows."""
         names = self._table["run"].tolist()
@@ -226,7 +234,7 @@ class _BoardMaker:
                 json.loads(group.protocol),
                 runs,
                 _entries(runs, [*entries]),
-                _tasks(runs, tasks, criterion),
+                _tasks(runs, tasks),
                 MultiIndex.from_arrays([[], []]),
                 self._records,
             )
@@ -350,7 +358,7 @@ def _counting(board: Board) -> MultiIndex:
 
     A method has one vote, no matter how many entries it has. Tuned entries have none.
     """
-    names, is_tuned, counts = (board.entries["method"], board.entries["is_tuned"], board.tasks["counts"].tolist())
+    names, is_tuned = board.entries["method"], board.entries["is_tuned"]
     voters = {entry for entry in board.learners if not is_tuned[entry]} or {*board.learners}
     methods: dict[tuple[int, int], set[str]] = defaultdict(set)
     done = set()
@@ -362,7 +370,7 @@ def _counting(board: Board) -> MultiIndex:
             if not isnan(value):
                 done.add((run[0], run[1]))
     number = len({*names[[*voters]]})
-    counting = sorted(run for run in done if 2 * len(methods[run]) > number and counts[run[0]])
+    counting = sorted(run for run in done if 2 * len(methods[run]) > number)
     return MultiIndex.from_arrays(np.array(counting, dtype=int).reshape(-1, 2).T, names=RUN)
 
 
@@ -387,19 +395,18 @@ def _entries(runs: DataFrame, entries: Sequence[tuple[Any, ...]]) -> DataFrame:
     return frame
 
 
-def _tasks(runs: DataFrame, tasks: Sequence[Task], criterion: Criterion) -> DataFrame:
+def _tasks(runs: DataFrame, tasks: Sequence[Task]) -> DataFrame:
     """Return the tasks of some runs. Runs that failed early do not know their bags."""
     methods: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for task, seed, method in zip(runs["task"].tolist(), runs["seed"].tolist(), runs["method"], strict=True):
         methods[task][seed].add(method)
     facts = runs.groupby("task").agg(
-        {"least_rows": "min", "median_rows": "median", "most_rows": "max", "validation_bags": "min", "classes": "first"}
+        {"least_rows": "min", "median_rows": "median", "most_rows": "max", "classes": "first"}
     )
     lines = []
     for place, (task, numbers) in enumerate(zip(tasks, facts.itertuples(index=False, name=None), strict=True)):
-        least, middle, most, validation, classes = (None if isnan(number) else number for number in numbers)
+        least, middle, most, classes = (None if isnan(number) else number for number in numbers)
         number = len(set().union(*methods[place].values()))
-        counts = criterion.regime == "fine" or validation is None or validation >= FEWEST_BAGS
         sizes = None if least is None or middle is None or most is None else (int(least), middle, int(most))
         bags = _bags_text(task, sizes)
         title = f"{task[0]} {bags}"
@@ -409,15 +416,12 @@ def _tasks(runs: DataFrame, tasks: Sequence[Task], criterion: Criterion) -> Data
                 "classes": None if classes is None else int(classes),
                 "seeds": tuple(sorted(s for s, names in methods[place].items() if 2 * len(names) >= number)),
                 **dict(zip(("least_rows", "median_rows", "most_rows"), sizes or (None,) * 3, strict=True)),
-                "least_validation": None if validation is None else int(validation),
-                "counts": counts,
                 "is_unequal": sizes is not None and sizes[0] != sizes[2],
                 "bags": bags,
                 "title": title,
-                "heading": title if counts else f"{title} {FEW_BAGS}",
             }
         )
-    return DataFrame(lines, columns=[*TASK], dtype=object).astype({"counts": bool, "is_unequal": bool})
+    return DataFrame(lines, columns=[*TASK], dtype=object).astype({"is_unequal": bool})
 
 
 def _bags_text(task: Task, sizes: tuple[int, float, int] | None) -> str:

@@ -1,4 +1,4 @@
-"""Leaderboards in a terminal of at least 80 columns: one board on one screen, or all boards on request."""
+"""Leaderboards and tables in a terminal of at least 80 columns: one board on one screen."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rich.text import Text
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import score_fields, unlabelled_table
-from llpbench.report.boards import FEW_BAGS, UNRANKED, Board, Leaderboards
-from llpbench.report.finding import finding
-from llpbench.report.leaderboard import COLUMNS, fewest_seeds, is_tested
+from llpbench.report.board_tables import unlabelled_table
+from llpbench.report.boards import UNRANKED, Board, Leaderboards
+from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.notes import FAILED, SURPRISES, notes
-from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of
+from llpbench.report.overview import Standings, headline
+from llpbench.report.report_table import Field, Heading, ReportTable, columns_of
 
 MOST_LINES = 36
 """Lines of a board and everything below it, which leaves room on a screen of 40 lines."""
@@ -30,164 +30,108 @@ _NUMBERS = 42
 _FEWEST_ROWS = 8
 """Entries of a board that are always shown."""
 
-_PRIORITY = ("mean", "interval", "seconds", "floor", "tie")
+_PRIORITY = ("mean", "interval", "seconds", "first", "floor")
 """Columns of the leaderboard, the most important first."""
 
-_ORDER = ("mean", "interval", "tie", "floor", "seconds")
+_ORDER = ("mean", "interval", "first", "floor", "seconds")
 """The same columns from left to right."""
 
 _MOST_NOTES = 3
-"""Notes of each kind on one screen."""
+"""Notes of each kind."""
 
-_MOST_IN_ALL = 20
-"""Notes of each kind if all boards are shown."""
-
-_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*", "→": "->"})
+_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*", "→": "->", "…": "..."})
 """Replacements for terminals without Unicode."""
 
 
 def render(
-    leaderboards: Leaderboards,
-    console: Console,
-    yours: Collection[str] = (),
-    *,
-    every: bool = False,
-    lines: int = MOST_LINES,
+    leaderboards: Leaderboards, console: Console, yours: Collection[str] = (), *, most: int = MOST_LINES
 ) -> None:
-    """Print the first board in at most `lines` lines and its differences to others, or `every` board completely.
-
-    Entries with one of the runs `yours` are marked.
-    """
-    for part in _screen(leaderboards, console, yours, every, lines):
+    """Print the first board in at most `most` lines, and the headlines of others. Your entries (`yours`) are marked."""
+    for part in _screen(leaderboards, console, yours, most):
         console.print(part)
 
 
 def _screen(
-    leaderboards: Leaderboards, console: Console, yours: Collection[str], every: bool, lines: int
+    leaderboards: Leaderboards, console: Console, yours: Collection[str], most: int
 ) -> Iterator[RenderableType]:
-    boards, unlabelled = leaderboards.boards, [unlabelled_table(board, "") for board in leaderboards.unlabelled]
-    if not boards and not unlabelled:
-        yield _text(words.NO_RUNS, console)
+    boards = leaderboards.main_boards()
+    if not boards and leaderboards.unlabelled:
+        render_tables([unlabelled_table(leaderboards.unlabelled[0], "")], console)
         return
-    render_tables(unlabelled if every else [] if boards else unlabelled[:1], console)
     shown = [board for board in boards if (board.runs["status"] == "ok").any()]
-    warnings = [*_warnings(boards, shown if every else shown[:1], console, every)]
-    if shown and not every:
-        below = [*(_text(line, console) for line in _other_boards(shown)), *warnings]
-        yield from _one(shown[0], console, yours, lines - _height(below, console))
-        yield from below
+    if not shown:
+        yield _text(words.caption("no_results") if boards else words.NO_RUNS, console)
+        yield from _warnings(boards, console)
         return
-    for board in shown:
-        yield from _head(board, console)
-        yield _standing(board, console, yours, len(board.entries))
-        yield from _legend(board, console)
-        yield from _score_grids(board, console, yours)
-        yield Text()
-    yield from warnings
-    if boards and not shown:
-        yield _text(words.caption("no_results"), console)
-    yield _text(str(leaderboards.origin), console, "dim")
+    first, *others = shown
+    standings = Standings(lines(first))
+    verdict = standings.verdict() or words.datasets_text(first)
+    head = [
+        _text(standings.title, console, "bold"),
+        _text(headline(standings), console),
+        _text(verdict, console, "dim"),
+    ]
+    below = [
+        _text(words.setting(first), console, "dim"),
+        _text(" ".join(filter(None, (words.caption("legend", first), words.tasks_text(first)))), console, "dim"),
+        *(_text(headline(Standings(lines(board))), console) for board in others),
+        *_warnings([first], console),
+    ]
+    room = max(most - _height([*head, _standing(first, console, yours, 0), *below], console), _FEWEST_ROWS)
+    yield from head
+    yield _standing(first, console, yours, room)
+    yield from below
 
 
-def _warnings(boards: Sequence[Board], shown: Sequence[Board], console: Console, every: bool) -> Iterator[Text]:
-    """Yield failures, runs without a value and stale runs of all boards, and surprises of the boards that are shown."""
-    most = _MOST_IN_ALL if every else _MOST_NOTES
-    for what, style in ((FAILED, "red"), (words.WITHOUT_VALUE, "yellow"), (words.STALE_NOTE, "yellow")):
-        yield from (_text(line, console, style) for line in _notes(what, _with_boards(boards, what), most))
-    for board in shown:
-        name = words.lowered(words.title(board))
-        name = name if every else name.partition(", epochs selected by")[0]
-        for line in _notes(f"{SURPRISES} ({name})", notes(board)[SURPRISES], _MOST_NOTES):
-            yield _text(line, console, "yellow")
+def _warnings(boards: Sequence[Board], console: Console) -> Iterator[Text]:
+    """Yield failures, runs without a value, stale runs and surprises."""
+    for what, style in (
+        (FAILED, "red"),
+        (words.WITHOUT_VALUE, "yellow"),
+        (words.STALE_NOTE, "yellow"),
+        (SURPRISES, "yellow"),
+    ):
+        distinct = [*dict.fromkeys(line for board in boards for line in notes(board)[what])]
+        for line in distinct[:_MOST_NOTES]:
+            yield _text(f"{what}: {line}", console, style)
+        if len(distinct) > _MOST_NOTES:
+            yield _text(f"{what}: {len(distinct) - _MOST_NOTES} more, all of them in index.html", console, style)
 
 
-def _with_boards(boards: Sequence[Board], what: str) -> Iterator[str]:
-    """Yield each note of a kind once, with the titles of its boards unless all boards have it."""
-    titles: dict[str, list[str]] = {}
-    for board in boards:
-        for line in dict.fromkeys(notes(board)[what]):
-            titles.setdefault(line, []).append(words.title(board))
-    for line, of_line in titles.items():
-        yield line if len(of_line) == len(boards) else f"{line} ({'; '.join(of_line)})"
+def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:
+    """Return the leaderboard of at most `most` entries, with the columns that fit."""
+    of_entries, rows = lines(board), board.runs[["entry", "run"]]
+    marked = {*rows["entry"][rows["run"].isin([*yours])]}
+    entries = [n for n in board.entries.index if n in board.complete or n in marked]
+    hidden = max(len(entries) - most, 0)
+    if hidden:
+        marks = board.entries["mark"]
+        hidden += 1  # the line that says so
+        entries = sorted(sorted(entries, key=lambda n: (n not in marked, not marks[n]))[: max(most - 1, 0)])
+    names = _names(board, console, {entry: _yours_text(board, entry, yours) for entry in marked}, entries)
+    width, columns = max((len(name) for name in names), default=0), {}
+    for key in _PRIORITY:
+        heading = Heading(_two_lines(COLUMNS[key].heading(board.metric.title).text))
+        fields = [Field(COLUMNS[key].field(of_entries[entry]).lines[:1]) for entry in entries]
+        wide = _width(heading, fields)
+        if any(not field.is_empty for field in fields) and width + wide <= console.width:
+            columns[key] = heading, fields
+            width += wide
+    method = Heading("method", numeric=False), [Field((name,)) for name in names]
+    table = columns_of("", "", "", [method, *(columns[key] for key in _ORDER if key in columns)])
+    grid = _grid(table, range(len(table.headings)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
+    if hidden and entries:
+        grid.add_row(_text(f"   {plural(hidden, 'more method')} in index.html", console, "dim"))
+    return grid
 
 
-def _notes(what: str, lines: Iterable[str], most: int = _MOST_IN_ALL) -> Iterator[str]:
-    """Yield distinct lines, and the number of those beyond `most`."""
-    distinct = list(dict.fromkeys(lines))
-    yield from (f"{what}: {line}" for line in distinct[:most])
-    if len(distinct) > most:
-        yield f"{what}: {len(distinct) - most} more, all of them in index.html"
-
-
-def _one(board: Board, console: Console, yours: Collection[str], lines: int) -> Iterator[RenderableType]:
-    """Yield the part of a board that fits into some lines. Scores are shown if they add to the means and fit."""
-    head, legend = [*_head(board, console)], [*_legend(board, console)]
-    frame = _standing(board, console, yours, 0)
-    room = max(lines - _height([*head, frame, *legend], console), _FEWEST_ROWS)
-    standing = _standing(board, console, yours, room)
-    yield from [*head, standing]
-    scores = board.scores
-    if ((scores["values"] != len(board.counting)) | (scores["stale"] > 0)).any():
-        grids = [*_score_grids(board, console, yours)]
-        if _height([*head, standing, *legend, *grids], console) <= lines:
-            yield from grids
-    yield from legend
-
-
-def _head(board: Board, console: Console) -> Iterator[RenderableType]:
-    """Yield the title of a board and its main finding."""
-    yield _text(words.title(board), console, "bold")
-    tested, number = is_tested(board), len(board.datasets)
-    yield _text(finding(board, tested=tested), console)
-    if tested:
-        yield _text(words.datasets_text(board), console, "dim")
-    elif board.ranked:
-        yield _text(words.caption("too_few", datasets=number, seeds=fewest_seeds(board)), console, "dim")
-
-
-def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
-    named = [*board.tasks["heading"]]
-    where = ", ".join(named[:3]) + (f" and {len(named) - 3} more tasks" if len(named) > 3 else "")
-    yield _text(f"{where} · {words.setting(board)}", console, "dim")
-    legend = words.caption("terminal_legend", board, tested=is_tested(board), starred=board.uses_both)
-    yield _text(" ".join(filter(None, (legend, words.tasks_text(board)))), console, "dim")
-
-
-def _other_boards(boards: Sequence[Board]) -> Iterator[str]:
-    """Yield lines on other boards: ranks that another criterion changes, and the finding on other bags."""
-    first, *others = boards
-    baggings = {first.bagging}
-    for board in others:
-        if (board.bagging, board.protocol) == (first.bagging, first.protocol):
-            if moved := _moved(first, board):
-                more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-                yield f"With epochs selected by {board.criterion.title}, ranks change: {', '.join(moved[:3])}{more}."
-        elif board.bagging not in baggings and board.max_bags == first.max_bags and len(baggings) <= _MOST_NOTES:
-            baggings.add(board.bagging)
-            yield finding(board, tested=False)
-    if any(board.bagging not in baggings or board.protocol != first.protocol for board in others):
-        yield f"{plural(len(others), 'more board')}: --all-boards."
-
-
-def _moved(first: Board, other: Board) -> list[str]:
-    """Return the entries whose rank differs between two boards: `dllp (mlp) 3 → 2`."""
-    before, after = (
-        {board.labels[entry]: board.entries.at[entry, "rank"] for entry in board.ranked} for board in (first, other)
-    )
-    return [f"{label} {rank} → {after[label]}" for label, rank in before.items() if after.get(label, rank) != rank]
-
-
-def _name_column(board: Board, yours: Collection[str], console: Console) -> TableColumn:
-    """Return rank, label and marks of each entry. Long labels are shortened so that numbers fit."""
-    most, marked = max(console.width - _NUMBERS, 24), _your_entries(board, yours)
-    mine = [_yours_text(board, entry, yours) if entry in marked else "" for entry in board.entries.index]
-    pairs = zip(board.entries["mark"], mine, strict=True)
-    marks = ["".join(f", {mark}" for mark in pair if mark) for pair in pairs]
-    labels = shortened([*map(words.clean, board.labels)], [most - len(mark) for mark in marks])
-    roles = zip(board.entries["role"], words.rank_texts(board), strict=True)
-    ranks = ["" if role in UNRANKED else rank for role, rank in roles]
-    fields = [Field((f"{rank:>2} {label}{mark}",)) for rank, label, mark in zip(ranks, labels, marks, strict=True)]
-    return Heading("method", numeric=False), fields
+def _names(board: Board, console: Console, marked: dict[int, str], entries: Sequence[int]) -> list[str]:
+    """Return rank, label and marks of some entries. Long labels are shortened so that numbers fit."""
+    ranks = [board.entries["rank"][n] for n in entries]
+    marks = ["".join(f", {mark}" for mark in (board.entries["mark"][n], marked.get(n)) if mark) for n in entries]
+    most = max(console.width - _NUMBERS, 24)
+    labels = shortened([words.clean(board.labels[n]) for n in entries], [most - len(mark) for mark in marks])
+    return [f"{'' if r is None else r:>2} {name}{mark}" for r, name, mark in zip(ranks, labels, marks, strict=True)]
 
 
 def shortened(labels: Sequence[str], rooms: Sequence[int]) -> list[str]:
@@ -206,56 +150,6 @@ def _yours_text(board: Board, entry: int, yours: Collection[str]) -> str:
     return "yours" if number == len(runs) else f"yours: {number} of {plural(len(runs), 'run')}"
 
 
-def _your_entries(board: Board, yours: Collection[str]) -> set[int]:
-    return {*board.runs["entry"][board.runs["run"].isin([*yours])]}
-
-
-def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:
-    """Return the leaderboard of at most `most` entries, with the columns that fit."""
-    names = _name_column(board, yours, console)
-    entries, hidden = _shown_entries(board, _your_entries(board, yours), most)
-    columns = {}
-    room = console.width - max((len(names[1][n].lines[0]) for n in entries), default=0)
-    for key in _PRIORITY:
-        heading = Heading(_two_lines(COLUMNS[key].heading(board).text))
-        fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(board)]
-        width = _width(heading, [fields[n] for n in entries])
-        is_known = any(not fields[n].is_empty for n in entries) and (key != "tie" or is_tested(board))
-        if is_known and width <= room:
-            columns[key] = heading, fields
-            room -= width
-    table = columns_of("", "", "", [names, *(columns[key] for key in _ORDER if key in columns)]).with_rows(entries)
-    ceilings = sum(board.entries["role"][entries].isin(UNRANKED))
-    grid = _grid(table, range(len(table.headings)), console, above=ceilings)
-    if hidden and entries:
-        grid.add_row(_text(f"   {plural(hidden, 'more method')}: --all-boards", console, "dim"))
-    return grid
-
-
-def _shown_entries(board: Board, yours: set[int], most: int) -> tuple[list[int], int]:
-    """Return at most `most` entries, and the number of others: yours, then marks, then the best."""
-    entries, marks = [n for n in board.entries.index if n in board.complete or n in yours], board.entries["mark"]
-    if len(entries) <= most:
-        return entries, 0
-    first = sorted(entries, key=lambda n: (n not in yours, not marks[n]))[: max(most - 1, 0)]
-    return sorted(first), len(entries) - len(first)
-
-
-def _score_grids(board: Board, console: Console, yours: Collection[str]) -> Iterator[RenderableType]:
-    """Yield the scores on all tasks, in as many tables as the width needs."""
-    columns = [
-        (
-            Heading(f"{words.clean(task.dataset)}\n{task.bags}{'' if task.counts else f' {FEW_BAGS}'}"),
-            score_fields(board, task.Index),
-        )
-        for task in board.tasks.itertuples()
-    ]
-    table = columns_of("", "", "", [_name_column(board, yours, console), *columns])
-    ceilings = sum(board.entries["role"].isin(UNRANKED))
-    yield from _grids(table, console, above=ceilings)
-    yield _text("Bold: best, and results within one standard deviation of it.", console, "dim")
-
-
 def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
     """Print tables, split into parts that fit the width."""
     for table in tables:
@@ -263,13 +157,13 @@ def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
         console.print(_text(table.caption, console, "dim"))
         for grid in _grids(table, console):
             console.print(grid)
-        for what, lines in table.notes.items():
-            for line in _notes(what, lines):
-                console.print(_text(line, console, "yellow"))
+        for what, texts in table.notes.items():
+            for line in dict.fromkeys(texts):
+                console.print(_text(f"{what}: {line}", console, "yellow"))
         console.print()
 
 
-def _grids(table: ReportTable, console: Console, above: int = 0) -> Iterator[Table]:
+def _grids(table: ReportTable, console: Console) -> Iterator[Table]:
     """Yield tables whose columns fit side by side. Columns of words are repeated in each."""
     widths = [_width(heading, fields) for heading, fields in table.columns()]
     words_columns = [place for place, heading in enumerate(table.headings) if not heading.numeric]
@@ -277,10 +171,10 @@ def _grids(table: ReportTable, console: Console, above: int = 0) -> Iterator[Tab
     part: list[int] = []
     for place in (place for place, heading in enumerate(table.headings) if heading.numeric):
         if part and sum(widths[column] for column in (*part, place)) > room:
-            yield _grid(table, [*words_columns, *part], console, above)
+            yield _grid(table, [*words_columns, *part], console)
             part = []
         part.append(place)
-    yield _grid(table, [*words_columns, *part], console, above)
+    yield _grid(table, [*words_columns, *part], console)
 
 
 def _grid(table: ReportTable, columns: Sequence[int], console: Console, above: int = 0) -> Table:
@@ -312,8 +206,8 @@ def _height(parts: Iterable[RenderableType], console: Console) -> int:
 
 def _width(heading: Heading, fields: Iterable[Field]) -> int:
     """Return the number of characters of a column, with the gap on its right."""
-    lines = [line for field in fields for line in field.lines]
-    return _GAP + max(map(len, [*map(words.clean, heading.text.split("\n")), *lines]))
+    texts = [line for field in fields for line in field.lines]
+    return _GAP + max(map(len, [*map(words.clean, heading.text.split("\n")), *texts]))
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:

@@ -7,11 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from llpbench.core.cell import NATURAL
-from llpbench.core.criteria import METRICS
+from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
-from llpbench.report.boards import FEWEST_BAGS, FEWEST_DATASETS, HEADLINE, UNRANKED, Board, Summary
-from llpbench.report.statistics import CONFIDENCE
+from llpbench.report.boards import FEWEST_DATASETS, HEADLINE, Board, Summary
+from llpbench.report.statistics import CONFIDENCE, MeanDifference
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -41,7 +41,7 @@ def _captions() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(loader=PackageLoader("llpbench.report", "templates"), undefined=StrictUndefined)
-    environment.globals |= {"level": LEVEL, "fewest_bags": FEWEST_BAGS, "fewest_datasets": FEWEST_DATASETS}
+    environment.globals |= {"level": LEVEL, "fewest_datasets": FEWEST_DATASETS}
     return environment.get_template("captions.j2")
 
 
@@ -87,12 +87,9 @@ def score_lines(board: Board, entry: int, task: int) -> list[str]:
     return [summary_text(summary) if summary else NOTHING, *lacking]
 
 
-def rank_texts(board: Board) -> list[str]:
-    """Return the ranks of all entries, or the marks of entries trained on labels."""
-    return [
-        str(rank) if rank is not None else mark if role in UNRANKED else NOTHING
-        for rank, mark, role in zip(*(board.entries[name] for name in ("rank", "mark", "role")), strict=True)
-    ]
+def whole(value: float | None) -> str:
+    """Return a whole number such as a rank; `NOTHING` if it is unknown."""
+    return NOTHING if value is None else f"{value:.0f}"
 
 
 def method_texts(board: Board) -> list[str]:
@@ -105,6 +102,12 @@ def interval_text(value: float, interval: tuple[float, float] | None, digits: in
     """Return a value with its interval: `+1.9 [-3.2, 7.0]`."""
     ends = "" if interval is None else f" [{_end(interval[0], digits)}, {_end(interval[1], digits)}]"
     return f"{value:{sign}z.{digits}f}{ends}"
+
+
+def difference_text(difference: MeanDifference, digits: int = 1) -> str:
+    """Return a difference with its interval, if it has one: `+1.9 [-3.2, 7.0]`."""
+    ends = (difference.low, difference.high) if difference.has_interval else None
+    return interval_text(difference.points, ends, digits, sign="+")
 
 
 def _end(value: float, digits: int) -> str:
@@ -120,9 +123,16 @@ def seconds_text(seconds: float) -> str:
 
 def title(board: Board) -> str:
     """Return the title of a board."""
-    criterion = board.criterion.title
-    chosen = f"epochs selected by {criterion}" if board.protocol else f"methods without epochs ({criterion})"
-    return f"{board.criterion.regime.capitalize()}-grained, {bags_words(board.bagging)}, {chosen}"
+    return title_of(board.criterion.name, board.bagging, has_epochs=bool(board.protocol))
+
+
+def title_of(criterion: str, bagging: str, *, has_epochs: bool) -> str:
+    """Return the title of a board: who may use which labels, the bags, and what chooses epochs."""
+    chosen_by = CRITERIA[criterion]
+    if not has_epochs:
+        return f"No labels: {bags_words(bagging)}, methods without epochs"
+    labels = "Validation labels (fine-grained)" if chosen_by.regime == "fine" else "No labels (coarse-grained)"
+    return f"{labels}: {bags_words(bagging)}, epochs by {chosen_by.title}"
 
 
 def bags_words(bagging: str) -> str:
@@ -171,18 +181,17 @@ def tasks_text(board: Board) -> str:
     tasks = board.tasks
     unequal = next(iter(tasks["bags"][tasks["is_unequal"] & (tasks["by"] == "")]), "")
     classes = classes_text(zip(tasks["dataset"], tasks["classes"], strict=True))
-    unusual = caption("unusual_tasks", unequal=unequal, few=not tasks["counts"].all())
+    unusual = caption("unequal_bags", unequal=unequal) if unequal else ""
     return " ".join(filter(None, (classes, unusual)))
 
 
 def datasets_text(board: Board, *, named: int = 0) -> str:
     """Return the number of datasets behind the ranks, with their names if they are at most `named`.
 
-    A caption says if they are few, and if other datasets have too few validation bags.
+    A caption says if they are few.
     """
     datasets = board.datasets
-    few = {*board.tasks["dataset"][~board.tasks["counts"]]} - {*datasets}
-    return caption("datasets", number=len(datasets), few=len(few), names=datasets if len(datasets) <= named else ())
+    return caption("datasets", number=len(datasets), names=datasets if len(datasets) <= named else ())
 
 
 def caption_of(board: Board, *sentences: str) -> str:

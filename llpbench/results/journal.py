@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import math
 import os
 import re
@@ -21,22 +20,19 @@ import shlex
 import stat
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.fields import MOST
 from llpbench.core.files import MODE, replace_file, write_new
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.unpacking import open_packed
-from llpbench.results.packing import packed
-from llpbench.results.run_lines import RunLines
-from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
+from llpbench.results.lines import DamagedError, NotJSONError, OtherSchemaError, read_line, to_line
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
@@ -67,23 +63,41 @@ _SEARCH_START = re.compile(rb'\{"schema":\d+,"tuning":')
 class Contents:
     """Content of a journal."""
 
-    records: dict[str, Record]
-    """record that counts for each run, usually the last, by run id, in the order of first appearance"""
+    runs: dict[str, list[Record]]
+    """Records of each run, by run id in the order of first appearance: the last, and others with different results."""
     tunings: dict[str, TuningRecord] = field(default_factory=dict)
-    """newest record of each tuning, by id"""
+    """Newest record of each search, by id."""
     warnings: tuple[str, ...] = ()
-    """one line for each line of the file that was left out"""
-    disputed: dict[str, tuple[Record, ...]] = field(default_factory=dict)
-    """all records of runs that succeeded several times with different results (`merge`), by run id"""
+    """One line for each line of the file that was left out."""
     unterminated: bool = False
-    """whether the last line is complete but lacks its line break, as editors may leave it"""
+    """Whether the last line is complete but lacks its line break, as editors may leave it."""
     end: int = 0
-    """number of bytes up to the end of the last complete line; anything after it is torn"""
+    """Number of bytes up to the end of the last complete line. Anything after it is torn."""
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """The last record of each run."""
+        return {run: records[-1] for run, records in self.runs.items()}
 
     @property
     def counting(self) -> dict[str, Record]:
         """Records for reports: `records` without runs whose results disagree."""
-        return {run: each for run, each in self.records.items() if agree(self.disputed.get(run, ()))}
+        return {run: records[-1] for run, records in self.runs.items() if agree(records)}
+
+    @property
+    def disputes(self) -> list[str]:
+        """One line for each run with different results."""
+        return [dispute(records) for _, records in sorted(self.runs.items()) if len(records) > 1]
+
+    def add(self, *records: Record | TuningRecord) -> None:
+        """Add records that are later than the others."""
+        for record in records:
+            if "run" in record:
+                run = cast(Record, record)
+                self.runs[run["run"]] = settle([*self.runs.get(run["run"], ()), run])
+            else:
+                earlier = self.tunings.get(record["tuning"])
+                self.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
 
 
 def read(path: Path) -> Contents:
@@ -177,7 +191,7 @@ class Journal:
             for folder in self._made:
                 folder.rmdir()
 
-    def append(self, *records: Record) -> None:
+    def append(self, *records: Record | TuningRecord) -> None:
         """Write records, one after the other, so that they survive a crash of the machine.
 
         Raises `LLPBenchError` if the disk is full, or if the file is no longer the one that was opened. In the latter
@@ -186,13 +200,7 @@ class Journal:
         for number, record in enumerate(records):
             self._require_unchanged(records[number:])
             self._write(to_line(record))
-            self._learn(record)
-
-    def append_tuning(self, record: TuningRecord) -> None:
-        """Write the record of a search, as `append` does."""
-        self._require_unchanged([record])
-        self._write(to_line(record))
-        self._learn_tuning(record)
+            self.contents.add(record)
 
     def replace(self, content: bytes) -> None:
         """Replace the whole content of the journal. Raises `LLPBenchError` if it cannot be written."""
@@ -207,19 +215,6 @@ class Journal:
         os.close(self._file)
         self._file, self._size = file, os.fstat(file).st_size
 
-    def _learn(self, record: Record) -> None:
-        run, known = record["run"], self.contents
-        earlier = known.disputed.get(run) or ((known.records[run],) if run in known.records else ())
-        kept = settle([*earlier, record])
-        known.records[run] = kept[-1]
-        known.disputed.pop(run, None)
-        if len(kept) > 1:
-            known.disputed[run] = tuple(kept)
-
-    def _learn_tuning(self, record: TuningRecord) -> None:
-        earlier = self.contents.tunings.get(record["tuning"])
-        self.contents.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
-
     def _require_unchanged(self, pending: Sequence[Record | TuningRecord] = ()) -> None:
         """Raise `LLPBenchError` if the file is no longer the one that was opened, after saving the results of the run.
 
@@ -232,11 +227,7 @@ class Journal:
         if not (pending or self._appended):
             raise LLPBenchError(f"{told} Nothing was written to it. Run the same command again.")
         self._appended = False  # save them only once
-        for record in pending:
-            if "run" in record:
-                self._learn(cast(Record, record))
-            else:
-                self._learn_tuning(record)
+        self.contents.add(*pending)
         saved = self._save(told)
         joined = [str(each) for each in (self.path, saved) if each.exists()]
         raise LLPBenchError(
@@ -272,9 +263,7 @@ class Journal:
 
     def _save(self, failure: str) -> Path:
         """Write all known records to a new file, beside the journal or else in the folder for temporary files."""
-        known = self.contents
-        runs = chain.from_iterable(known.disputed.get(run, (record,)) for run, record in known.records.items())
-        content = b"".join([*map(to_line, runs), *map(to_line, known.tunings.values())])
+        content = to_lines(self.contents)
         mode = stat.S_IMODE(os.fstat(self._file).st_mode)
         for folder in (self.path.parent, Path(tempfile.gettempdir())):
             with contextlib.suppress(OSError):
@@ -353,7 +342,7 @@ def contains(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return all(name in one and contains(one[name], value) for name, value in other.items())
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=SAME)  # the published table has single precision
+        return math.isclose(one, other, rel_tol=SAME)  # published lines are rounded
     return bool(one == other)
 
 
@@ -362,35 +351,42 @@ def agree(records: Sequence[Record]) -> bool:
     return len(records) < 2 or widest(records).points <= TOLERANCE
 
 
-@dataclass(frozen=True)
-class Disagreement:
+class Disagreement(NamedTuple):
     """Largest difference between results of one run."""
 
+    points: float
+    """Difference between the lowest and the highest value; infinite if only some have a score."""
     metric: str
     values: tuple[float | None, ...]
-    """value of each result, in their order; None without a score"""
-
-    @property
-    def points(self) -> float:
-        """difference between the lowest and the highest value; infinite if only some have a score"""
-        known = [value for value in self.values if value is not None]
-        if not known:
-            return 0.0
-        return max(known) - min(known) if len(known) == len(self.values) else math.inf
+    """Value of each result, in their order; None without a score."""
 
 
 def widest(records: Sequence[Record]) -> Disagreement:
     """Return the largest difference between results of one run: in AUC, or without labels in metrics of proportions."""
-    labelled = any("auc" in each["test"] for record in records for each in record["results"].values())
-    metrics = ("auc",) if labelled else ("l1", "mpiou")
     results = [record["results"] for record in records]
-    shared = [name for name in results[-1] if all(name in each for each in results)]
-    found = (
-        Disagreement(metric, tuple(each[name]["test"].get(metric) for each in results))
-        for name in shared
-        for metric in metrics
+    labelled = any("auc" in each["test"] for result in results for each in result.values())
+    differences = []
+    for name in (name for name in results[-1] if all(name in result for result in results)):
+        for metric in ("auc",) if labelled else ("l1", "mpiou"):
+            values = tuple(result[name]["test"].get(metric) for result in results)
+            known = [value for value in values if value is not None]
+            whole = len(known) == len(values) or not known
+            points = max(known, default=0.0) - min(known, default=0.0) if whole else math.inf
+            differences.append(Disagreement(points, metric, values))
+    return max(differences, key=lambda difference: difference.points)
+
+
+def dispute(records: Sequence[Record]) -> str:
+    """Return one line about the different results of a run."""
+    spec, seed, apart = records[-1]["spec"], records[-1]["seed"], widest(records)
+    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in apart.values)
+    how = f"more than {100 * TOLERANCE:g} points apart" if math.isfinite(apart.points) else "a score and none"
+    prefer = "until one is preferred: llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"
+    return (
+        f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
+        f"test {apart.metric.upper()} {shown}; "
+        f"{'the last one counts' if agree(records) else f'{how}, so none counts {prefer}'}"
     )
-    return max(found, key=lambda each: each.points)
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:
@@ -405,46 +401,25 @@ def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
     return record["numerics"], record["versions"]
 
 
-def to_line(record: Record | TuningRecord) -> bytes:
-    """Return a record as a line of JSON, with null for NaN, infinities and numbers beyond `MOST`."""
-    ordered = {"schema": SCHEMA, **packed(record)}
-    text = json.dumps(_finite(ordered), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode() + b"\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if abs(value) <= MOST else None  # also None for NaN
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+def to_lines(contents: Contents) -> bytes:
+    """Return all records as the content of a journal."""
+    runs = map(to_line, chain.from_iterable(contents.runs.values()))
+    return b"".join([*runs, *map(to_line, contents.tunings.values())])
 
 
 def _parse(data: bytes, path: Path) -> Contents:
     *lines, tail = data.split(b"\n")
-    runs: dict[str, list[Record]] = {}
-    tunings: dict[str, TuningRecord] = {}
-    warnings: list[str] = []
-    run_lines = RunLines()
-
-    def add(line: bytes) -> None:
-        """Add the record in a line. Raises `DamagedError`, and `LLPBenchError` for another schema."""
-        if (run := run_lines.read(line)) is None:
-            value = _value(line, path)
-            if "run" not in value:
-                tuning = as_tuning(value)
-                earlier = tunings.get(tuning["tuning"])
-                tunings[tuning["tuning"]] = tuning if earlier is None else newer(earlier, tuning)
-                return
-            run = as_run(value)
-        runs.setdefault(run["run"], []).append(run)
-
-    unterminated = bool(tail)
+    contents, warnings, unterminated = Contents({}), [], bool(tail)
     for number, line in enumerate([*lines, tail], start=1):
         try:
-            add(line)
+            contents.add(read_line(line))
+        except OtherSchemaError as error:
+            later = error.schema > SCHEMA
+            raise LLPBenchError(
+                f"{str(path)!r} was written by {'a newer' if later else 'an older'} llpbench (schema {error.schema}, "
+                f"this one knows {SCHEMA}). {'Update llpbench, or choose' if later else 'Choose'} another --out; "
+                "nothing was changed in it."
+            ) from None
         except DamagedError as error:
             is_last = number > len(lines)
             is_torn = is_last and isinstance(error, NotJSONError)
@@ -452,17 +427,9 @@ def _parse(data: bytes, path: Path) -> Contents:
             if line.strip():
                 where = f"{'the last line' if is_last else f'line {number}'} of {str(path)!r}"
                 warnings.append(f"{where}{' is torn' if is_torn else f': {error}'}; {_missing(line)}")
-    if not runs and not tunings and not _is_ours(data):
+    if not contents.runs and not contents.tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
-    settled = {name: settle(records) for name, records in runs.items()}
-    return Contents(
-        records={name: records[-1] for name, records in settled.items()},
-        tunings=tunings,
-        warnings=tuple(warnings),
-        disputed={name: tuple(records) for name, records in settled.items() if len(records) > 1},
-        end=len(data) - len(tail),
-        unterminated=unterminated,
-    )
+    return replace(contents, warnings=tuple(warnings), end=len(data) - len(tail), unterminated=unterminated)
 
 
 def _missing(line: bytes) -> str:
@@ -489,19 +456,6 @@ def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
 def _chosen(record: TuningRecord) -> set[str]:
     """Return ids of the cells that a search has selected."""
     return {choice["cell"] for choice in record["best"].values()}
-
-
-def _value(line: bytes, path: Path) -> dict[str, Any]:
-    """Return the object in a line. Raises `DamagedError`, and `LLPBenchError` for another schema."""
-    value = decode(line)
-    if value["schema"] != SCHEMA:
-        later = value["schema"] > SCHEMA
-        raise LLPBenchError(
-            f"{str(path)!r} was written by {'a newer' if later else 'an older'} llpbench (schema {value['schema']}, "
-            f"this one knows {SCHEMA}). {'Update llpbench, or choose' if later else 'Choose'} another --out; "
-            "nothing was changed in it."
-        )
-    return value
 
 
 def _is_ours(data: bytes) -> bool:

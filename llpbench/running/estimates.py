@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache, cached_property
 from itertools import pairwise
 from statistics import median, median_high
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
@@ -23,7 +23,7 @@ from llpbench.core.tuning_spec import Tuning
 from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
-from llpbench.results.merging import SHIPPED, read_shipped
+from llpbench.results.merging import SHIPPED, shipped_lines
 from llpbench.running.schedule import Job
 from llpbench.training.averaging import Average
 
@@ -253,8 +253,7 @@ class Estimator:
 @cache
 def published_timings() -> Timings:
     """Return the published timings of CPUs. They are read once per process."""
-    fields = ("spec", "status", "times", "dataset", "hardware")
-    return timings_of(record for name in SHIPPED for record in read_shipped(name, fields=fields).records.values())
+    return timings_of(cast(Record, line) for name in SHIPPED for line in shipped_lines(name))
 
 
 def timings_of(records: Iterable[Record]) -> Timings:

@@ -32,7 +32,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import software
-from llpbench.core.ray_address import no_cluster
 from llpbench.core.temporary import USER, private_root, temporary_folder
 from llpbench.core.text import one_line
 from llpbench.core.version import PACKAGE
@@ -51,6 +50,7 @@ from llpbench.running.cluster import (
     TrialRequest,
 )
 from llpbench.running.executors import Outcome, RunCell, Warned
+from llpbench.running.ray_address import no_cluster
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.worker import Worker
 

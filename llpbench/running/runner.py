@@ -236,7 +236,7 @@ class _RunListener:
 
     def search_finished(self, job: Job, record: TuningRecord) -> None:
         del self._running[job.id]
-        self._journal.append_tuning(record)
+        self._journal.append(record)
         running = (other for other, _ in self._running.values())
         known = self._done | {other.id for other in (*running, *self._schedule.waiting, *self._schedule.left)}
         following = [other for other in self._following_jobs(record) if other.id not in known]
@@ -379,10 +379,9 @@ def _with_common_journal(settings: Settings, contents: Contents) -> Contents:
     if settings.shard is None:
         return contents
     joined, why_stale = join((read(settings.out / FILE), contents)), comparison()
-    last = {run: records[-1] for run, records in joined.kept.items()}  # disputed runs, too: they are done
-    last |= _current(contents.records, last, why_stale)
-    tunings = joined.tunings | _current(contents.tunings, joined.tunings, why_stale)
-    return replace(contents, records=last, tunings=tunings)
+    runs = {run: [record] for run, record in _current(contents.records, joined.records, why_stale).items()}
+    tunings = _current(contents.tunings, joined.tunings, why_stale)
+    return replace(contents, runs=joined.runs | runs, tunings=joined.tunings | tunings)
 
 
 def _current(

@@ -45,7 +45,6 @@ _UNPACKED = 4.0
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
 _MOST_MARKS = 5
-_MOST_REPEATED = 20_000_000
 
 
 class FileNote(LLPBenchWarning):
@@ -454,28 +453,6 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
                     f"{word!r}; if that looks wrong, try another one."
                 )
     return "must be in UTF-8. Save it as UTF-8."
-
-
-def repeated(frame: pd.DataFrame, name: str, path: Path) -> pd.DataFrame:
-    """Repeat each row as often as a column says, and remove the column.
-
-    Raises `DataError` unless it has whole numbers from 0, with a sum of at most `_MOST_REPEATED`.
-    """
-    column = column_of(frame, name, path)
-    numbers = column if is_numeric_dtype(column) else read_number_text(column).values
-    times = pd.to_numeric(numbers).to_numpy(dtype=np.float64, na_value=np.nan)
-    if not ((times >= 0) & (times % 1 == 0)).all():
-        wrong = column[~((times >= 0) & (times % 1 == 0))].iloc[0]
-        raise DataError(f"file {str(path)!r}: column {name!r} must contain whole numbers from 0, got {wrong!r}.")
-    if times.sum() > _MOST_REPEATED:
-        raise DataError(
-            f"file {str(path)!r}: column {name!r} must have a sum of at most {_MOST_REPEATED:,}, got "
-            f"{times.sum():,.0f}."
-        )
-    places = np.repeat(np.arange(len(frame)), times.astype(np.int64))
-    copies = frame.drop(columns=[str(column.name)]).iloc[places].reset_index(drop=True)
-    copies.attrs.clear()  # its rows are not lines of the file
-    return copies
 
 
 def unpacked_bytes(path: Path) -> float:

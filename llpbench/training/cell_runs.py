@@ -21,12 +21,11 @@ from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import LLPBenchError, hook_error
-from llpbench.core.fields import ROUNDING
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, verdict
 from llpbench.core.ranges import read_params
-from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, CriterionResult, Record, Status
+from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of

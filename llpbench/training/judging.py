@@ -12,9 +12,8 @@ from torch import Tensor
 from llpbench.core.bags import BoolArray, FloatArray, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import hook_error
-from llpbench.core.fields import Real
 from llpbench.core.metrics import verdict
-from llpbench.core.record import CriterionResult, Judged
+from llpbench.core.record import CriterionResult, Judged, Real
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics

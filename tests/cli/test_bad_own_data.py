@@ -15,6 +15,7 @@ from bench import DROPPED, LLPBench, refused, replaced
 from districts import counted, people
 
 from llpbench import LLPClassifier
+from llpbench.cli.bag_options import in_flags
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes"]
 TWO_METHODS = ["--methods", "bag-mean-linear,bag-soft-label-linear"]
@@ -24,7 +25,7 @@ WHOLE = ["--whole-bags", "--bag-column", "district"]
 COMMANDS = {
     "fit": ["fit", "rows.csv", *GIVEN, "--method", "bag-mean-linear", "--out", "model"],
     "predict": ["predict", "fitted", "rows.csv", "--out", "new.csv"],
-    "choose": ["choose", "rows.csv", *GIVEN, *TWO_METHODS, "--out", "choice"],
+    "choose": ["choose", "rows.csv", *GIVEN, *TWO_METHODS],
     "estimate": ["estimate", "process", "rows.csv", *GROUPS],
 }
 
@@ -73,9 +74,6 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("fit", ["--set", "trees"], "--set must be NAME=VALUE"),
         ("fit", ["--set", "trees=many", "--method", "count-gbdt"], "trees"),
         ("fit", ["--set", "leave=3", "--method", "count-gbdt"], "no hyperparameter 'leave'. Did you mean leaves"),
-        ("fit", ["--repeat-column", "age", "--weight-column", "age"], "--repeat-column and --weight-column"),
-        ("fit", ["--repeat-column", "district"], "--repeat-column and --bag-column"),
-        ("fit", ["--repeat-column", "town"], "column 'town'"),
         ("fit", ["--encoder", "mlp"], "'bag-mean-linear' has no encoder"),
         ("fit", ["--method", "bag-gp", "--encoder", "saint"], "has no encoder, got --encoder saint"),
         ("fit", ["--numbers", "ranks"], "'ranks'"),
@@ -89,7 +87,6 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("fit", ["--decimal", ",", "--decimal", "rows:."], "--decimal must be given once for ROWS"),
         ("fit", ["--bags", "bags.csv", "--bags", "bags.csv"], "--bag-column"),
         ("predict", ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
-        ("predict", ["--repeat-column", "age", "--weight-column", "age"], "--repeat-column and --weight-column"),
         ("predict", ["--counts", "no,yes"], "need --bags"),
         ("predict", ["--bags", "bags.csv"], "--bags needs --whole-bags"),
         ("predict", ["--whole-bags"], "Add --bag-column"),
@@ -98,7 +95,6 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("choose", ["--bag-column", ""], "--bag-column must name a column, got ''"),
         ("choose", ["--folds", "20"], "at least 20 bags with known counts, got 8"),
         ("choose", ["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
-        ("choose", ["--out", "rows.csv"], "'rows.csv' is a file"),
         ("choose", ["--leave-out", "idd"], "has no column 'idd'"),
         ("choose", ["--time-column", "month"], "month"),
         ("choose", ["--time-column", "town"], "town"),
@@ -184,9 +180,9 @@ def test_a_folder_without_a_model_of_files_is_refused(folder: Path, llpbench: LL
         (["predict"], "new.json", "'new.json' must end in .csv or .parquet"),
         (["predict"], "there/new.csv", "'there/new.csv' cannot be written: there is no folder 'there'."),
         (["predict"], "folder.csv", "'folder.csv' is a folder. Choose another name."),
-        (["predict", "fit", "choose"], "bags.csv/new.csv", "bags.csv' is a file."),
-        (["predict", "fit", "choose"], "closed/new.csv", "is read-only"),
-        (["fit", "choose"], "/proc/absent", "/proc/absent"),
+        (["predict", "fit"], "bags.csv/new.csv", "bags.csv' is a file."),
+        (["predict", "fit"], "closed/new.csv", "is read-only"),
+        (["fit"], "/proc/absent", "/proc/absent"),
     ],
 )
 def test_an_unwritable_output_is_reported_before_anything_is_read(
@@ -234,3 +230,16 @@ def test_only_features_can_do_without_bags(folder: Path, llpbench: LLPBench) -> 
     assert "Omit" not in refused(llpbench(*flags, "--whole-bags"))
     pd.read_csv(folder / "rows.csv").drop(columns="age").to_csv(folder / "rows.csv", index=False)
     assert "Omit" not in refused(llpbench(*replaced(flags, ["--bag-column", "district"])))
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("bag 'time=09:00' has X rows in X.", "bag 'time=09:00' has ROWS rows in ROWS."),
+        ("bag 'labels=a': use noise=.", "bag 'labels=a': use --noise."),
+        ("as weights, in Python sample_weight=X['noise=']", "as weights, in Python sample_weight=X['noise=']"),
+        ("Drop them with unmatched='drop'.", "Drop them with --drop-unmatched."),
+    ],
+)
+def test_flags_replace_arguments_outside_of_names(message: str, shown: str) -> None:
+    assert in_flags(message) == shown

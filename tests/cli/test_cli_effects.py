@@ -10,10 +10,8 @@ import pandas as pd
 import pytest
 from bench import LLPBench, Result, refused
 
-from llpbench.cli.choice_files import rare_table
 from llpbench.core.effects import FeatureEffect, bin_text
 from llpbench.data.tasks import Scaler
-from llpbench.owndata.choosing import MethodChoice
 from llpbench.report.plots.effect_panels import effect_panels
 
 
@@ -114,24 +112,3 @@ def test_kinds_of_features() -> None:
     effect = some_effect(1, "x", edges=np.array([-1 / 3, 0.2], np.float32), weights=thirds)
     (wide,) = scaler.named([effect], ["x"], [])
     assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
-
-
-def test_rare_classes_have_a_table_of_their_own() -> None:
-    bags = pd.DataFrame(
-        {
-            "method": "one",
-            "place": [0, 1] * 2,
-            "bag": ["a", "b"] * 2,
-            "class": ["no", "no", "yes", "yes"],
-            "rows": 50,
-            "known": [0.98, 0.96, 0.02, 0.04],
-            "predicted": [0.9, 0.9, 0.1, 0.1],
-        }
-    )
-    found = MethodChoice(pd.DataFrame(), pd.DataFrame(), bags, "one", "one", "", None)
-    table = rare_table(found)
-    assert table is not None
-    assert [field.lines[0] for field in table.rows[0][:4]] == ["one", "yes", "3", "10.0"]
-    assert table.rows[0][-1].lines == ("–",)  # every bag has such a row
-    even = MethodChoice(pd.DataFrame(), pd.DataFrame(), bags.assign(known=0.5), "one", "one", "", None)
-    assert rare_table(even) is None

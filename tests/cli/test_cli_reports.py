@@ -10,7 +10,7 @@ from factory import PROTOCOL, fine_alone, record, runs
 
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import read_shipped
+from llpbench.results.merging import shipped
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -85,7 +85,7 @@ def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbe
 
 
 def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
-    there = (run["spec"] for run in read_shipped("core").records.values())
+    there = (run["spec"] for run in read(shipped("core")).records.values())
     spec = next(each for each in there if (each["method"], each["bag_size"]) == ("tabllp-bdc", 256))
     mine = record("mine", 0.5, dataset=spec["dataset"], bag_size=spec["bag_size"], protocol=spec["protocol"])
     done = llpbench("compare", "--out", str(journal(tmp_path, mine)))

@@ -78,7 +78,7 @@ def test_rows_that_stand_for_people_count_as_such(llpbench: LLPBench) -> None:
     rows.groupby(names, dropna=False).size().rename("people").reset_index().to_csv("cells.csv", index=False)
     by = ["--bag-column", "district", "--by", "owns"]
     assert llpbench(*ASK, "--by", "owns").code == 0
-    result = llpbench("estimate", "model", "cells.csv", *by, "--repeat-column", "people", "--out", "cells-by.csv")
+    result = llpbench("estimate", "model", "cells.csv", *by, "--weight-column", "people", "--out", "cells-by.csv")
     assert result.code == 0, result.err
     one, other = pd.read_csv("groups.csv"), pd.read_csv("cells-by.csv")
     assert np.allclose(one[["rows", "count", "count_min"]], other[["rows", "count", "count_min"]])

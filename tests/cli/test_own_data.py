@@ -190,40 +190,18 @@ def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, 
     result = llpbench(*CHOOSE, "--repeats", "1", "--folds", "4")
     assert result.code == 0, result.err
     assert "Use bag-mean-linear" in result.out
-    assert "4 folds of 2 methods: about " in result.err
-    assert "fold 4 of 4" in result.err
-    board = pd.read_csv(folder / "choice" / "board.csv")
-    assert set(board["method"]) == {"bag-mean-linear", "bag-soft-label-linear", "bag-share"}
-    page = (folder / "choice" / "index.html").read_text(encoding="utf-8")
-    assert "Use bag-mean-linear" in page
-    assert page.count('<img src="data:image/svg+xml,') == 2
-    assert "<script" not in page
-    assert {"folds.csv", "bags.csv", "bags.svg"} <= {path.name for path in (folder / "choice").iterdir()}
+    assert all(name in result.out for name in ("bag-mean-linear", "bag-soft-label-linear", "bag-share"))
+    assert not [path for path in folder.iterdir() if path.is_dir() and path.name == "choice"]
 
 
-def test_a_method_that_fails_is_named_on_the_page(folder: Path, llpbench: LLPBench, plugin: Path) -> None:
-    told = [*CHOOSE, "--plugin", str(plugin), "--repeats", "1", "--folds", "2"]
-    told[told.index("--methods") + 1] += ",broken"
-    result = llpbench(*told)
+@pytest.mark.usefixtures("folder")
+def test_failed_method_is_reported_with_its_reason(llpbench: LLPBench, plugin: Path) -> None:
+    command = [*CHOOSE, "--plugin", str(plugin), "--repeats", "1", "--folds", "2"]
+    command[command.index("--methods") + 1] += ",broken"
+    result = llpbench(*command)
     assert result.code == 1, result.err
     assert "Traceback" not in result.err
-    page = (folder / "choice" / "index.html").read_text(encoding="utf-8")
-    assert "no luck (tiny_bench.py:" in page
-    board = pd.read_csv(folder / "choice" / "board.csv").set_index("method")
-    assert "no luck" in board.loc["broken", "failure"]
-    assert board["kl"].notna().tolist() == [True, True, True, False]
-
-
-def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbench: LLPBench) -> None:
-    before = (folder / "bags.csv").read_bytes()
-    quick = ["--repeats", "1", "--folds", "2"]
-    result = llpbench(*CHOOSE, *quick, "--out", ".")
-    assert (result.code, (folder / "bags.csv").read_bytes()) == (2, before)
-    assert "'bags.csv' exists and was not written by llpbench choose. Choose another --out." in result.err
-    for _ in range(2):
-        assert llpbench(*CHOOSE, *quick).code == 0
-    (folder / "choice" / ".written").write_text("index.html\nfine.md\n")  # a report's
-    assert llpbench(*CHOOSE, *quick).code == 2
+    assert "no luck (tiny_bench.py:" in " ".join(result.out.split())
 
 
 def test_a_table_is_written_whole_or_not(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,15 +248,13 @@ def test_files_have_bags_that_python_called_by_numbers(keys: list[str], folder: 
     assert f"as in fit ({len(keys)}, as in" in result.err
 
 
-@pytest.mark.parametrize(("column", "first"), [("day", 0), ("week", 11)])
-def test_later_bags_are_held_out_by_a_column(column: str, first: int, folder: Path, llpbench: LLPBench) -> None:
+@pytest.mark.parametrize("column", ["day", "week"])
+@pytest.mark.usefixtures("folder")
+def test_later_bags_are_held_out_by_a_column(column: str, llpbench: LLPBench) -> None:
     rows, table = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
     rows.assign(day=(rows["district"] + 1).map("2024-01-{:02}".format)).to_csv("rows.csv", index=False)
     table.assign(week=11 - table["district"]).to_csv("bags.csv", index=False)
     result = llpbench(*CHOOSE, "--folds", "2", "--time-column", column)
     assert result.code == 0, result.err
-    bags = pd.read_csv(folder / "choice" / "bags.csv")
-    assert first not in set(bags["bag"])
-    assert 4 <= bags["bag"].nunique() < 12
-    assert "later bags" in (folder / "choice" / "index.html").read_text()
+    assert "later" in result.out
     assert ("'day'" in result.err) == (column != "day")  # a feature that names the bags, unless it is their time

@@ -73,9 +73,6 @@ def test_advice_on_a_few_texts_among_numbers_works(command: str, rows: pd.DataFr
     advice = re.findall(r"use (--.+?)\.(?: |$)", result.err.strip())
     assert len(advice) == 2
     assert "X[" not in result.err
-    text.assign(people=1).to_csv("repeated.csv", index=False)
-    told = fit(llpbench, "--repeat-column", "people", rows="repeated.csv").err
-    assert ("'n/a?'" in told, "in line" in told) == (True, False), "a repeated row has no line"
     for flags in advice:
         result = fit(llpbench, *shlex.split(flags), rows="text.csv")
         assert (result.code, "used as categories" in result.err) == (0, False)
@@ -165,31 +162,19 @@ def test_columns_whose_names_hold_commas_plus_signs_and_spaces(rows: pd.DataFram
 WHOLE = ["predict", "model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
 
 
-def test_rows_that_stand_for_several_people_are_repeated_or_weighted(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     assert fit(llpbench).code == 0
     counts = LLPClassifier.load("model").bag_counts_
     cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
     cells.to_csv("cells.csv", index=False)
     result = fit(llpbench, rows="cells.csv")
     assert (result.code, "--weight-column people" in result.err, "--sampled" in result.err) == (2, True, False)
-    result = fit(llpbench, "--repeat-column", "people", rows="cells.csv")
-    assert result.code == 0, result.err
+    result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
+    assert (result.code, "240 people" in result.out) == (0, True), result.err
     model = LLPClassifier.load("model")
     assert np.array_equal(model.bag_counts_, counts)
     assert list(model.feature_names_in_) == ["income", "town"]
-    expected = probabilities(llpbench, "cells.csv")
-    assert llpbench(*WHOLE, "--repeat-column", "people").code == 2  # without --whole-bags
-    result = llpbench(*WHOLE, "--whole-bags", "--repeat-column", "people")
-    assert result.code == 0, result.err
-    people = pd.read_csv("new.csv")
-    assert len(people) == ROWS
     of_bags = pd.Series(model.bag_counts_[:, 1], index=model.bags_).sort_index()
-    assert np.allclose(people.groupby("district")["probability_yes"].sum(), of_bags)
-
-    result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
-    assert (result.code, "240 people" in result.out) == (0, True), result.err
-    # weights and repeated rows are added up in different ways
-    assert np.allclose(probabilities(llpbench, "cells.csv"), expected, atol=1e-6)
     assert llpbench(*WHOLE, "--weight-column", "people").code == 2  # without --whole-bags
     assert llpbench(*WHOLE, "--whole-bags").code == 2  # without the weights of fit
     result = llpbench(*WHOLE, "--whole-bags", "--weight-column", "people")

@@ -153,3 +153,17 @@ def test_few_bags_are_not_held_out(bags: int, fits: int, monkeypatch: pytest.Mon
     for _ in range(2):
         model.predict_proba(frame, bags=where)
     assert len(called) == fits
+
+
+def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
+    frame, bags, votes = people(1200, 60)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+    assert model.features_help() is True
+    rng, shown = np.random.default_rng(0), []
+    for _ in range(40):  # features and votes are independent
+        noise = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
+        counts = counted(bags[:600], rng.integers(0, 2, 600))
+        shown.append(LLPClassifier("bag-mean-linear").fit(noise, bags[:600], counts=counts).features_help())
+    assert shown.count(True) <= 5
+    few = np.arange(1200) % 4
+    assert LLPClassifier("bag-mean-linear").fit(frame, few, counts=counted(few, votes)).features_help() is None

@@ -20,7 +20,6 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
 from llpbench.owndata.folds import random_folds
-from llpbench.owndata.progress import RemainingFits
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
 CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
@@ -240,23 +239,21 @@ def test_a_method_that_fails_is_a_row_with_its_reason_and_changes_no_other(found
         LLPClassifier("broken").fit(FRAME, BAGS, counts=TABLE)
 
 
-def test_the_time_left_is_shown_before_the_first_fold_and_after_each_fold() -> None:
-    told: list[str] = []
-    found = chosen(folds=4, progress=told.append)
-    assert re.fullmatch(r"4 folds of 2 methods: about .+ s \(.+ s to .+ s\)", told[0])
-    assert told[1].startswith("fold 1 of 4, about ")
-    assert told[-1] == "fold 4 of 4, about 0 s left"
-    assert np.allclose(chosen(folds=4, progress=False).folds[DECIDES], found.folds[DECIDES]), "a trial changes nothing"
+def test_interrupted_comparison_keeps_finished_folds(found: MethodChoice, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits, fit = [], LLPClassifier.fit
 
+    def interrupted(*given: Any, **more: Any) -> Any:
+        fits.append(1)
+        if len(fits) == stop:
+            raise KeyboardInterrupt
+        return fit(*given, **more)
 
-def test_the_time_left_is_estimated_by_trials_until_folds_are_timed() -> None:
-    left = RemainingFits({"one": 3, "two": 2}, {"one": 1.0, "two": 10.0}, ratio=4.0)
-    assert left.seconds == pytest.approx(2 * (3 * 1.0 + 2 * 10.0))
-    assert left.text == "about 46 s (23 s to 92 s)"
-    left.took("one", 5.0)
-    assert left.seconds == pytest.approx(2 * 5.0 + 2 * 20.0)
-    nobody = RemainingFits({"one": 3, "two": 2}, {"one": 1.0}, ratio=4.0)
-    assert nobody.seconds is None
-    assert "first fold" in nobody.text
-    nobody.took("two", 7.0)
-    assert nobody.seconds == pytest.approx(3 * 2.0 + 7.0)
+    monkeypatch.setattr(LLPClassifier, "fit", interrupted)
+    stop = 1 + 2 * 3 + 2  # in the third fold; the first fit checks the bags
+    some = chosen(repeats=2)
+    expected = found.folds[(found.folds["repeat"] == 0) & (found.folds["fold"] < 2)]
+    pd.testing.assert_frame_equal(some.folds.drop(columns="seconds"), expected.drop(columns="seconds"))
+    assert "2 of 6 folds" in some.advice
+    fits, stop = [], 1 + 3 + 1
+    with pytest.raises(KeyboardInterrupt):
+        chosen(repeats=2)

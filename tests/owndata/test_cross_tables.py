@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import check_grad
+from scipy.special import expit
 
 from benchmarks.elections import District, districts, error
 from llpbench import cross_table
-from llpbench.blocks.cross_shares import _Likelihood
+from llpbench.blocks.cross_shares import CrossLikelihood
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata.cross_tables import _bounds
+from llpbench.owndata.cross_tables import ConfoundedPrecincts, _bounds
 
 SHARES = np.array([[0.85, 0.10, 0.05], [0.35, 0.50, 0.15], [0.20, 0.20, 0.60]])
 GROUPS, OUTCOMES = ["black", "white", "asian"], ["ann", "bob", "abstained"]
@@ -76,13 +77,64 @@ def test_bounds_are_those_of_all_possible_tables() -> None:
     assert np.array_equal(most[0], np.max(cells, axis=0))
 
 
-def test_gradient_is_that_of_the_value() -> None:
+@pytest.mark.parametrize("covariates", [0, 2])
+def test_gradient_is_that_of_the_value(covariates: int) -> None:
     people, votes, _ = simulated(20)
-    weights = np.linspace(0.5, 2, 20)
-    likelihood = _Likelihood(people.to_numpy(np.float64), votes.to_numpy(np.float64), weights)
-    at = np.random.default_rng(0).normal(-1, 1, 10)
-    value = likelihood._value(at)[0]
-    assert check_grad(lambda x: likelihood._value(x)[0], lambda x: likelihood._value(x)[1], at) < 1e-4 * abs(value)
+    rng = np.random.default_rng(0)
+    margins = people.to_numpy(np.float64), votes.to_numpy(np.float64)
+    likelihood = CrossLikelihood(*margins, np.linspace(0.5, 2, 20), rng.standard_normal((20, covariates)))
+    at = rng.normal(-1, 1, 10 + 3 * covariates)
+    value = likelihood.value(at)[0]
+    assert check_grad(lambda x: likelihood.value(x)[0], lambda x: likelihood.value(x)[1], at) < 1e-4 * abs(value)
+
+
+def confounded(kind: str) -> tuple[pd.DataFrame, pd.DataFrame, FloatArray, pd.DataFrame]:
+    """Two groups with shares 0.4 and 0.5 on average, against the effect of a cause that varies with their sizes."""
+    rng = np.random.default_rng(0)
+    cause = rng.standard_normal(80)
+    share = expit(1.2 * cause + 0.7 * rng.standard_normal(80))
+    people = rng.binomial(400, share)
+    logits = np.stack([-0.4 + cause, cause if kind == "hidden" else 0 * cause], axis=1)
+    cells = rng.binomial(np.stack([people, 400 - people], axis=1), expit(logits))
+    votes = pd.DataFrame({"ann": cells.sum(axis=1), "bob": 400 - cells.sum(axis=1)})
+    truth = cells.sum(axis=0) / [people.sum(), (400 - people).sum()]
+    return pd.DataFrame({"black": people, "white": 400 - people}), votes, truth, pd.DataFrame({"cause": cause})
+
+
+def test_covariates_correct_confounded_precincts_and_show_the_shift() -> None:
+    people, votes, truth, cause = confounded("hidden")
+    plain, corrected = cross_table(people, votes), cross_table(people, votes, covariates=cause)
+    errors = [np.abs(each.shares["ann"].to_numpy() - truth).max() for each in (plain, corrected)]
+    assert errors[0] > 0.1 > 0.05 > errors[1]
+    line = corrected.differences.query("outcome == 'ann'").iloc[0]
+    assert line["shift"] < -0.2
+    assert line["shift_p"] < 1e-6
+    harmless = cross_table(*simulated()[:2], covariates=np.random.default_rng(0).standard_normal((60, 1)))
+    assert harmless.differences["shift_p"].min() > 0.001
+
+
+def test_warning_if_shares_of_a_group_change_with_its_size() -> None:
+    people, votes, _, _ = confounded("of one group")
+    with pytest.warns(ConfoundedPrecincts):
+        assert cross_table(people, votes).curvature.max() < 1e-4
+    assert cross_table(*simulated()[:2]).curvature.min() > 0.001
+
+
+def test_joined_columns_are_sums_and_shares_among_some_outcomes_cover_the_truth() -> None:
+    inside = []
+    for seed in range(6):
+        people, votes, truth = simulated(seed=seed)
+        table = cross_table(people, votes, join=["black", "others", "others"], among=["ann", "bob"])
+        every = cross_table(people, votes)
+        counts = every.cells.set_index(["group", "outcome"])["count"].unstack()[["ann", "bob"]]
+        found = table.cells.set_index(["group", "outcome"])["count"].unstack()
+        assert np.allclose(found.loc["others"], counts.loc[["white", "asian"]].sum())
+        assert np.allclose(table.shares.sum(axis=1), 1.0)
+        total = truth.sum(axis=0)[:, :2]
+        voted = np.stack([total[0], total[1:].sum(axis=0)])
+        share = (voted / voted.sum(axis=1, keepdims=True)).ravel()
+        inside.append(((share > table.cells["share_lower"]) & (share < table.cells["share_upper"])).mean())
+    assert np.mean(inside) > 0.9
 
 
 def test_the_order_of_precincts_and_columns_has_no_effect() -> None:
@@ -130,7 +182,7 @@ def test_groups_without_people_and_single_precincts() -> None:
     people, votes, _ = simulated(30)
     nobody = cross_table(people.assign(nobody=0), votes)
     assert nobody.shares.loc["nobody"].isna().all()
-    assert np.allclose(nobody.shares.loc[GROUPS], cross_table(people, votes).shares)
+    assert np.allclose(nobody.shares.loc[GROUPS], cross_table(people, votes).shares, atol=1e-4)
     one = cross_table(people[:1], votes[:1]).cells
     assert np.allclose(one.groupby("outcome", sort=False)["count"].sum(), votes.iloc[0])
     bounds = (one["share_max"] - one["share_min"]).clip(upper=0.9)
@@ -151,15 +203,13 @@ def test_robustness_is_that_of_a_regression() -> None:
     table = cross_table(people, votes)
     size, line = people.sum(axis=1).to_numpy(), table.differences.query("outcome == 'ann'").iloc[0]
     x, y = people["black"].to_numpy() / size, votes["ann"].to_numpy() / size
-    design = np.column_stack([np.ones(40), x]) * np.sqrt(size)[:, None]
-    slope, left = np.linalg.lstsq(design, y * np.sqrt(size), rcond=None)[:2]
-    error_ = np.sqrt(left[0] / 38 * np.linalg.inv(design.T @ design)[1, 1])
-    assert line["difference"] == pytest.approx(slope[1], abs=0.1)
-    f = abs(line["difference"]) / error_ / np.sqrt(38)  # Cohen's f of a regression with this slope
-    assert line["robustness"] == pytest.approx(0.5 * (np.sqrt(f**4 + 4 * f**2) - f**2))
-    assert line["difference_lower"] < line["difference"] < line["difference_upper"]
-    bias = error_ * np.sqrt(38) * np.sqrt(line["robustness"] ** 2 / (1 - line["robustness"]))
+    root = np.sqrt(size / (1 + (size - 1) * table.fitted.rho))
+    design = np.column_stack([np.ones(40), x]) * root[:, None]
+    left = np.linalg.lstsq(design, y * root, rcond=None)[1]
+    scale = np.sqrt(left[0] * np.linalg.inv(design.T @ design)[1, 1])  # error times the root of degrees of freedom
+    bias = scale * np.sqrt(line["robustness"] ** 2 / (1 - line["robustness"]))
     assert bias == pytest.approx(abs(line["difference"]))
+    assert line["difference_lower"] < line["difference"] < line["difference_upper"]
 
 
 def test_differences_of_all_pairs() -> None:
@@ -218,5 +268,17 @@ def test_the_command_writes_every_cell(tmp_path: Path, llpbench: Any) -> None:
     assert cells["count"][:9].sum() == pytest.approx(people.to_numpy().sum(), rel=1e-4)
     assert all(name in result.out for name in (*GROUPS, "ann", "others"))
     assert (tmp_path / "cells.svg").stat().st_size > 1_000
+    options = ["--rest-as", "others", "--among", "ann,bob", "--covariates", "asian", *out]
+    options += ["--differences", str(tmp_path / "differences.csv")]
+    result = llpbench(
+        "estimate-table", str(tmp_path / "precincts.csv"), "--groups", "black,white", *columns[2:], *options
+    )
+    assert (result.code, "same total" in result.err) == (2, True), "asian is no group now"
+    result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, *options)
+    assert result.code == 0, result.err
+    cells = pd.read_csv(tmp_path / "cells.csv")
+    assert [*cells["outcome"][:2]] == ["ann", "bob"]
+    assert np.allclose(cells.groupby(["precinct", "group"])["share"].sum(), 1.0)
+    assert {"shift", "shift_p"} < {*pd.read_csv(tmp_path / "differences.csv").columns}
     result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, *out)
     assert (result.code, "--rest-as" in result.err) == (2, True)

@@ -12,7 +12,7 @@ from bagged import rows_of
 from districts import counted, people
 from scipy.special import expit
 
-from llpbench import LLPBenchError, LLPClassifier
+from llpbench import LLPBenchError, LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.owndata import group_intervals
 from llpbench.owndata.group_estimates import NUMBERS, UncertainGroups, bounds, read_groups
@@ -310,3 +310,23 @@ class TestRows:
         expected = weights[0] + process.components.value(parts, process.components.bin(rows))
         assert np.allclose(draws(1, 3, np.random.default_rng(0))(rows, slice(None)), expected, atol=1e-4)
         assert np.allclose(draws(0, 3, np.random.default_rng(0))(rows, slice(None)), -expected, atol=1e-4)
+
+
+def test_estimates_of_one_category_are_those_of_its_table() -> None:
+    rng = np.random.default_rng(0)
+    zone = np.repeat(np.arange(30), 60)
+    old = rng.random(1800) < expit(rng.normal(0, 1.2, 30))[zone]
+    label = (rng.random(1800) < np.where(old, 0.7, 0.3)).astype(int)
+    frame = pd.DataFrame({"old": old.astype(str)})
+    people = pd.crosstab(zone, frame["old"])
+    counts = pd.crosstab(zone, label)
+    table = cross_table(people.to_numpy(), counts.to_numpy())
+    model = LLPClassifier("bag-mean-linear").fit(frame, zone, counts=counted(zone, label))
+    found = model.estimate(frame, zone, "old")
+    assert np.allclose(found["share"][:4], table.shares.to_numpy().ravel(), atol=1e-6)
+    assert found["rows"].iloc[4:].sum() == 2 * 1800
+    one = found[(found["bag"] != "all") & (found["class"] == 1)]
+    assert np.allclose(one.groupby("bag")["count"].sum(), counts[1], atol=1e-3)
+    by_hand = pd.crosstab([zone, frame["old"]], label)[1]
+    true = by_hand.reindex(pd.MultiIndex.from_frame(one[["bag", "old"]])).to_numpy()
+    assert ((one["count_lower"] <= true) & (true <= one["count_upper"])).mean() > 0.93

@@ -16,7 +16,6 @@ from llpbench.owndata import fitting
 from llpbench.owndata.choosing import choose
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.folds import held_to_trained, later_folds
-from llpbench.owndata.rare_bags import held_out_positives
 from llpbench.owndata.times import DatedBags, as_times, dated_bags_advice, read_times
 
 BAGS = ["a", "b", "c"]
@@ -131,23 +130,3 @@ def test_dated_bags_are_told_of_once() -> None:
     assert dated_bags_advice([("x", 20240101 + day) for day in range(6)])
     assert not dated_bags_advice([f"2024-01-{day:02}" for day in range(1, 4)])
     assert not dated_bags_advice([str(number) for number in range(1000, 1020)])
-
-
-def test_rare_classes_of_held_out_bags() -> None:
-    bags = pd.DataFrame(
-        {
-            "method": ["one"] * 6 + ["other"] * 6,
-            "bag": [0, 1, 2] * 4,
-            "class": (["no"] * 3 + ["yes"] * 3) * 2,
-            "rows": 100,
-            "known": [0.98, 1.0, 0.99, 0.02, 0.0, 0.01] * 2,
-            "predicted": [0.9, 0.9, 0.9, 0.04, 0.01, 0.03, 0.9, 0.9, 0.9, 0.01, 0.04, 0.03],
-        }
-    )
-    found = held_out_positives(bags).set_index("method")
-    assert found["class"].tolist() == ["yes", "yes"]
-    assert found["counted"].tolist() == pytest.approx([3, 3])
-    assert found["predicted"].tolist() == pytest.approx([8, 8])
-    assert found["bags_with"].tolist() == pytest.approx([2 / 3, 2 / 3])
-    assert found["average_precision"].tolist() == pytest.approx([1.0, (1 / 2 + 2 / 3) / 2])
-    assert held_out_positives(bags.assign(known=0.5)).empty

@@ -13,7 +13,7 @@ from districts import counted
 from llpbench import choose
 from llpbench.blocks import distinct
 from llpbench.core.errors import LLPBenchError
-from llpbench.data.bag_tables import read_bag_labels
+from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata import weights as module
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.weights import RoundedWeights, repeats

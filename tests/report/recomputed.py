@@ -12,8 +12,6 @@ from llpbench.core.record import Record, TuningRecord
 
 ROW = ["method", "encoder", "pretraining", "configuration"]
 COLUMN = ["dataset", "bag_size"]
-FEWEST_BAGS = 5
-"""Smallest number of validation bags for a coarse criterion."""
 
 
 def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str) -> DataFrame:
@@ -41,7 +39,6 @@ def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: 
                 "role": method["role"],
                 "seed": record["seed"],
                 "auc": np.nan if auc is None else 100 * auc,
-                "validation": record["bags"].get("validation", np.nan),
             }
         )
     return DataFrame(found)
@@ -61,9 +58,6 @@ def board(
     learners = runs[~runs["role"].isin(["ceiling", "control"])]
     votes = learners.groupby([*COLUMN, "seed"]).agg(methods=("method", "nunique"), known=("auc", "count"))
     counting = votes.index[(2 * votes["methods"] > learners["method"].nunique()) & (votes["known"] > 0)]
-    if criterion != "auc":
-        bags = runs.groupby(COLUMN)["validation"].min()
-        counting = counting[(bags.reindex(counting.droplevel("seed")) >= FEWEST_BAGS).to_numpy()]
     wide = runs.pivot(index=[*COLUMN, "seed"], columns=ROW, values="auc").reindex(counting).dropna(axis="columns")
     by_column = wide.groupby(level=COLUMN).mean()
     means = by_column.groupby(level="dataset").mean()

@@ -18,10 +18,12 @@ from repository import ROOT
 from llpbench.core.record import Record
 from llpbench.report import Report, make_report
 from llpbench.report import wording as words
-from llpbench.report.board_tables import overall_table
+from llpbench.report.board_tables import whole_table
 from llpbench.report.boards import Board
-from llpbench.report.finding import finding
-from llpbench.report.html import TABS, to_html
+from llpbench.report.html import TABS
+from llpbench.report.html import to_html as html_of
+from llpbench.report.leaderboard import lines
+from llpbench.report.overview import Standings, make_overview
 from llpbench.report.page_data import command
 from llpbench.report.plots.plot import Plot
 from llpbench.report.tabulate import tabulate
@@ -88,6 +90,11 @@ def records() -> list[Record]:
     return fine_alone(made)
 
 
+def to_html(report: Report, plots: Sequence[Plot] = ()) -> str:
+    own = [Standings(lines(board)) for board in report.leaderboards.main_boards()]
+    return html_of(report, make_overview(own, {}), plots=plots)
+
+
 def one(browser: Chrome, selector: str) -> WebElement:
     return browser.find_element("css selector", selector)
 
@@ -120,15 +127,14 @@ def choose(browser: Chrome, name: str, value: str) -> None:
 # ---- what is shown
 
 
-def test_the_first_screen_has_the_finding_ten_rows_and_a_figure(show: Show) -> None:
+def test_first_screen_has_headline_table_and_figure(show: Show) -> None:
     many = [run for n in range(12) for run in runs(f"m{n:02}", 0.5 + n / 50, 0.5 + n / 50)]
-    report = make_report([*many, *runs("supervised", 0.95, 0.97, role="ceiling")], warnings=["line 7 <b>"])
-    browser = show(report, plots=PLOTS)
+    browser = show(make_report([*many, *runs("dllp", 0.6, 0.7)], warnings=["line 7 <b>"]), plots=PLOTS)
     resize(browser, 1280, 900)
-    assert one(browser, "h1").text == finding(report.leaderboards.boards[0])
-    shown = table(browser, "#summary table")
-    assert shown[0] == ["rank", "method", "mean AUC", "95 % CI of rank", "seconds"]
-    assert [row[0] for row in shown[1:]] == [*map(str, range(1, 9)), "ceiling"]
+    assert "m11" in one(browser, "h1").text
+    shown = table(browser, "#summary div:first-child > .scroll table")
+    assert shown[0][:3] == ["rank", "method", "mean AUC"]
+    assert [row[0] for row in shown[1:]] == [*map(str, range(1, 9)), ""]
     image = one(browser, "#summary img")
     for element in (one(browser, "#summary table"), image):
         place = element.rect
@@ -169,8 +175,8 @@ def test_shows_the_boards_that_python_makes(show: Show) -> None:
 def _compare(browser: Chrome, board: Board) -> None:
     choose(browser, "rows", "all entries")
     headings, *rows = table(browser)
-    made = overall_table(board, "")
-    for key in ("rank", "mean AUC", "95 % CI of rank", "wins", "coverage"):
+    made = whole_table(board, "")
+    for key in ("rank", "mean AUC", "95 % CI of rank", "minus first", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
     for entry, line in enumerate(rows):
@@ -331,7 +337,7 @@ def test_without_scripts_tabs_work_and_all_boards_can_be_read(show: Show, chrome
     finally:
         chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert (hidden, shown) == ((False, False), (True, False))
-    boards = tabulate(found).boards[:2]
+    boards = tabulate(found).boards[1::-1]  # without labels first
     assert len(texts) == 2, "by L1 there is none"
     for board, read in zip(boards, texts, strict=True):
         assert words.title(board) in read
@@ -340,7 +346,7 @@ def test_without_scripts_tabs_work_and_all_boards_can_be_read(show: Show, chrome
 
 @pytest.mark.parametrize("width", [360, 768])
 def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: list[Record], width: int) -> None:
-    long = runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3)
+    long = fine_alone(runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3))
     plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
     resize(show([]), width)
     browser = show([*records, *long], plots=plots)

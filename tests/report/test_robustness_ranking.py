@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from factory import record, runs
+from made import fine
 
 from llpbench.core.record import Record
-from llpbench.report import make_report
-from llpbench.report.boards import Board
-from llpbench.report.digest import markdown_files
-from llpbench.report.html import to_html
+from llpbench.report import make_report, write_report
 from llpbench.report.report_table import ReportTable
 from llpbench.report.robustness_ranking import ANCHOR, robustness
-from llpbench.report.tabulate import tabulate
 
 RECORDS = [
     *runs("steady", 0.80, 0.81),
@@ -26,10 +25,6 @@ RECORDS = [
     *runs("bag-share", 0.5, 0.5, dataset="credit", role="floor", encoder=None),
     *runs("supervised", 0.99, 0.99, role="ceiling"),
 ]
-
-
-def fine(records: list[Record]) -> Board:
-    return tabulate(records).of("fine")[0]
 
 
 def ranking(records: list[Record]) -> ReportTable:
@@ -73,18 +68,14 @@ def test_label_of_an_entry_tells_its_pretraining() -> None:
 
 
 def test_no_ranking_without_two_seeds() -> None:
-    report = make_report([record("a", 0.8), record("b", 0.7)])
-    assert report.robustness == []
-    assert f'id="{ANCHOR}"' not in to_html(report)
-    assert "## Robustness" not in markdown_files(report)["README.md"]
+    assert make_report([record("a", 0.8), record("b", 0.7)]).robustness == []
 
 
-def test_readme_and_page_have_the_ranking_under_its_anchor() -> None:
-    report = make_report(RECORDS)
-    section = markdown_files(report)["README.md"].partition(f"\n## {ANCHOR.capitalize()}\n")[2]
+def test_readme_and_page_have_the_ranking_under_its_anchor(tmp_path: Path) -> None:
+    write_report(make_report(RECORDS), tmp_path)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    section = readme.partition(f"\n## {ANCHOR.capitalize()}\n")[2]
     assert "| 1 | steady (mlp) | 1.25 | 2.83 | 69.50 |\n| 2 | good (mlp) | 1.75 |" in section
-    page = to_html(report)
-    assert f'<a href="#{ANCHOR}">Robustness</a>' in page
-    tables = page.partition(f'id="{ANCHOR}"')[2].partition("</section>")[0]
-    assert tables.count("<table") == 2, "by labels and by proportions"
-    assert "2.83" in tables
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert f'<a href="#{ANCHOR}">' in page
+    assert "2.83" in page.partition(f'id="{ANCHOR}"')[2].partition("</section>")[0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from math import isnan, sqrt
+from math import isnan
 
 import numpy as np
 import pytest
 from pandas import DataFrame, Series, read_csv
+from scipy import stats
 
 from llpbench.report import statistics
 
@@ -22,34 +23,22 @@ def intervals(blocks: DataFrame) -> list[tuple[int, int]]:
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-def letters(blocks: DataFrame) -> dict[str, str]:
-    """Of methods in the order of their means."""
-    ordered = blocks[blocks.mean().sort_values(ascending=False).index]
-    return dict(zip(ordered, statistics.letters(statistics.paired_p(ordered)), strict=True))
-
-
 # --- standings
 
 
-def test_a_method_far_above_has_rank_one_for_sure_and_a_letter_of_its_own() -> None:
-    blocks = noise(4, datasets=6) + np.array([0.0, 0.0, 100.0, 0.0])
-    found = intervals(blocks)
+def test_method_far_above_others_has_rank_one() -> None:
+    found = intervals(noise(4, datasets=6) + np.array([0.0, 0.0, 100.0, 0.0]))
     assert found[2] == (1, 1)
     assert {low for low, _ in found[:2]} == {2}
     assert max(high for _, high in found) == 4
-    assert letters(blocks) == {"m02": "A", "m00": "B", "m01": "B", "m03": "B"}
-    assert (intervals(noise(1)), letters(noise(1))) == ([(1, 1)], {"m00": "A"})
+    assert intervals(noise(1)) == [(1, 1)]
 
 
-@pytest.mark.parametrize("others", [1, 2, 5, 20])
-def test_identical_methods_have_equal_ranks_beside_any_others(others: int) -> None:
+@pytest.mark.parametrize("others", [1, 5, 20])
+def test_identical_methods_have_equal_rank_intervals(others: int) -> None:
     blocks = noise(others)
-    both = blocks.assign(z=blocks["m00"])
-    found = intervals(both)
+    found = intervals(blocks.assign(z=blocks["m00"]))
     assert found[0] == found[-1]
-    assert letters(both)["m00"] == letters(both)["z"]
-    if others == 1:
-        assert (found, letters(both)) == ([(1, 2), (1, 2)], {"m00": "A", "z": "A"})
 
 
 @pytest.mark.parametrize(("level", "highest"), [(0.9, [2, 2, 3]), (0.8, [2, 2, 3]), (0.7, [1, 2, 3])])
@@ -63,40 +52,36 @@ def test_rank_intervals_by_hand(level: float, highest: list[int], monkeypatch: p
     assert intervals(scores)[-1] == (3, 3)
 
 
-def test_letters_are_those_of_all_leaders_that_a_method_does_not_differ_from() -> None:
-    # a is far above d alone; b is above d, too, but by little on one dataset; c varies a lot and differs from none
-    scores = DataFrame(
-        {
-            "a": [9.0, 9.1, 9.0, 9.1, 9.0],
-            "b": [3.0, 14.0, 8.0, 9.0, 6.0],
-            "c": [20.0, -9.0, 15.0, 1.0, 6.0],
-            "d": [2.0, 2.1, 2.0, 2.1, 2.0],
-            "e": [0.0, 0.1, 0.0, 0.1, 0.1],
-        }
-    )
-    p = DataFrame(statistics.paired_p(scores), scores.columns, scores.columns)
-    assert letters(scores) == {"a": "A", "b": "ABC", "c": "ABC", "d": "B", "e": "C"}
-    apart = {(one, other) for one in p for other in p if p.loc[one, other] < 0.05}
-    assert apart == {(x, y) for x in "ade" for y in "ade" if x != y}
-
-
-def test_letters_go_on_after_z() -> None:
-    found = statistics.letters(np.eye(54))
-    assert found[:2] == ["A", "B"]
-    assert found[25:28] == ["Z", "a", "b"]
-    assert found[51:] == ["z", "(53)", "(54)"]
-
-
 # --- tests
 
 
-def test_p_values_by_hand() -> None:
-    # a - b: 1, 2, 3: t = 2 / (1 / sqrt 3) = 3.464, of 2 degrees of freedom p = 0.0742. a - c: 10, 10, 13: t = 11, p =
-    # 0.0082. b - c: 9, 8, 10: t = 15.588, p = 0.0041. For 2 degrees of freedom p = 1 - t / sqrt(2 + t^2)
-    scores = DataFrame({"a": [10.0, 10.0, 13.0], "b": [9.0, 8.0, 10.0], "c": [0.0, 0.0, 0.0]})
-    found = statistics.paired_p(scores)
-    p = [1 - t / sqrt(2 + t * t) for t in (2 * sqrt(3), 11.0, 9 * sqrt(3))]
-    assert found == pytest.approx(np.array([[1, p[0], 2 * p[1]], [p[0], 1, 3 * p[2]], [2 * p[1], 3 * p[2], 1]]))
+def test_differences_of_a_family_match_scipy_and_holm() -> None:
+    family = {"a": [2.0, 1.4, 2.9], "b": [-1.0, 1.0, -1.0], "c": [-10.0, -10.1, -9.9], "two": [1.0, 2.0]}
+    found = statistics.compared(family)
+    single = {name: float(stats.ttest_1samp(family[name], 0).pvalue) for name in "abc"}
+    assert [found[name].p for name in "abc"] == pytest.approx([2 * single["a"], single["b"], 3 * single["c"]])
+    assert [found[name].is_significant for name in family] == [False, False, True, False]
+    ends = stats.ttest_1samp(family["a"], 0).confidence_interval(0.95)
+    assert (found["a"].points, found["a"].low, found["a"].high) == pytest.approx((2.1, *ends))
+    assert (found["two"].points, found["two"].has_interval) == (1.5, False)
+
+
+def test_equivalence_is_two_one_sided_tests() -> None:
+    values = [0.4, 0.5, 0.7, 0.2, 0.6]
+    found = statistics.compared({"a": values})["a"]
+    one_sided = [
+        stats.ttest_1samp(values, sign * statistics.MARGIN, alternative="less" if sign > 0 else "greater").pvalue
+        for sign in (1, -1)
+    ]
+    assert found.p_similar == pytest.approx(max(one_sided))
+    assert found.is_similar
+    assert not statistics.compared({"a": [value + 1.5 for value in values]})["a"].is_similar
+
+
+def test_differences_without_variance_are_exact() -> None:
+    same, apart = (statistics.compared({"a": [gap] * 3})["a"] for gap in (0.0, 5.0))
+    assert (same.is_significant, same.is_similar) == (False, True)
+    assert (apart.is_significant, apart.is_similar) == (True, False)
 
 
 # --- robustness, trade-offs, intervals
@@ -136,9 +121,3 @@ def test_interval_by_hand() -> None:
     assert statistics.interval([0.1] * 10) == (0.1, 0.1)
     for values in ([], [0.5], [0.5, 0.6]):
         assert all(map(isnan, statistics.interval(values))), "three values are needed"
-
-
-def test_ratio_interval_is_none_where_it_cannot_be() -> None:
-    assert all(map(isnan, statistics.ratio_interval([(1.0, 2.0), (2.0, 3.0)])))
-    assert all(map(isnan, statistics.ratio_interval([(1.0, -2.0), (2.0, 3.0), (2.0, 1.0), (1.0, -1.0)])))
-    assert statistics.ratio_interval([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)]) == pytest.approx((0.5, 0.5))

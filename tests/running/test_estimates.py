@@ -14,7 +14,8 @@ from factory import make_cell_of, make_record
 
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record
-from llpbench.results.merging import read_shipped
+from llpbench.results.journal import read
+from llpbench.results.merging import shipped
 from llpbench.running.estimates import Basis, Estimate, Estimator, Timings, published_timings, table_sizes, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
@@ -127,7 +128,7 @@ def test_own_runs_tell_the_speed_of_this_machine() -> None:
 
 def test_four_of_five_published_cells_lie_within_the_stated_factor_of_what_the_others_let_expect() -> None:
     """Every tenth cell is left out at a time: of three tenths, which are enough."""
-    known = read_shipped().records.values()
+    known = read(shipped()).records.values()
     misses = []
     for part in range(3):
         left_out = {cell for cell in {record["cell"] for record in known} if int(cell, 16) % 10 == part}

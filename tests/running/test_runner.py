@@ -22,7 +22,6 @@ from rich.console import Console
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.ray_address import require_answer
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, read
@@ -31,6 +30,7 @@ from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome, notify
 from llpbench.running.executors.debug import Debug
 from llpbench.running.planning import expand
+from llpbench.running.ray_address import require_answer
 from llpbench.running.resources import Resources
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule

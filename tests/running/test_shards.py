@@ -76,7 +76,7 @@ def test_what_parts_have_made_with_different_results_is_made(tiny_bench: Path, t
         other = deepcopy(next(iter(read(part.journal / FILE).records.values())))
         other["results"]["auc"]["test"]["auc"] = 0.125
         journal.append(other)
-    assert read(part.journal / FILE).disputed
+    assert read(part.journal / FILE).disputes
     display = Silent()
     runner.run(part, display)
     assert display.jobs == [], "once more would not settle it"

@@ -27,8 +27,7 @@ from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
-from llpbench.results.journal import to_line
-from llpbench.results.schema import as_run, decode
+from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
 from llpbench.training import device, judging
 from llpbench.training.bag_facts import bag_facts
@@ -394,7 +393,8 @@ def test_record_has_curves_of_judged_earlier_stages() -> None:
         assert len(curve) == 3
         assert all(value == round(value or 0.0, 4) for value in curve)
     assert earlier != record["curves"]
-    assert as_run(decode(to_line(record)))["earlier_curves"] == {"proportions": earlier}
+    assert read_line(to_line(record)) == record
+    assert record["earlier_curves"] == {"proportions": earlier}
     assert "earlier_curves" not in records["tabllp-dec"], "a warm-up is not judged"
 
 

@@ -1,54 +1,49 @@
-"""Differences with their intervals.
-
-The leader minus each other method, and each entry with pretraining minus the same entry without it.
-"""
+"""Sorted lines with a name each: leads of the first method, effects of pretraining, robustness."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from math import fsum
+from collections.abc import Collection, Iterator, Mapping
 from statistics import median
 
-import numpy as np
 from matplotlib.figure import Figure
-from pandas import Series
 
-from llpbench.report import statistics
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import blocks, differing
+from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
+from llpbench.report.plots.style import CLEAR, OPEN, WIDTH
+from llpbench.report.robustness_ranking import robustness
+from llpbench.report.statistics import MeanDifference, compared
 
 MOST_ENTRIES = 20
 
-CLEAR, OPEN = "#1c5490", "0.55"
-"""Colours of differences that are significant after correction, and of others."""
-
-Ends = tuple[float, float] | None
-Difference = tuple[float, Ends]
-"""Mean and interval."""
+LONGEST = 30
+"""Characters of a name beside a line."""
 
 
 def differences(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw the first entry minus each other ranked entry, over datasets (or seeds of a single dataset)."""
-    if len(board.ranked) < 2:
+    """Draw the lead of the first entry over each method that it is compared with (`leaderboard.comparisons`)."""
+    verdict = comparisons(board)
+    if not verdict.leads:
         return
-    leader, *others = board.ranked[: MOST_ENTRIES + 1]
-    independent, significant = blocks(board, board.ranked), differing(board)
-    gains = {entry: _difference([*(independent[leader] - independent[entry])]) for entry in others}
-    first = layout.labels(board)[leader]
+    drawn = dict([*verdict.leads.items()][:MOST_ENTRIES])
+    first = layout.labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
-    label = f"{unit} of {board.metric.title} by which {first.strip()} is ahead"
-    figure = _figure(board, gains, significant or [], label)
-    facts = {
-        "first": first,
-        "number": len(board.ranked) - 1,
-        "clear": None if significant is None else len(significant),
-        "over": _over(len(board.datasets)),
-        "hidden": len(board.ranked) - 1 - len(others),
-    }
-    yield layout.of_board(board, name, "differences", figure, **facts)
+    label = f"{unit} of {board.metric.title} by which {first} is ahead"
+    yield layout.of_board(
+        board,
+        name,
+        "differences",
+        _figure(board, drawn, verdict.worse, label),
+        first=first,
+        number=len(verdict.leads),
+        clear=len(verdict.worse) if verdict.is_tested else None,
+        over=verdict.over,
+        left_out=verdict.left_out,
+        hidden=len(verdict.leads) - len(drawn),
+    )
 
 
 def pretraining(board: Board, name: str) -> Iterator[Drawing]:
@@ -56,54 +51,69 @@ def pretraining(board: Board, name: str) -> Iterator[Drawing]:
     others = zip(*(board.entries[name] for name in ("method", "encoder", "configuration", "is_tuned")), strict=True)
     names = [*zip(others, board.entries["pretraining"], strict=True)]
     plain = {name: entry for entry, (name, pretraining) in enumerate(names) if pretraining == "none"}
-    datasets = board.tasks["dataset"].nunique()
     values = board.sign * board.values()
-    paired = {
-        entry: pairs
-        for entry, (name, pretraining) in enumerate(names)
-        if pretraining != "none"
-        and name in plain
-        and (pairs := _gains(board, values[entry] - values[plain[name]], datasets > 1))
-    }
-    gains = {entry: _difference(pairs) for entry, pairs in [*paired.items()][:MOST_ENTRIES]}
-    if not gains:
+    effects = compared(
+        {
+            entry: gains
+            for entry, (name, pretraining) in enumerate(names)
+            if pretraining != "none" and name in plain and (gains := board.paired(values[entry] - values[plain[name]]))
+        }
+    )
+    ordered = sorted(effects.items(), key=lambda effect: -effect[1].points)[:MOST_ENTRIES]
+    if not ordered:
         return
-    p = {entry: each for entry in gains if (each := statistics.difference_p(paired[entry])) == each}
-    corrected = zip(p, statistics.holm(np.array([*p.values()])), strict=True)
-    significant = [entry for entry, each in corrected if each < 1 - statistics.CONFIDENCE]
-    figure = _figure(board, gains, significant, "points that pretraining adds")
-    middle = median(mean for mean, _ in gains.values())
-    facts = {"number": len(gains), "clear": len(significant), "middle": middle, "over": _over(datasets)}
-    yield layout.of_board(board, name, "pretraining", figure, **facts)
+    significant = [entry for entry, effect in ordered if effect.is_significant]
+    yield layout.of_board(
+        board,
+        name,
+        "pretraining",
+        _figure(board, dict(ordered), significant, "points that pretraining adds"),
+        number=len(ordered),
+        clear=len(significant),
+        middle=median(effect.points for _, effect in ordered),
+        over="datasets" if board.tasks["dataset"].nunique() > 1 else "seeds",
+    )
 
 
-def _over(datasets: int) -> str:
-    return "datasets" if datasets > 1 else "seeds"
-
-
-def _gains(board: Board, differences: Series, by_dataset: bool) -> list[float]:
-    """Return means of the differences that are not NaN, by dataset or by seed."""
-    known = differences.dropna()
-    tasks, seeds = (known.index.get_level_values(level) for level in (0, 1))
-    keys = board.of_task(tasks) if by_dataset else [*seeds]
-    return [*known.groupby(keys, sort=False).mean()]
-
-
-def _difference(values: Sequence[float]) -> Difference:
-    return fsum(values) / len(values), statistics.interval(values) if len(values) >= statistics.FEWEST else None
-
-
-def _figure(board: Board, gains: Mapping[int, Difference], significant: Collection[int], label: str) -> Figure:
+def _figure(board: Board, gains: Mapping[int, MeanDifference], significant: Collection[int], label: str) -> Figure:
     """Draw a line for each entry: the mean, its interval, and both as text on the right; `significant` ones in blue."""
-    names = layout.labels(board)
+    names = layout.labels(board, longest=LONGEST)
     figure, ax = layout.named_lines([names[entry] for entry in gains])
-    for place, (entry, (mean, ends)) in enumerate(gains.items()):
+    for place, (entry, gain) in enumerate(gains.items()):
         colour = CLEAR if entry in significant else OPEN
-        if ends is not None:
-            ax.plot(ends, [place, place], color=colour, linewidth=1.6, zorder=2)
-        ax.plot([mean], [place], "o", color=colour, markersize=5.5, zorder=3)
-        text = words.interval_text(mean, ends, sign="+").replace("-", "−")
+        if gain.has_interval:
+            ax.plot([gain.low, gain.high], [place, place], color=colour, linewidth=1.6, zorder=2)
+        face = colour if entry in significant else "white"
+        ax.plot([gain.points], [place], "o", markersize=5.5, zorder=3, markerfacecolor=face, markeredgecolor=colour)
+        text = words.difference_text(gain).replace("-", "−")
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(0, color="0.3", linewidth=0.8, zorder=1)
     ax.set_xlabel(label)
     return figure
+
+
+def robustness_bars(board: Board, name: str) -> Iterator[Drawing]:
+    """Draw the mean rank of the standard deviation over seeds of each entry, with the deviation beside it."""
+    ranking = robustness(board)
+    drawn = ranking.head(MOST_ENTRIES)
+    if drawn.empty:
+        return
+    names = layout.labels(board, ranking.index, longest=LONGEST)
+    figure = Figure(figsize=(WIDTH, 0.7 + 0.21 * len(drawn)))
+    ax = figure.subplots()
+    bars = ax.barh([names[entry] for entry in drawn.index], drawn["mean_rank"], color=CLEAR, height=0.7)
+    ax.bar_label(bars, [f"± {std:.1f}" for std in drawn["std"]], padding=3)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlim(0, 1.18 * drawn["mean_rank"].max())
+    ax.set_xlabel("mean rank of the standard deviation")
+    yield layout.of_board(
+        board,
+        name,
+        "robustness",
+        figure,
+        least=names[ranking.index[0]],
+        most=names[ranking.index[-1]],
+        tasks=plural(int(drawn["tasks"].max()), "task"),
+        hidden=len(ranking) - len(drawn),
+    )

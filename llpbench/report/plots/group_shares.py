@@ -45,7 +45,7 @@ def cell_shares(cells: DataFrame) -> Figure:
     """
     groups = [layout.shown(str(name), 24) for name in dict.fromkeys(cells["group"])]
     outcomes = cells["outcome"].nunique()
-    grid = layout.panels(outcomes, height=0.8 + 0.22 * len(groups), below=0.3, most_across=4, share_y=True)
+    grid = layout.panels(outcomes, height=0.8 + 0.22 * len(groups), below=0.3, share_y=True)
     for ax, (outcome, lines) in zip(grid.axes, cells.groupby("outcome", sort=False), strict=True):
         shares = 100 * lines[["share", "share_lower", "share_upper", "share_min", "share_max"]]
         for place, (middle, lower, upper, least, most) in enumerate(shares.itertuples(index=False)):

@@ -51,18 +51,16 @@ def labels(board: Board, entries: Iterable[int] | None = None, longest: int = LO
     return dict(zip(places, numbered, strict=True))
 
 
-def prominent(board: Board, among: Iterable[int] | None = None, most: int = MOST_MARKS) -> list[int]:
-    """Return the most interesting entries: the leader, a ceiling, a floor, the best network, then the next best.
+def prominent(board: Board, among: Iterable[int], most: int) -> list[int]:
+    """Return the most interesting entries: the leader, the best network, a floor, then the next best.
 
-    Entries are in the order of the board, without tuned ones. `among`: entries that can be drawn; default all.
+    Entries are in the order of the board, without tuned ones. `among`: entries that can be drawn.
     """
-    is_tuned, kinds, marks = (board.entries[name].tolist() for name in ("is_tuned", "kind", "mark"))
-    candidates = [n for n in (board.entries.index if among is None else among) if not is_tuned[n]]
+    candidates = [n for n in among if not board.entries.at[n, "is_tuned"]]
     ranked = [n for n in board.ranked if n in candidates] or candidates
-    ceilings, floors = ([n for n in candidates if marks[n] == mark] for mark in ("ceiling", "floor"))
-    networks = [n for n in ranked if kinds[n] == "neural" and not marks[n]]
-    first = (*ranked[:1], *ceilings[:1], *floors[:1], *networks[:1])
-    return sorted([*dict.fromkeys([*first, *ranked, *candidates])][:most])
+    floors = [n for n in candidates if board.entries.at[n, "role"] == "floor"]
+    networks = [n for n in board.networks if n in candidates]
+    return sorted([*dict.fromkeys([*ranked[:1], *networks[:1], *floors[:1], *ranked, *candidates])][:most])
 
 
 class Panels(NamedTuple):
@@ -81,7 +79,7 @@ class Panels(NamedTuple):
             ax.set_ylabel(y)
 
 
-def panels(number: int, *, height: float, below: float = 0.0, most_across: int = 3, share_y: bool = False) -> Panels:
+def panels(number: int, *, height: float, below: float = 0.0, most_across: int = 2, share_y: bool = False) -> Panels:
     """Return `number` panels in rows of at most `most_across`.
 
     A panel has `height` inches. The figure has `below` additional inches.
@@ -132,6 +130,4 @@ def of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -
         setting=f"{setting}{SEVERAL_CLASSES if has_several else ''}",
         caption=caption,
         figure=figure,
-        dataset=facts.get("dataset"),
-        bag_size=facts.get("bag_size"),
     )

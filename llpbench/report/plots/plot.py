@@ -22,10 +22,6 @@ class Drawing:
     """runs that are shown"""
     caption: str
     figure: Figure
-    dataset: str | None = None
-    """None if it shows several datasets"""
-    bag_size: int | None = None
-    """None if it shows several bag sizes"""
 
 
 @dataclass(frozen=True)

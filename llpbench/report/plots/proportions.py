@@ -17,14 +17,15 @@ from llpbench.report.boards import Leaderboards
 from llpbench.report.notes import bags_by_seed
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import method_style
+from llpbench.report.plots.style import LOOKS
 
-MOST_PANELS = 3
+MOST_PANELS = 4
 
 PREFERRED_SIZE = 256
 """Bag size that is drawn if there are several."""
 
-_COLOURS = {"ordered": "#0072b2", "random": "#d55e00"}
+_FIRST = ("ordered", "random", NATURAL)
+"""Baggings that are drawn first."""
 
 Place = tuple[str, int | None, str, str]
 """Dataset, bag size, natural key and bagging."""
@@ -39,9 +40,8 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     places = _places(leaderboards)
     panels = layout.panels(len(drawn), height=2.2, below=0.2, share_y=True)
     spreads = []
-    for ax, place in zip(panels.axes, drawn, strict=True):
+    for ax, place, (colour, _) in zip(panels.axes, drawn, LOOKS, strict=False):
         shares, bagging, (task, bags) = histograms[place], place[-1], places[place]
-        colour = _COLOURS.get(bagging) or method_style(bagging).colour
         edges = np.linspace(0, 1, len(shares) + 1)
         ax.stairs(100 * shares, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2)
         mean, std = _moments(shares)
@@ -49,7 +49,7 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
         at_top: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "va": "top"}
         ax.annotate(f"mean {mean:.2f}", (mean, 1), (4, 0), **at_top)
         name = words.clean(f"bags {task.bags}" if task.by else words.bags_words(bagging))
-        lines = textwrap.wrap(name, 32, max_lines=2, placeholder=" …")
+        lines = textwrap.wrap(name, 30, max_lines=2, placeholder=" …")
         ax.set_title("\n".join([*lines, _size_text(task, [*bags.values()])]))
         ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
         spreads.append((name, std))
@@ -76,8 +76,7 @@ def _chosen_places(histograms: Mapping[Place, FloatArray]) -> list[Place]:
     for place in sorted(histograms, key=order):
         kinds[place[0]].setdefault(place[-1].partition(":")[0], place)
     most = max(kinds.values(), key=len, default={})
-    first = [*_COLOURS, NATURAL]
-    chosen = sorted(most, key=lambda kind: (first.index(kind) if kind in first else len(first), kind))
+    chosen = sorted(most, key=lambda kind: (_FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind))
     return [most[kind] for kind in chosen[:MOST_PANELS]]
 
 

@@ -11,16 +11,13 @@ from llpbench.report.boards import Board
 from llpbench.report.leaderboard import mean
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import GREY
+from llpbench.report.plots.style import GREY, LOOKS
 
-MOST_ENTRIES = 6
+MOST_ENTRIES = 4
 """Entries of the board; each has a panel."""
 
 FEWEST = 50
 """Smallest number of test rows in a bin."""
-
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Colours of datasets (Okabe & Ito), distinct for colour-blind readers."""
 
 
 def reliability(board: Board, name: str) -> Iterator[Drawing]:
@@ -31,17 +28,17 @@ def reliability(board: Board, name: str) -> Iterator[Drawing]:
     if not entries:
         return
     panels = layout.panels(len(entries), height=1.9, below=0.1, share_y=True)
-    names, datasets = layout.labels(board), board.tasks["dataset"].unique()
+    names, datasets = layout.labels(board, longest=30), board.tasks["dataset"].unique()
     for ax, entry in zip(panels.axes, entries, strict=True):
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-        for colour, dataset in zip(COLOURS, datasets, strict=False):
+        for (colour, marker), dataset in zip(LOOKS, datasets, strict=False):
             if (entry, dataset) in curves.index.droplevel(2):
                 curve = curves.loc[entry, dataset]
-                (line,) = ax.plot(curve["predicted"], curve["true"], "o-", color=colour, label=layout.shown(dataset))
-                line.set(markersize=2.5, linewidth=1.2, clip_on=False)
+                (line,) = ax.plot(curve["predicted"], curve["true"], color=colour, label=layout.shown(dataset))
+                line.set(marker=marker, markersize=2.5, linewidth=1.2, clip_on=False)
         ax.set_title(names[entry])
         ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    panels.label("predicted", "came true")
+    panels.label("predicted probability", "observed frequency")
     layout.legend(panels.figure)
     errors = mean(board, "ece").reindex(entries)["mean"].dropna().sort_values()
     named = [(names[entry], 100 * error) for entry, error in errors.items()]

@@ -61,8 +61,8 @@ def _unique(name: str, taken: Collection[str]) -> str:
 def _add_title(drawing: Drawing) -> None:
     """Write title and setting above a figure, which may be used without its page."""
     figure = drawing.figure
-    title = _wrapped(drawing.title, figure, 88)
-    lines = _wrapped(drawing.setting, figure, 112)
+    title = _wrapped(drawing.title, figure, 56)
+    lines = _wrapped(drawing.setting, figure, 70)
     height = figure.get_figheight() + 0.16 * (len(title) + len(lines)) + 0.1
     figure.set_figheight(height)
     figure.suptitle("\n".join([*title, *[""] * len(lines)]), x=0.01, ha="left", fontsize=FONT_SIZE + 1, weight="bold")
@@ -70,7 +70,7 @@ def _add_title(drawing: Drawing) -> None:
     figure.text(0.01, below, "\n".join(lines), color="0.35", va="top").set_in_layout(False)
 
 
-def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 2) -> list[str]:
+def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 3) -> list[str]:
     """Return the lines of a text above or below a figure. `characters`: those of a line in a figure of usual width."""
     width = int(characters * figure.get_figwidth() / WIDTH)
     return textwrap.wrap(clean(text), width, max_lines=most, placeholder=" …", break_on_hyphens=False)
@@ -79,7 +79,7 @@ def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 2) -
 def captioned(drawing: Drawing) -> Figure:
     """Return the figure with title, setting and caption."""
     _add_title(drawing)
-    lines = _wrapped(drawing.caption, drawing.figure, 118, most=None)
+    lines = _wrapped(drawing.caption, drawing.figure, 74, most=None)
     drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
     drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
     return drawing.figure

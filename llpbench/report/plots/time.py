@@ -13,7 +13,7 @@ from llpbench.report.boards import RUN, Board
 from llpbench.report.leaderboard import costs, mean
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import entry_styles
+from llpbench.report.plots.style import LOOKS
 from llpbench.report.statistics import pareto_front
 
 
@@ -28,47 +28,38 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
         return
     if by_cpu := cpu.columns.equals(recorded.columns):
         recorded = cpu
-    same = _entries_of_one_machine(board, [*recorded.columns])
+    same = [n for n in _entries_of_one_machine(board, [*recorded.columns]) if n in board.learners]
     seconds = board.by_dataset(recorded[same].groupby(level=0).mean()).mean()
     scores = mean(board).loc[same].fillna({"std": 0.0})
     front = pareto_entries(board, seconds)
-    first = layout.prominent(board, same, 4)
-    entries = [*dict.fromkeys([*first, *reversed(front), *layout.prominent(board, same)])][: layout.MOST_MARKS]
-    styles, names = entry_styles(board, entries), layout.labels(board)
-    panels = layout.panels(1, height=3.4)
+    entries = [*dict.fromkeys([*layout.prominent(board, same, 3), *reversed(front)])][: layout.MOST_MARKS]
+    if not entries:
+        return
+    names = layout.labels(board, longest=30)
+    panels = layout.panels(1, height=3.2)
     (ax,) = panels.axes
-    for place, entry in enumerate(sorted(entries, key=lambda entry: float(seconds[entry]))):
-        value, std, colour = scores.at[entry, "mean"], scores.at[entry, "std"], styles[entry].colour
+    for entry, (colour, marker) in zip(sorted(entries, key=lambda entry: float(seconds[entry])), LOOKS, strict=False):
+        value, std = scores.at[entry, "mean"], scores.at[entry, "std"]
         ax.errorbar(seconds[entry], value, std, color=colour, linewidth=1, zorder=2)
-        ax.plot([seconds[entry]], [value], zorder=3, **{**styles[entry].points(), "markersize": 7})
-        side = 1 if place % 2 == 0 else -1  # neighbours have their names on different sides
-        ax.annotate(
-            names[entry],
-            (seconds[entry], value + side * std),
-            (0, 6 * side),
-            textcoords="offset points",
-            ha="center",
-            va="bottom" if side > 0 else "top",
-            color=colour,
-        )
+        ax.plot([seconds[entry]], [value], marker, color=colour, markersize=7, zorder=3, label=names[entry])
     ax.set_xscale("log")
-    ax.margins(x=0.1, y=0.15)
+    ax.margins(x=0.1, y=0.1)
     ax.set_xlim(ax.get_xlim())
     drawn = [entry for entry in front if entry in entries]
-    ends = [*seconds[drawn], ax.get_xlim()[1]]
-    ax.step(ends, [*scores["mean"][drawn], *scores["mean"][drawn[-1:]]], where="post", color="0.45", lw=1, zorder=1)
+    if drawn:
+        ends = [*seconds[drawn], ax.get_xlim()[1]]
+        ax.step(ends, [*scores["mean"][drawn], scores["mean"][drawn[-1]]], where="post", color="0.45", lw=1, zorder=1)
     decades = np.log10(ax.get_xlim()[1] / ax.get_xlim()[0])
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 3 else (1.0,), numticks=9))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2 else (1.0,), numticks=9))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set(
         xlabel=f"training time of a run ({'CPU ' if by_cpu else ''}seconds)", ylabel=f"mean {layout.metric_text(board)}"
     )
+    layout.legend(panels.figure)
     facts = {entry: (names[entry], scores.at[entry, "mean"], words.seconds_text(seconds[entry])) for entry in entries}
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
-    is_network = (board.entries["kind"] == "neural") & (board.entries["mark"] == "")
-    networks = [entry for entry in board.ranked if entry in entries and is_network[entry]]
-    network = next((facts[entry] for entry in networks if entry != leader), None)
+    network = next((facts[entry] for entry in board.networks if entry in entries and entry != leader), None)
     yield layout.of_board(
         board,
         name,

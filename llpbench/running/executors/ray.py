@@ -17,7 +17,6 @@ from typing import Any
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.ray_address import no_cluster, require_answer
 from llpbench.core.text import duration, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Child, ChildDied
@@ -34,6 +33,7 @@ from llpbench.running.cluster import (
     TrialRequest,
 )
 from llpbench.running.executors import Listener, Outcome, Request, RunCell, Warned, notify
+from llpbench.running.ray_address import no_cluster, require_answer
 from llpbench.running.resources import Resources, gpu_share
 from llpbench.running.schedule import Ended, Job, Limit, Schedule
 

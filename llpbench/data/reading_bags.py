@@ -1,0 +1,249 @@
+"""Bags of rows, and proportions or counts of bags, read from any form in which users have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural, verb
+from llpbench.data.bag_tables import BagLabels, BagTable, shown
+from llpbench.data.other_frames import as_pandas
+
+_EXACT = 2.0**53
+"""smallest number beyond which floats cannot represent all whole numbers"""
+
+
+def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None) -> BagLabels:
+    """Return the bag of each row from an array, series or list of bag names, or from a frame of natural keys.
+
+    Names of natural keys are tuples. Names are matched to rows by position. Raises `LLPBenchError` if their number
+    differs from the number of rows, or if both have an index with the same entries in different orders.
+    """
+    bags, features = as_pandas(bags), as_pandas(features)
+    if not _has_entries(bags):
+        column = isinstance(features, pd.DataFrame) and isinstance(bags, str) and bags in features.columns
+        raise LLPBenchError(
+            f"bags must contain the label of each row's bag, in an array, series or frame, got {bags!r}"
+            + (f". Use bags=X[{bags!r}]." if column else "")
+        )
+    rows = len(features)
+    frame = bags if isinstance(bags, pd.DataFrame) else None
+    if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
+        frame = pd.DataFrame(bags)
+    if len(bags) != rows:
+        raise LLPBenchError(f"bags has {len(bags):,} entries, X has {rows:,} rows. Give the bag of each row.")
+    if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame):
+        require_same_order("bags", bags.index, features.index)
+    if frame is None:
+        labels = pd.Series(bags.to_numpy() if isinstance(bags, pd.Series) else bags)
+    elif frame.shape[1] == 1:
+        labels = frame.iloc[:, 0]
+    else:
+        labels = pd.Series(list(frame.itertuples(index=False, name=None)), dtype=object)
+        labels[frame.isna().any(axis=1).to_numpy()] = None
+    try:
+        codes, uniques = pd.factorize(labels)
+    except TypeError as error:
+        raise LLPBenchError(f"bags must be labels such as numbers or texts, got {error}") from error
+    names = list(uniques.tolist())
+    try:
+        order = sorted(range(len(names)), key=names.__getitem__)
+    except TypeError:
+        order = list(range(len(names)))
+    place = np.empty(len(names) + 1, dtype=np.int64)
+    place[order] = np.arange(len(names))
+    place[-1] = -1
+    _require_exact(labels if frame is None or frame.shape[1] == 1 else frame)
+    columns = None if frame is None else list(frame.columns)
+    return BagLabels(place[codes], [names[number] for number in order], columns, weights)
+
+
+def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
+    """Raise `LLPBenchError` for floats that are so large that different identifiers may be equal."""
+    for column in (
+        [labels] if not isinstance(labels, pd.DataFrame) else [labels.iloc[:, n] for n in range(labels.shape[1])]
+    ):
+        if column.dtype.kind == "f" and (large := np.asarray(column)[np.abs(np.asarray(column)) >= _EXACT]).size:
+            raise LLPBenchError(
+                f"bags must be exact identifiers, got floats such as {large[0]:.0f}, which are too large to "
+                "be exact, so different identifiers may have become equal. Read them as whole numbers (dtype Int64) or "
+                "texts."
+            )
+
+
+def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
+    """Raise `LLPBenchError` if an argument and X share entries of their indexes, but not all in the same order.
+
+    Both are matched by position, which would be wrong then. Indexes without a common entry say nothing about rows.
+    """
+    if given.equals(rows) or len(given) != len(rows) or not len(given.intersection(rows)):
+        return
+    first = next((place for place, (entry, row) in enumerate(zip(given, rows, strict=True)) if entry != row), None)
+    if first is None:
+        return
+    same = given.is_unique and rows.is_unique and not len(given.difference(rows))
+    reordered = f"{what}.loc[X.index], or " if given.is_unique and not len(rows.difference(given)) else ""
+    raise LLPBenchError(
+        f"{what} and X have {'the same index in different orders' if same else 'different indexes'}: entry {first} is "
+        f"{given[first]!r} in {what} and {rows[first]!r} in X. Give {reordered}{what}.to_numpy() to match by position."
+    )
+
+
+def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any = None) -> BagTable:
+    """Return the proportions or counts of bags, and the `sizes` of whole bags (a mapping, series or array).
+
+    Proportions or counts are a mapping, a series by bag or by bag and class, a frame with one column per class, or an
+    array in the order of the bags. Raises `LLPBenchError` unless exactly one of the two is given and has numbers.
+    """
+    if (proportions is None) == (counts is None):
+        both = "proportions= and counts= cannot be combined. Give one of them."
+        raise LLPBenchError(both if counts is not None else "proportions or counts of bags are missing. Give counts=.")
+    is_counts = counts is not None
+    given, what = (counts, "counts") if is_counts else (proportions, "proportions")
+    columns: list[Hashable] | None = None
+    given = _as_keys(as_pandas(given), labels)
+    if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
+        given = _wide(given, what)
+    named = isinstance(given, list | tuple) and all(isinstance(each, Mapping | pd.Series) for each in given)
+    if named and len(given) == len(labels.names):
+        given = dict(zip(labels.names, given, strict=True))
+    if isinstance(given, Mapping) and given and all(isinstance(each, Mapping | pd.Series) for each in given.values()):
+        columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
+        # a class that is missing in a bag's mapping has count 0, as in a long table; an empty mapping is unknown
+        usual = {name: 0.0 if len(value) else np.nan for name, value in given.items()}
+        given = {name: [value.get(column, usual[name]) for column in columns] for name, value in given.items()}
+    elif isinstance(given, pd.DataFrame):
+        if given.columns.nlevels > 1:
+            raise LLPBenchError(
+                f"the columns of {what} must have one level (the classes), got {given.columns.nlevels} levels such as "
+                f"{given.columns[0]!r}."
+            )
+        columns = list(given.columns)
+    names, values = _by_bag(given, what, labels)
+    table = BagTable(names, values, columns, is_counts)
+    if sizes is None:
+        return table
+    known, numbers = _by_bag(_as_keys(as_pandas(sizes), labels), "sizes", labels)
+    impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
+    if numbers.shape[1] != 1 or len(impossible):
+        some = f", got {impossible[0]:g}" if len(impossible) else ""
+        raise LLPBenchError(f"sizes must be whole numbers of rows, at least 1{some}. Give one number for each bag.")
+    place = dict(zip(known, numbers[:, 0], strict=True))
+    lacking = [name for name in names if name not in place]
+    if lacking:
+        raise LLPBenchError(
+            f"{plural(len(lacking), 'bag')} with {what} ({shown(lacking)}) {verb(len(lacking))} no size. "
+            "Give sizes= of all bags."
+        )
+    return replace(table, sizes=np.array([place[name] for name in names]))
+
+
+def _as_keys(given: Any, labels: BagLabels) -> Any:
+    """Return `given` with its index levels in the order of the rows' natural keys, matched by their names."""
+    if not isinstance(given, pd.DataFrame | pd.Series) or labels.columns is None:
+        return given
+    levels, keys = list(given.index.names), labels.columns
+    if len(set(levels)) < len(levels) or len(set(keys)) < len(keys) or not set(keys) <= set(levels):
+        return given
+    others = [level for level in levels if level not in keys]
+    return given.reorder_levels([*keys, *others]) if len(levels) > 1 else given
+
+
+def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], FloatArray]:
+    """Return the names of the bags and their numbers [bags, columns]."""
+    names: list[Hashable]
+    if isinstance(given, pd.DataFrame | pd.Series):
+        names, values = list(given.index), given
+    elif isinstance(given, Mapping):
+        names, values = list(given), list(given.values())
+    else:
+        if not _has_entries(given):
+            raise LLPBenchError(
+                f"{what} must be a mapping, series, frame or array with an entry for each bag, got {given!r}."
+            )
+        names, values = list(labels.names), given
+        if len(given) != len(names):
+            raise LLPBenchError(
+                f"{what} must have an entry for each of {len(names):,} bags, got {len(given):,}. Give the entries in "
+                "ascending order of bags, or a mapping from bag to entry."
+            )
+        require_clear_order(what, names, labels.of_row)
+    repeated = pd.Index(names, tupleize_cols=False).duplicated()
+    if repeated.any():
+        raise LLPBenchError(f"{what} have two entries for bag {names[int(repeated.argmax())]!r}. Remove one of them.")
+    return names, _numbers(values, what)
+
+
+def require_clear_order(what: str, names: Sequence[Hashable], of_row: IntArray) -> None:
+    """Raise `LLPBenchError` if entries by position may be in another order than the ascending one.
+
+    `names`: bags in ascending order. `of_row` [rows]: index into `names`. Texts such as P0, P1, P10, P2 are ascending
+    as texts only. An array is then refused, unless rows are in this order, too.
+    """
+    seen = pd.unique(of_row[of_row >= 0])
+    natural = sorted(names, key=_by_number) if all(isinstance(name, str) for name in names) else [*names]
+    if natural == [*names] or (np.diff(seen) > 0).all():
+        return
+    ascending_, numbered = (", ".join(map(repr, some[:3])) for some in (names, natural))
+    raise LLPBenchError(
+        f"{what} without names of bags must be in ascending order of bags, which is {ascending_}, ... for these texts, "
+        f"not {numbered}, ... Give a series or mapping by bag."
+    )
+
+
+def _by_number(name: Hashable) -> list[Any]:
+    """Return a key that sorts P2 before P10."""
+    parts = re.split(r"(\d+)", str(name))
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def _has_entries(given: Any) -> bool:
+    try:
+        len(given)
+    except TypeError:  # also raised by an array without axes
+        return False
+    return not isinstance(given, str | bytes)
+
+
+def _wide(series: pd.Series, what: str) -> pd.DataFrame:
+    """Return one column per class from a series by bag and class. A class that a bag does not list has count 0."""
+    index = series.index
+    nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
+    if nameless:
+        raise LLPBenchError(
+            f"{nameless:,} of {len(series):,} {what} {verb(nameless)} no bag or no class. Fill in both."
+        )
+    repeated = index.duplicated()
+    if repeated.any():
+        *bag, label = index[int(repeated.argmax())]
+        name = bag[0] if len(bag) == 1 else tuple(bag)
+        raise LLPBenchError(f"{what} have two entries for class {label!r} of bag {name!r}. Remove one of them.")
+    frame: pd.DataFrame = series.unstack(fill_value=0)
+    return frame
+
+
+def _numbers(values: Any, what: str) -> FloatArray:
+    """Return values as an array [bags, columns]."""
+    array: FloatArray
+    try:
+        if isinstance(values, pd.DataFrame | pd.Series):
+            array = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            array = np.asarray(pd.DataFrame(list(values)).to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError) as error:
+        texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
+        hint = f" If {texts[0]!r} names the bags, give {what}=frame.set_index({texts[0]!r})." if texts else ""
+        raise LLPBenchError(f"{what} must be numbers, or NaN if suppressed: {error}.{hint}") from error
+    if not array.size:
+        raise LLPBenchError(f"{what} are empty. Give the {what} of each bag.")
+    array = np.asarray(array.reshape(len(array), -1))
+    if np.isinf(array).any():
+        raise LLPBenchError(f"{what} contain an infinite number. Give NaN for suppressed values.")
+    return array

@@ -1,0 +1,256 @@
+"""What is known about bags, as one value: the bag of each row, and counts or proportions of each bag."""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.data.bag_tables import BagLabels, BagTable
+from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import read_bag_labels, read_bag_table
+from llpbench.owndata.count_ranges import RangedCounts, ranged_counts
+from llpbench.owndata.counted import noise_deviation
+from llpbench.owndata.groupings import are_groupings, copies_of_rows, read_groupings
+from llpbench.owndata.weights import read_weights
+
+Counted = Literal["rows", "whole bags", "others"]
+"""What counts are of: the rows in X, whole bags of which X has some rows, or other people."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BagData:
+    """What is known about the bags of some rows. `read` makes it from the forms in which users have it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbench import BagData, LLPClassifier
+    >>> people = pd.DataFrame({"age": [25, 35, 45, 55, 30, 40, 60, 70] * 5})
+    >>> bags = BagData.read(people, [row // 4 for row in range(40)], counts={bag: 1 + bag % 2 for bag in range(10)})
+    >>> LLPClassifier("bag-mean-linear").fit(people, bags).bag_counts_.sum(axis=0).tolist()
+    [25.0, 15.0]
+    """
+
+    labels: BagLabels
+    """bag and weight of each row"""
+    table: BagTable | None
+    """counts or proportions of bags, and sizes of whole bags; None: those of `fit`"""
+    ranges: RangedCounts | None = None
+    """counts as ranges, which are missing in `table`"""
+    classes: Sequence[Hashable] | None = None
+    """names of the classes in the order of the columns of `table`, if these have no names"""
+    counted: Counted = "rows"
+    noise: float = 0.0
+    """standard deviation of the noise of each count"""
+    drop_unmatched: bool = False
+    suppress_impossible: bool = False
+    row_labels: Any = None
+    """known classes of some rows"""
+    times: Any = None
+    """time of each bag"""
+    bag_columns: tuple[str, ...] = ()
+    """columns of X that name bags"""
+    left_out: tuple[str, ...] = ()
+    """columns of X that are not features: weights, and `bag_columns` unless they are kept"""
+    groupings: int = 1
+    """number of groupings of the rows; `labels` has the rows of all of them, one grouping after the other"""
+
+    @classmethod
+    def read(
+        cls,
+        X: Any,
+        bags: Any,
+        *,
+        proportions: Any = None,
+        counts: Any = None,
+        classes: Sequence[Hashable] | None = None,
+        sizes: Any = None,
+        sampled: bool = False,
+        as_shares: bool = False,
+        noise: float = 0.0,
+        noise_kind: str = "gaussian",
+        unmatched: str = "raise",
+        impossible: str = "raise",
+        keep_key: bool = False,
+        sample_weight: Any = None,
+        labels: Any = None,
+        time: Any = None,
+    ) -> Self:
+        """Read what users know about bags. `LLPClassifier.fit`, `choose` and others take the same arguments.
+
+        Parameters
+        ----------
+        X
+            Frame or array of rows.
+        bags
+            [rows] label of each row's bag, by position. A frame of several natural keys has tuples as labels. A list of
+            such series or arrays is several groupings of the same rows, by district and by age group; `counts` is then
+            a list of their tables.
+        proportions
+            Proportions of each bag, instead of counts.
+        counts
+            Counts of each bag. NaN marks suppressed counts; nothing is learned from the rows of such a bag. One of
+
+            - a mapping or series by bag, with the counts of the positive of two classes
+            - a frame by bag with a column for each class
+            - a series by bag and class, in which a missing class has 0
+            - an array in ascending order of the bags
+
+            With two classes, counts may be ranges: "1-9", "<10" (from 0), "5+". The method is then fitted two or three
+            more times to find their expected counts.
+        classes
+            Names of the classes in the order of the columns, if these have no names. The last of two classes is the
+            positive one. Default: names of the columns (for a single column `late`: "not late" and "late"), else 0, 1,
+            ...
+        sizes
+            Published number of rows of each whole bag: a mapping, series or array as above.
+        sampled
+            X has only some rows of each bag, but `counts` or `sizes` are of whole bags. These rows are assumed to have
+            the proportions of their bag.
+        as_shares
+            Use only the shares of `counts`, because the counts are of other people than the rows (such as voters among
+            adults) or in other units (such as thousands).
+        noise
+            Scale of the privacy noise added to each count: the standard deviation of Gaussian noise, or b of Laplace
+            noise (used as normal noise of variance 2 b^2). Counts may then be fractional or negative.
+        noise_kind
+            "gaussian" or "laplace".
+        unmatched
+            "raise", or "drop" rows without a bag, rows of bags without an entry, bags without rows, and classes that
+            are not in `classes`.
+        impossible
+            "raise" for bags whose counts do not fit their rows, or "suppress" these counts.
+        keep_key
+            Use columns of X that name the bags as features, too. They are recognised by name and values if `bags` is a
+            series or frame. By default they are left out, because a category for each bag explains its counts without
+            any other feature. Keep keys that several bags share, such as the county of a precinct.
+        sample_weight
+            [rows] number of people that each row stands for, as in a census table or a survey. Sizes of bags are sums
+            of weights, and counts are of people. Whole weights are like repeated rows, up to two million people. Other
+            weights are rounded up or down (docs/own-data.md). A column of X with the name and values of this series is
+            not a feature.
+        labels
+            [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of one row. It
+            is removed from its old bag and from that bag's counts.
+        time
+            Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
+            mapping or series by bag, or an array in ascending order of the bags. Other methods choose no epoch;
+            compare them on later bags with `choose`.
+
+        Raises `LLPBenchError` if the arguments do not fit together.
+        """
+        X, bags = as_pandas(X), as_pandas(bags)  # noqa: N806
+        for name, value, known in (
+            ("impossible", impossible, ("raise", "suppress")),
+            ("unmatched", unmatched, ("raise", "drop")),
+        ):
+            if value not in known:
+                raise LLPBenchError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+        ranges, deviation = ranged_counts(counts), noise_deviation(noise, noise_kind)
+        several = are_groupings(bags)
+        _require_together(
+            sampled=sampled,
+            as_shares=as_shares,
+            noise=deviation > 0,
+            labels=labels is not None,
+            time=time is not None,
+            sizes=sizes is not None,
+            groupings=several,
+            ranges=ranges is not None,
+        )
+        if as_shares and counts is None:
+            raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
+        weights, table = read_weights(sample_weight, X), None
+        if several:
+            of_rows, table = read_groupings(X, bags, proportions=proportions, counts=counts, weights=weights)
+        else:
+            of_rows = read_bag_labels(bags, X, weights)
+            if counts is not None or proportions is not None or sizes is not None:
+                table = read_bag_table(proportions, counts if ranges is None else ranges.known, of_rows, sizes)
+        if table is not None and unmatched == "drop":
+            table = table.only(classes)
+        names = [name for each in (bags if several else [bags]) for name in key_columns(X, each)]
+        kept = names if keep_key else []
+        return cls(
+            labels=of_rows,
+            table=table,
+            ranges=ranges,
+            classes=classes,
+            counted="whole bags" if sampled else "others" if as_shares else "rows",
+            noise=deviation,
+            drop_unmatched=unmatched == "drop",
+            suppress_impossible=impossible == "suppress",
+            row_labels=labels,
+            times=time,
+            bag_columns=tuple(dict.fromkeys(names)),
+            left_out=tuple(
+                dict.fromkeys(name for name in (*key_columns(X, sample_weight), *names) if name not in kept)
+            ),
+            groupings=len(bags) if several else 1,
+        )
+
+    def rows(self, X: Any) -> Any:
+        """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
+        return as_pandas(X) if self.groupings == 1 else copies_of_rows(as_pandas(X), self.groupings)
+
+
+def bag_data(X: Any, bags: Any, **facts: Any) -> BagData:
+    """Return `bags` if they are `BagData`; else read them, with other `facts` about them."""
+    return bags if isinstance(bags, BagData) else BagData.read(X, bags, **facts)
+
+
+def _require_together(**given: bool) -> None:
+    """Raise `LLPBenchError` for arguments that exclude each other."""
+    says = {
+        "sampled": "sampled=True",
+        "as_shares": "as_shares=True",
+        "groupings": "several groupings",
+        "ranges": "counts as ranges",
+    }
+    for one, others, why in (
+        (
+            "sampled",
+            ("as_shares",),
+            " Use sampled=True if counts include the rows in X.",
+        ),
+        ("noise", ("sampled", "as_shares"), " noise= needs counts of the rows in X. Leave one out."),
+        ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), " Leave one of them out."),
+        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels", "time"), " Leave one of them out."),
+        ("time", ("labels",), " Leave one of them out."),
+    ):
+        other = next((other for other in others if given[one] and given[other]), None)
+        if other is not None:
+            first, second = (says.get(name, f"{name}=") for name in (one, other))
+            raise LLPBenchError(f"{first} and {second} cannot be combined.{why}")
+
+
+def key_columns(X: Any, bags: Any) -> list[str]:
+    """Return columns of X with the name and values of `bags` or weights, if these are a series or frame."""
+    if isinstance(bags, pd.Series):
+        given = {bags.name: bags}
+    elif isinstance(bags, pd.DataFrame):
+        given = {name: bags.iloc[:, place] for place, name in enumerate(bags.columns)}
+    else:
+        return []
+    known = [*X.columns] if isinstance(X, pd.DataFrame) else []
+    found = []
+    for name, values in given.items():
+        if isinstance(name, str) and known.count(name) == 1 and len(values) == len(X):
+            ours = X[name].reset_index(drop=True).astype(object)
+            if ours.equals(values.reset_index(drop=True).astype(object)):
+                found.append(name)
+    return found
+
+
+def as_objects(names: Sequence[Hashable]) -> Any:
+    """Return an array [names] of objects, also for tuples."""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

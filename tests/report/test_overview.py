@@ -1,0 +1,119 @@
+"""Headline, first screen, and which method to take: all of it from lines of boards.csv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factory import record, runs
+
+from llpbench.core.record import Record
+from llpbench.report import make_report, write_report
+from llpbench.report.advice import advice
+from llpbench.report.digest import STANDINGS
+from llpbench.report.leaderboard import lines
+from llpbench.report.overview import Standings, headline, make_overview, read_lines, standings_of
+from llpbench.report.report_table import ReportTable
+from llpbench.report.tabulate import tabulate
+
+PLACES = [f"d{number}" for number in range(8)]
+
+
+def journal(*methods: str, **facts: Any) -> list[Record]:
+    """Methods on eight datasets with three seeds: each is four points behind the one before."""
+    return [
+        record(name, 0.9 - 0.04 * place - 0.002 * ((seed + number) % 3), dataset=dataset, seed=seed, **facts)
+        for place, name in enumerate(methods)
+        for number, dataset in enumerate(PLACES)
+        for seed in range(3)
+    ]
+
+
+def rows(table: ReportTable) -> list[dict[str, str]]:
+    return [
+        {heading.text: " ".join(field.lines) for heading, field in zip(table.headings, row, strict=True)}
+        for row in table.rows
+    ]
+
+
+def test_first_board_needs_no_labels_and_the_one_with_labels_comes_last() -> None:
+    found = tabulate([*journal("a", "b"), *journal("a", "b", bagging="random")])
+    boards = [Standings(lines(board)) for board in found.main_boards()]
+    assert [board.has_labels for board in boards] == [False, False, True, True]
+    assert [section.table.title[:2] for section in make_overview(boards, {}).sections] == ["No", "No", "Va", "Va"]
+
+
+def test_headline_has_at_most_fifteen_words_and_one_number() -> None:
+    first = Standings(lines(tabulate(journal("a", "b")).main_boards()[0]))
+    words = headline(first).split()
+    assert len(words) <= 15
+    assert [word for word in words if word[:1].isdigit()] == [f"{first.ranked[0]['mean']:.1f}"]
+
+
+def test_skipped_ranks_are_said_and_entries_trained_on_labels_have_no_rank() -> None:
+    made = [run for n in range(12) for run in runs(f"m{n:02}", 0.9 - n / 50, 0.9 - n / 50)]
+    made += [*runs("supervised", 0.95, role="ceiling"), *runs("floor", 0.5, 0.5, role="floor")]
+    table = rows(Standings(lines(tabulate(made).main_boards()[0])).table())
+    ranks = [row["rank"] for row in table]
+    assert ranks == [*map(str, range(1, 9)), "", "13", "–"]
+    assert "4" in table[8]["method"]
+
+
+def test_board_with_validation_labels_says_what_these_labels_are_worth() -> None:
+    control = runs("validation-labels", *[0.95] * 3, role="control", encoder=None)
+    by_criterion = {
+        board.criterion.name: Standings(lines(board))
+        for board in tabulate([*runs("a", 0.8, 0.8, 0.8), *control]).boards
+    }
+    assert "95.0" in by_criterion["auc"].worth_of_labels()
+    assert "validation-labels" in {row["method"] for row in rows(by_criterion["auc"].table())}
+    assert "validation-labels" not in {row["method"] for row in rows(by_criterion["mpiou"].table())}
+
+
+def test_lines_are_read_back_as_they_were_written(tmp_path: Path) -> None:
+    report = make_report([*journal("a", "b"), *runs("=odd", None, dataset="d0")])
+    write_report(report, tmp_path)
+    (first, *_), made = standings_of(read_lines(tmp_path / STANDINGS)), report.leaderboards.boards[0]
+    assert first.verdict() == Standings(lines(made)).verdict() != ""
+    written = [line["mean"] for line in first.entries]
+    assert written == pytest.approx([line["mean"] for line in lines(made)], nan_ok=True)
+
+
+def test_front_page_begins_with_core_and_natural_bags(tmp_path: Path) -> None:
+    suites = {"core": ["ordered", "random"], "natural": ["natural", "natural:split=bags"]}
+    suites |= {"few-bags": ["20 ordered"], "rare": ["ordered"]}
+    for folder, baggings in suites.items():
+        made = []
+        for bagging in baggings:
+            facts: dict[str, Any] = {"bagging": bagging, "max_bags": None}
+            if bagging.startswith("20 "):
+                facts = {"bagging": "ordered", "max_bags": 20}
+            elif bagging.startswith("natural"):
+                facts = {"bagging": f"column:by=key{bagging.removeprefix('natural')}", "bag_size": 0, "max_bags": None}
+            facts = {name: value for name, value in facts.items() if value is not None}
+            made += journal(f"best-{folder}", "other", **facts)
+        write_report(make_report(made, title=folder.capitalize()), tmp_path / folder)
+    write_report(make_report(journal("ours", "other")), tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    first = page.partition('id="summary"')[2].partition("</section>")[0]
+    places = [first.index(name) for name in ("best-core", "best-rare", "best-natural", "ours")]
+    assert places[0] == min(places)
+    assert first.index(">Natural</a>") < first.index("ours")
+    assert "best-core" in page.partition("<h1")[2].partition("</h1>")[0]
+    assert page.partition("<nav")[2].partition("</nav>")[0].count("index.html") == 0
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    takes = [line.split(" | ")[1] for line in readme.partition("| data |")[2].split("\n")[2:8]]
+    core, natural, few, rare = ("best-core (mlp)", "best-natural (mlp)", "best-few-bags (mlp)", "best-rare (mlp)")
+    assert takes == [core, core, natural, natural, few, rare]
+
+
+def test_advice_takes_the_best_plain_entry_and_names_the_next() -> None:
+    made = [*journal("best", "second", bags={"number": 40}), *journal("second", pretraining="bag")]
+    table = advice(tabulate(made))
+    assert table is not None
+    (row,) = rows(table)
+    assert (row["take"], row["training bags"], row["datasets"]) == ("best (mlp)", "40", "8")
+    assert row["next"].startswith("second (mlp) ")
+    assert row["significantly worse"] == "1 of 1"
+    assert advice(tabulate(runs("a", 0.9))) is None, "nothing to compare with"
