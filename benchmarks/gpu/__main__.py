@@ -1,4 +1,4 @@
-"""Check, measure and use a GPU for some minutes, end in time, and go on there the next time (docs/gpu.md).
+"""Check, measure and use a GPU for some minutes, end in time, and go on there the next time (docs/machines.md).
 
     python -m benchmarks.gpu --minutes 9                           # correctness, measures, campaign, plan
     python -m benchmarks.gpu --minutes 9 --continue earlier        # goes on where rows and journal there end

@@ -144,7 +144,10 @@ class BagData:
             mapping or series by bag, or an array in ascending order of the bags. Other methods choose no epoch;
             compare them on later bags with `choose`.
 
-        Raises `LLPBenchError` if the arguments do not fit together.
+        Raises
+        ------
+        LLPBenchError
+            If the arguments do not fit together.
         """
         X, bags = as_pandas(X), as_pandas(bags)  # noqa: N806
         for name, value, known in (
