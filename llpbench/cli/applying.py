@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from llpbench.core.bags import FloatArray
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -135,7 +135,8 @@ def _read(
     from llpbench.owndata.bag_files import BagFile, require_common_bags
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
-    from llpbench.tables.row_files import column_of, has_column, read_rows
+    from llpbench.tables.column_names import column_of, has_column
+    from llpbench.tables.row_files import read_rows
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
@@ -209,8 +210,8 @@ def _in_batches(
     """Yield a model, the rows in batches, the columns that name bags, and counts of bags if they were not in `fit`."""
     from llpbench.owndata.bag_files import BagFile
     from llpbench.tables.bag_keys import bags_as_texts
-    from llpbench.tables.row_batches import RowBatches
-    from llpbench.tables.row_files import column_of
+    from llpbench.tables.column_names import column_of
+    from llpbench.tables.row_files import RowBatches
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), told_in_flags():
@@ -381,8 +382,7 @@ def estimate(
 
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import process_of
-    from llpbench.tables.column_names import split_names
-    from llpbench.tables.row_files import column_of
+    from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.writing import write_rows
 
     del bags

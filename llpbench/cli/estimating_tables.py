@@ -79,8 +79,8 @@ def estimate_table(
 
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
     from llpbench.tables.bag_keys import bag_keys
-    from llpbench.tables.column_names import split_names
-    from llpbench.tables.row_files import column_of, read_rows
+    from llpbench.tables.column_names import column_of, split_names
+    from llpbench.tables.row_files import read_rows
     from llpbench.tables.writing import write_rows
 
     if plot is not None:

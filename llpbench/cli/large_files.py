@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.tables.csv_dialect import FileFormat
-    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import RowBatches
 
 LARGE = 2_000_000_000
 """Size of values in bytes above which rows are read in batches by default."""
@@ -41,7 +41,7 @@ most_rows_option: Callable[[Any], Any] = click.option(
 
 def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
     """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
-    from llpbench.tables.row_batches import unpacked_bytes
+    from llpbench.tables.row_files import unpacked_bytes
 
     if requested is not None or not able:
         return bool(requested)
@@ -58,7 +58,7 @@ def batches_to_fit(
 
     `able`: whether the other options allow batches.
     """
-    from llpbench.tables.row_batches import RowBatches
+    from llpbench.tables.row_files import RowBatches
 
     return RowBatches(rows, types, keys=keys, form=form) if is_large(requested, rows, able) else None
 

@@ -162,23 +162,21 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_index, bag_keys
-        from llpbench.tables.column_names import split_names
-        from llpbench.tables.row_files import column_of, has_column, read_rows
+        from llpbench.tables.column_names import column_of, has_column, split_names
+        from llpbench.tables.row_files import read_rows
         from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
 
         load_plugins(plugin)
         if time_column is not None and "method" in others:  # before reading: it may take long
             with told_in_flags():
                 require_network_for_time(others["method"])
-        if [rows, *bags].count(Path("-")) > 1:
-            raise LLPBenchError("only one file can be standard input, got - twice. Name a file for ROWS or --bags.")
         kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
         requested, most_rows = others.pop("out_of_core", False), others.pop("most_rows", 0)
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
             columns_of_rows = [(part, text) for text in bag_column for part in csv_parts(text, "+")]
             frame = (
-                read_rows(rows, kinds, keys, form=formats.rows, columns=columns_of_rows)
+                read_rows(rows, kinds, keys=keys, form=formats.rows, columns=columns_of_rows)
                 if large is None
                 else large.head()
             )
@@ -330,7 +328,7 @@ def fit(
     """Learn from rows in bags with known counts.
 
     No labels are needed. ROWS and BAGS are .csv, .tsv, .xlsx or .parquet files (also compressed). Each may also be
-    a folder, a quoted pattern, or - for standard input.
+    a folder or a quoted pattern.
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO, YARDSTICK, takes_encoder

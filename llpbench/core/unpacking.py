@@ -21,25 +21,14 @@ _BUFFER = 1 << 20
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
-def open_packed(path: Path, kind: str, content: bytes | None = None, always: int = _ALWAYS_ALLOWED) -> IO[bytes]:
-    """Return the unpacked bytes of a file, or of its `content` if that is elsewhere. `kind` is gzip, bz2 or xz.
+def open_packed(path: Path, kind: str, always: int = _ALWAYS_ALLOWED) -> IO[bytes]:
+    """Return the unpacked bytes of a file. `kind` is gzip, bz2 or xz.
 
     Reading raises `DataError` for damaged data, and beyond `_MOST_TIMES` the packed size or `always` bytes, whichever
     is larger.
     """
-    packed = path.stat().st_size if content is None else len(content)
-    file = _OPENERS[kind](path if content is None else io.BytesIO(content))
-    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, packed, always), _BUFFER))
-
-
-def open_member(path: Path, name: str, content: bytes | None = None) -> IO[bytes]:
-    """Return a file of a .zip archive, unpacked, with the limit of `open_packed`. Raises `zipfile.BadZipFile`."""
-    with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
-        info = archive.getinfo(name)
-        if info.file_size > _most(info.compress_size, _ALWAYS_ALLOWED):
-            raise _too_large(path, info.compress_size, _ALWAYS_ALLOWED)
-        file = archive.open(name)  # it can be read after the archive is closed
-    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, info.compress_size, _ALWAYS_ALLOWED), _BUFFER))
+    file = _OPENERS[kind](path)
+    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, path.stat().st_size, always), _BUFFER))
 
 
 def require_unpackable(archive: zipfile.ZipFile, path: Path) -> None:

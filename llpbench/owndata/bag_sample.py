@@ -17,7 +17,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.owndata.bag_codes import BagCodes, rows_by_label
 from llpbench.owndata.progress import RowsDone
-from llpbench.tables.row_batches import RowBatches
+from llpbench.tables.row_files import RowBatches
 
 
 class BagSample(NamedTuple):

@@ -25,8 +25,8 @@ from llpbench.owndata.columns import ColumnsOfManyRows
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.unknown_bags import UnknownBags
-from llpbench.tables.row_batches import RowBatch, RowBatches
-from llpbench.tables.row_files import column_of
+from llpbench.tables.column_names import column_of
+from llpbench.tables.row_files import RowBatch, RowBatches
 from llpbench.tables.writing import in_six_digits, require_room
 
 _MOST_WAITING = 8

@@ -45,8 +45,8 @@ from llpbench.owndata.large_predictions import (
 from llpbench.owndata.logit_draws import ProcessDraws, process_of
 from llpbench.owndata.progress import RowsDone
 from llpbench.owndata.rows_by_bag import RowsByBag, piece_of, without_rows
-from llpbench.tables.row_batches import RowBatch, RowBatches
-from llpbench.tables.row_files import column_of
+from llpbench.tables.column_names import column_of
+from llpbench.tables.row_files import RowBatch, RowBatches
 
 Show = Callable[[str], None]
 

@@ -26,8 +26,8 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, rows_of_bags
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.reading_bags import require_same_order
+from llpbench.tables.column_names import column_of
 from llpbench.tables.number_text import read_number_text
-from llpbench.tables.row_files import column_of
 
 MOST_REPEATED = 2_000_000
 """Largest number of repeated rows."""

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.tables.column_names import plain
-from llpbench.tables.row_files import column_of
+from llpbench.tables.column_names import column_of, plain
 from llpbench.tables.texts import as_text, without_decimals
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[-+]\d\d:?\d\d)?")

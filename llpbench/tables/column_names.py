@@ -6,9 +6,14 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.tables.marks import csv_parts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ALIKE = 0.75
 """Similarity (`difflib`) from which a name may be a misspelling: 'distrikt' has 0.88, 'branch' and 'balance' 0.62."""
@@ -84,3 +89,27 @@ def _ways(parts: Sequence[str], known: Sequence[str], between: str) -> list[list
                 here += [[name, *rest] for rest in ways[end]]
         ways[start] = here[:2]
     return ways[0]
+
+
+def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:
+    """Return a column of a file. Raises `DataError` with its `role` and the nearest names if there is none."""
+    known = [str(column) for column in frame.columns]
+    column = matching_column(name, known)
+    if column is None:
+        listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        advice = separator_hint(name, known) or nearest_columns(name, known)
+        raise DataError(f"file {str(path)!r} has no column {name!r}{role}. {advice}Its columns are: {listed}.")
+    return frame.iloc[:, known.index(column)]
+
+
+def has_column(frame: pd.DataFrame, name: str) -> bool:
+    """Return whether a table has a column of a name, as `column_of` finds it."""
+    return matching_column(name, [str(column) for column in frame.columns]) is not None
+
+
+def place_of(frame: pd.DataFrame, row: int) -> str:
+    """Return the line of a row in its text, in which the first line is 1; in other files its number.
+
+    Blank lines and line ends inside quotes are not counted below the header.
+    """
+    return f"line {frame.attrs['line'] + row}" if "line" in frame.attrs else f"data row {row + 1}"

@@ -70,11 +70,11 @@ def read_number_text(
     decimal: str | None = None,
     missing: Collection[str] = (),
     known_gaps: bool = True,
-    usual: str = ".",
+    default: str = ".",
 ) -> NumberText:
     """Read a column of texts as numbers.
 
-    `decimal` is the decimal mark; None detects it, with the default `usual`. `missing` are further marks of missing
+    `decimal` is the decimal mark; None detects it, with this `default`. `missing` are further marks of missing
     values, in addition to `GAPS` (unless `known_gaps` is False).
     """
     texts = as_text(series).str.strip()
@@ -94,7 +94,7 @@ def read_number_text(
     bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", "", regex=True)
     if decimal is None:
         point, comma = (bare[~gap].str.fullmatch(each) for each in (_CERTAIN_POINT, _CERTAIN_COMMA))
-        decimal = usual if comma.any() == point.any() else "," if comma.any() else "."
+        decimal = default if comma.any() == point.any() else "," if comma.any() else "."
     if decimal == ",":
         valid = bare.str.fullmatch(_COMMA) & bare.str.contains(r"\d")
         plain = bare.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)

@@ -1,386 +1,470 @@
-"""Rows and bags as files: CSV, whose types are inferred, Excel or parquet. An index that pandas wrote is a column."""
+"""Rows of files, in batches or all together: everything is read as text, then each column becomes numbers or text.
+
+A column has one kind, numbers or texts, in all batches. The format of a text is found in its first megabyte.
+"""
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import shlex
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
 import pandas as pd
-from pandas._libs.parsers import STR_NA_VALUES
-from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
-from pandas.errors import EmptyDataError, ParserWarning
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from llpbench.core.errors import DataError, LLPBenchWarning
+from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
 from llpbench.core.text import one_line, plural
-from llpbench.tables.column_names import matching_column, nearest_columns, plain, separator_hint
-from llpbench.tables.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
+from llpbench.tables.column_names import column_of, place_of, plain
+from llpbench.tables.column_types import MISSING, number_or_category, without
+from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat, read_dialect
 from llpbench.tables.marks import csv_line
 from llpbench.tables.number_text import read_number_text, reading_of
-from llpbench.tables.table_sources import HEAD, TableSource, sources
+from llpbench.tables.table_sources import HEAD, TableSource, parts_of, sources
 from llpbench.tables.texts import as_text
-from llpbench.tables.workbooks import as_csv
+from llpbench.tables.workbooks import sheet_as_csv
 
+BATCH_ROWS = 131_072
+"""Largest number of rows in a batch."""
+_BLOCK = 1 << 20
+"""Bytes of text that are parsed together."""
+_BYTES_OF_A_VALUE = 8
+_UNPACKED = 4.0
+"""Assumed size of an unpacked text table, relative to the packed one."""
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
-_MARKS = {
-    b"\xef\xbb\xbf": "utf-8-sig",
-    b"\xff\xfe\x00\x00": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
-"""Encodings by the first bytes of a file."""
+_MOST_MARKS = 5
 
 
 class FileNote(LLPBenchWarning):
     """Assumptions about a file."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """Types of the columns of a file."""
+def read_rows(path: Path, types: Mapping[str, str] | None = None, **given: Any) -> pd.DataFrame:
+    """Return the table of a path: a file (CSV, packed or not, Excel, parquet), a folder or a pattern.
 
-    texts: frozenset[str]
-    """columns of unchanged texts; common marks of gaps are missing values"""
-    keys: frozenset[str]
-    """columns of unchanged texts; only empty cells are missing values"""
-    features: frozenset[str] | None
-    """if given, all other columns are read as keys"""
-    columns: Sequence[Sequence[str]] = ()
-    """columns that the table must have, each with its possible names"""
-
-    def is_key(self, name: str) -> bool:
-        own = {name, plain(name)}
-        return bool(own & self.keys) or (self.features is not None and not own & self.features)
-
-    def is_text(self, name: str) -> bool:
-        return bool({name, plain(name)} & self.texts)
-
-
-def read_rows(
-    path: Path,
-    types: Mapping[str, str] | None = None,
-    keys: Collection[str] = (),
-    features: Collection[str] | None = None,
-    form: FileFormat = AS_IT_SHOWS,
-    decimals: Mapping[str, str] | None = None,
-    columns: Sequence[Sequence[str]] = (),
-) -> pd.DataFrame:
-    """Return the table of a path: a file (CSV, Excel, parquet; packed or not), a folder, a pattern, or `-`.
-
-    `types` are columns that the user declares as text or numbers. `keys` are columns of names. In a CSV their texts
-    stay unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
-    columns are keys. `form` is the format of a CSV as far as the user has set it. `columns` are those that the table
-    must have, each with its possible names, by which the sheet of a workbook is chosen.
-
-    `decimals` says how numbers were read in an earlier file. The frame has `attrs["decimals"]`: the decimal mark of
-    each column of texts that was read as numbers, followed by "%" for percentages.
+    Arguments are those of `RowBatches`. The frame has `attrs["decimals"]`: the decimal mark of each column of texts
+    that was read as numbers, followed by "%" for percentages.
 
     Raises `DataError` for a missing or invalid file, and for columns that do not have their declared type. Warns of
     assumptions (`FileNote`).
     """
-    types = types or {}
-    wanted = replace(_wanted(types, keys, features), columns=columns)
-    tables = sources(path)
-    frame, form = _read(tables[0], wanted, form)
-    if len(tables) > 1:
-        frame = _joined(tables, frame, wanted, form)
-        frame.attrs.clear()
-    frame.attrs["decimals"] = convert(frame, types, form, path, decimals)
-    return frame
+    return RowBatches(path, types, **given).together()
 
 
-def read_piece(
-    source: TableSource | tuple[TableSource, Any],
-    types: Mapping[str, str],
-    keys: Collection[str],
-    features: Collection[str] | None,
-    form: FileFormat,
-) -> pd.DataFrame:
-    """Return a table, or a piece of one, before columns get their types.
+@dataclass(frozen=True, eq=False)
+class RowBatch:
+    """Consecutive rows of a part."""
 
-    A piece of a text table is a source whose content begins with the header. A piece of a parquet file is the source
-    and an arrow table.
-    """
-    wanted = _wanted(types, keys, features)
-    frame = _read(source, wanted, form)[0] if isinstance(source, TableSource) else _named(*source, wanted)
-    frame.attrs.clear()
-    return frame
+    frame: pd.DataFrame
+    part: Path
+    first: int
+    """number of the first row in its part, counted from 0"""
+    number: int = 0
+    """position of its part"""
 
-
-def convert(
-    frame: pd.DataFrame, types: Mapping[str, str], form: FileFormat, path: Path, decimals: Mapping[str, str] | None
-) -> dict[str, str]:
-    """Give columns their types, in place. Return how numbers were read, as in `attrs` of `read_rows`."""
-    assumed: dict[str, str] = {}
-    for name, kind in types.items():
-        column = str(column_of(frame, name, path).name)
-        if kind == "text":
-            frame[column] = as_text(frame[column])
-        elif not (is_numeric_dtype(frame[column]) or is_bool_dtype(frame[column])):
-            earlier = None if decimals is None else decimals.get(name, ".")
-            frame[column], assumed[column] = _as_numbers(frame, column, form, path, earlier)
-    if form.decimal == ",":  # pandas has read numbers
-        assumed = {name: "," for name in frame.columns if is_float_dtype(frame[name])} | assumed
-    return assumed
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Add the name of the part to errors about these rows."""
+        try:
+            yield
+        except LLPBenchError as error:
+            named = str(self.part) in str(error)
+            told = str(error) if named else f"file {str(self.part)!r}, rows from {self.first:,}: {error}"
+            raise DataError(told) from error
 
 
-def _wanted(types: Mapping[str, str], keys: Collection[str], features: Collection[str] | None) -> _Wanted:
-    return _Wanted(
-        _both({name for name, kind in types.items() if kind == "text"}),
-        _both(keys),
-        None if features is None else _both(features),
-    )
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Consecutive rows of a part, before columns get their types."""
+
+    table: pa.Table
+    decimal: str | None = None
+    """decimal mark of texts; None if columns have types"""
 
 
-def _both(names: Collection[str]) -> frozenset[str]:
-    return frozenset([*names, *map(plain, names)])
+class RowBatches:
+    """The rows of a path in batches. Each iteration reads the files again, in the same order."""
 
+    def __init__(
+        self,
+        path: Path,
+        types: Mapping[str, str] | None = None,
+        *,
+        keys: Collection[str] = (),
+        features: Collection[str] | None = None,
+        form: FileFormat = AS_IT_SHOWS,
+        decimals: Mapping[str, str] | None = None,
+        columns: Sequence[Sequence[str]] = (),
+        rows: int | None = None,
+    ) -> None:
+        """Find the files.
 
-def _joined(found: Sequence[TableSource], first: pd.DataFrame, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
-    """Return the concatenated parts of a table. Raises `DataError` unless they have the same columns."""
-    parts = [first, *(_read(source, wanted, form)[0] for source in found[1:])]
-    for source, part in zip(found, parts, strict=True):
-        if lacking := {*first.columns} ^ {*part.columns}:
+        `types` are columns that the user declares as text or numbers. `keys` are columns of names, whose texts stay
+        unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
+        columns are keys. `form` is the format of a text as far as the user has set it. `decimals` says how numbers were
+        read in an earlier file. `columns` are those that the table must have, each with its possible names, by which
+        the sheet of a workbook is chosen. `rows` is the largest number of rows in a batch (None: `BATCH_ROWS`).
+        """
+        self.path, self.rows = path, rows or BATCH_ROWS
+        self.decimals: dict[str, str] = dict(decimals or {})
+        """how numbers that were written as text are read"""
+        self._types, self._form, self._columns = types or {}, form, columns
+        self._keys, self._features = [*map(plain, keys)], None if features is None else {*map(plain, features)}
+        self._texts = {plain(name) for name, kind in self._types.items() if kind == "text"}
+        self._default = None if decimals is None else "."
+        self._files = parts_of(path)
+        """size and time of each part, before anything was read"""
+        self._sources = sources(path)
+        self._decimal: str | None = None
+        """decimal mark of the first text"""
+        self._line = 0
+        """line of the next row in a text"""
+        self._names: list[str] = []
+        self._kinds: dict[str, tuple[str, Path]] = {}
+        """whether a column has numbers or texts, and the first part that shows it"""
+        self._told: set[str] = set()
+
+    @property
+    def total(self) -> int | None:
+        """Number of rows; None if the files do not say it."""
+        if any(source.kind != "parquet" for source in self._sources):
+            return None
+        try:
+            return sum(int(pq.read_metadata(source.path).num_rows) for source in self._sources)
+        except (pa.ArrowException, OSError):  # a pass reports it
+            return None
+
+    def head(self) -> pd.DataFrame:
+        """Return the first batch, with the `attrs` of `read_rows`. Raises `DataError` if there are no rows."""
+        for batch in self:
+            if len(batch.frame):
+                batch.frame.attrs["decimals"] = dict(self.decimals)
+                return batch.frame
+        raise DataError(f"file {str(self.path)!r} has no rows.")
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
+        with self._unchanged():
+            for number, source in enumerate(self._sources):
+                first = 0
+                for piece in self._pieces(source):
+                    frame = self._frame(piece, source.path)
+                    for name in self._mixed(frame, source.path):
+                        raise self._mixed_kinds(frame[name], source.path)
+                    for start in range(0, len(frame), self.rows):
+                        yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start, number)
+                    first += len(frame)
+
+    def together(self) -> pd.DataFrame:
+        """Return all rows, as `read_rows` does. A column with numbers and texts is text."""
+        with self._unchanged():
+            frames, mixed = self._frames()
+            if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
+                self._texts |= mixed
+                frames, _ = self._frames()
+        frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+        frame.attrs = frames[0].attrs if len(self._sources) == 1 else {}
+        frame.attrs["decimals"] = dict(self.decimals)
+        return frame
+
+    def _frames(self) -> tuple[list[pd.DataFrame], set[str]]:
+        """Return the rows that are not empty, and the columns with numbers and texts."""
+        frames, mixed = [], set[str]()
+        for source in self._sources:
+            for piece in self._pieces(source):
+                frame = self._frame(piece, source.path)
+                mixed |= {plain(name) for name in self._mixed(frame, source.path)}
+                frames.append(frame)
+        return [frame for frame in frames if len(frame)] or frames[:1], mixed
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise `DataError` if a part has changed meanwhile, before any other error, which that may cause."""
+        try:
+            yield
+        except LLPBenchError:
+            self._require_unchanged()
+            raise
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        now = parts_of(self.path)
+        if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
             raise DataError(
-                f"files {str(source.path)!r} and {str(found[0].path)!r} must have the same columns. They differ in "
-                f"{', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
+                f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "
+                "command again when no other program writes there."
             )
-    kinds = {name: {is_numeric_dtype(part[name]) for part in parts if part[name].notna().any()} for name in first}
-    if mixed := [name for name, kind in kinds.items() if len(kind) > 1 and not wanted.is_text(name)]:
-        # 7 is "7" beside texts, even if a gap in its part made it 7.0
-        again = replace(wanted, texts=wanted.texts | _both(mixed))
-        return _joined(found, _read(found[0], again, form)[0], again, form)
-    return pd.concat([part[list(first.columns)] for part in parts], ignore_index=True)
+
+    def _pieces(self, source: TableSource) -> Iterator[_Piece]:
+        """Yield the rows of a part, with columns in the order of the first part."""
+        pieces = {"parquet": self._parquet, "excel": self._workbook, "csv": self._text}[source.kind](source)
+        try:
+            for piece in pieces:
+                table = piece.table
+                for name, value in source.keys:
+                    table = table.append_column(name, pa.repeat(pa.scalar(value), len(table)))
+                self._names = self._names or table.column_names
+                if lacking := {*table.column_names} ^ {*self._names}:
+                    raise DataError(
+                        f"files {str(source.path)!r} and {str(self._sources[0].path)!r} must have the same columns. "
+                        f"They differ in {', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
+                    )
+                yield replace(piece, table=table.select(self._names))
+        except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+            raise DataError(f"file {str(source.path)!r} {_what_is_wrong(error, source, self._form)}") from error
+
+    def _parquet(self, source: TableSource) -> Iterator[_Piece]:
+        with pq.ParquetFile(source.path) as file:
+            schema = file.schema_arrow
+            names = _different(schema.names, source.path)
+            # pandas writes a named index of whole numbers as its start and step
+            index = [each for each in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(each, dict)]
+            named = [each for each in index if each["name"] is not None]
+            first = 0
+            for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
+                table = pa.Table.from_arrays(batch.columns, names)
+                for each in named:
+                    numbers = np.arange(first, first + len(table)) * each["step"] + each["start"]
+                    table = table.append_column(each["name"], pa.array(numbers))
+                yield _Piece(table)
+                first += len(table)
+
+    def _workbook(self, source: TableSource) -> Iterator[_Piece]:
+        content, note = sheet_as_csv(source.path, self._columns)
+        self._tell(f"file {str(source.path)!r}: {note}." if note else "")
+        # numbers of cells have points, whatever the text tables beside them have
+        form = replace(self._form, separator=",", decimal=".", encoding="utf-8")
+        yield from self._parsed(io.BytesIO(content), content[:HEAD], form, source)
+
+    def _text(self, source: TableSource) -> Iterator[_Piece]:
+        head = source.head()
+        form = replace(self._form, encoding=self._form.encoding or _encoding_of(head))
+        if re.match(rb"\s*<(!doctype|html|\?xml|table)", head, re.IGNORECASE):
+            raise DataError(f"file {str(source.path)!r} is a web page or XML. Save its table as .csv.")
+        if b"\0" in head and form.encoding == "utf-8":
+            raise DataError(f"file {str(source.path)!r} contains binary data (zero bytes). Give a table, such as .csv.")
+        with source.open() as file:
+            yield from self._parsed(file, head, form, source)
+
+    def _parsed(self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource) -> Iterator[_Piece]:
+        """Yield the rows of a text that begins with `head`, in blocks of about the size of a batch."""
+        encoding = str(form.encoding)
+        whole = len(head) < HEAD
+        text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole).removeprefix("\ufeff")
+        text = text if whole else text[: text.rfind("\n") + 1]
+        try:
+            dialect = read_dialect(text, form, source.default, self._keys if self._features is None else ())
+        except DataError as error:
+            raise DataError(f"file {str(source.path)!r} {error}") from error
+        names = _different(dialect.names, source.path)
+        schema = pa.schema(dict.fromkeys(names, pa.string()))
+        self._decimal = self._decimal or dialect.decimal
+        decimal = form.decimal or self._decimal
+        self._line = dialect.lines + 1
+        yield _Piece(schema.empty_table(), decimal)
+        if whole and not dialect.has_rows:
+            return
+        reader = pacsv.open_csv(
+            file,
+            pacsv.ReadOptions(
+                use_threads=False,
+                block_size=_BLOCK,
+                encoding="utf8" if encoding.startswith("utf-8") else encoding,
+                column_names=names,
+                skip_rows=dialect.lines,
+            ),
+            pacsv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
+            pacsv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True),
+        )
+        for note in (dialect.note, dialect.numbers if self._features is None or self._features else ""):
+            self._tell(f"file {str(source.path)!r}: {note}." if note else "")
+        waiting: list[pa.RecordBatch] = []
+        for batch in reader:
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= self.rows:
+                yield _Piece(pa.Table.from_batches(waiting), decimal)
+                waiting = []
+        if waiting:
+            yield _Piece(pa.Table.from_batches(waiting), decimal)
+
+    def _tell(self, note: str) -> None:
+        """Warn of an assumption once."""
+        if note and note not in self._told:
+            self._told.add(note)
+            warnings.warn(note, FileNote, stacklevel=3)
+
+    def _frame(self, piece: _Piece, part: Path) -> pd.DataFrame:
+        """Return rows in which each column has its type. Raises `DataError` unless earlier rows have the same kinds."""
+        missing = {*MISSING, *self._form.missing}
+        folders = {name for source in self._sources for name, _ in source.keys}
+        columns = {}
+        for name in piece.table.column_names:
+            column, known = piece.table.column(name), plain(name)
+            is_key = known in self._keys or name in folders
+            is_key |= self._features is not None and known not in self._features
+            if piece.decimal is None:
+                # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
+                exact = is_key and pa.types.is_integer(column.type)
+                values = column.to_pandas(integer_object_nulls=exact)
+                columns[name] = as_text(values) if known in self._texts else values
+            elif is_key or known in self._texts:
+                columns[name] = (column if is_key else without(column, missing)).to_pandas()
+            else:
+                columns[name] = number_or_category(column, piece.decimal, self._form.missing)
+        frame = pd.DataFrame(columns, copy=False)
+        if piece.decimal is not None:
+            frame.attrs["line"] = self._line
+            self._line += len(frame)
+        for name, kind in self._types.items():
+            column = column_of(frame, name, part)
+            if kind != "text" and not (is_numeric_dtype(column) or is_bool_dtype(column)):
+                frame[str(column.name)] = self._numbers(frame, name, part, piece.decimal)
+        if piece.decimal == ",":
+            self.decimals = {name: "," for name in frame if frame[name].dtype.kind == "f"} | self.decimals
+        return frame
+
+    def _numbers(self, frame: pd.DataFrame, name: str, part: Path, decimal: str | None) -> pd.Series:
+        """Return a column of texts as numbers. Warns how it is read."""
+        decimal = self._form.decimal or ("," if decimal == "," else None)
+        earlier = self.decimals.get(name, self._default)
+        default = (earlier or "").rstrip("%") or "."
+        column = column_of(frame, name, part)
+        found = read_number_text(column, decimal=decimal, missing=self._form.missing, default=default)
+        if len(broken := found.broken):
+            marks = list(dict.fromkeys(broken))
+            few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
+            raise DataError(
+                f"file {str(part)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in "
+                f"{place_of(frame, int(broken.index[0]))} ({plural(len(broken), 'such value')})."
+                + few
+                * (len(marks) <= _MOST_MARKS)
+            )
+        if found.values.notna().any():
+            if earlier is not None and found.percent != earlier.endswith("%"):
+                expected, got = ("with", "without") if earlier.endswith("%") else ("without", "with")
+                raise DataError(
+                    f"file {str(part)!r}: column {name!r} must contain numbers {expected} %, as before, got numbers "
+                    f"{got} %."
+                )
+            self.decimals[name] = found.decimal + "%" * found.percent
+            if name not in self._told:
+                self._told.add(name)
+                self._tell(f"file {str(part)!r}: {reading_of(name, found)}.")
+        return found.values
+
+    def _mixed(self, frame: pd.DataFrame, part: Path) -> list[str]:
+        """Return the columns whose kind differs from that of earlier rows."""
+        filled = [str(name) for name in frame if name not in self._types and frame[name].notna().any()]
+        return [
+            name for name in filled if self._kinds.setdefault(name, (_kind(frame[name]), part))[0] != _kind(frame[name])
+        ]
+
+    def _mixed_kinds(self, column: pd.Series, part: Path) -> DataError:
+        """Return the error for a column whose kind differs from that of earlier rows."""
+        earlier, where = self._kinds[str(column.name)]
+        known, kind = column.dropna(), _kind(column)
+        strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
+        example = str((strange if len(strange) else known).iloc[0])
+        before = "in earlier rows" if part == where else f"in {str(where)!r}"
+        missing = "" if kind == "numbers" else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, "
+        return DataError(
+            f"file {str(part)!r}: column {column.name!r} must contain {earlier}, as {before}, got {kind} such as "
+            f"{example!r}. Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
+        )
 
 
-def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
-    """Return one table and its format."""
-    try:
-        if source.kind == "parquet":
-            frame = _read_parquet(source, wanted)
-        elif source.kind == "excel":
-            # numbers of cells have points, whatever the text tables beside them have
-            plain = replace(form, separator=",", decimal=None, encoding="utf-8")
-            sheet, note = as_csv(source, wanted.columns)
-            if note:
-                warnings.warn(f"file {str(source.path)!r}: {note}.", FileNote, stacklevel=3)
-            frame = _read_csv(sheet, wanted, plain)[0]
-        else:
-            frame, form = _read_csv(source, wanted, form)
-    except (OSError, ValueError, EOFError, LookupError) as error:  # from pandas, arrow or decompression
-        raise DataError(f"file {str(source.path)!r} {_broken(error, source, form)}") from error
-    return _renamed(frame, source), form
+def _kind(column: pd.Series) -> str:
+    """Return what a column contains; "" if it has no values."""
+    if not column.notna().any():
+        return ""
+    if is_bool_dtype(column) or (column.dtype == object and all(isinstance(each, bool) for each in column.dropna())):
+        return "true and false"
+    return "numbers" if is_numeric_dtype(column) else "texts"
 
 
-def _broken(error: Exception, source: TableSource, form: FileFormat) -> str:
+def _different(names: Sequence[str], path: Path) -> list[str]:
+    """Return the names of all columns, also of those without one. Raises `DataError` if a name is repeated."""
+    found = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
+    if repeats := sorted({name for name in found if found.count(name) > 1}):
+        raise DataError(f"file {str(path)!r} has two columns called {repeats[0]!r}. Rename one of them.")
+    return ["index" if name == "__index_level_0__" and "index" not in found else name for name in found]
+
+
+def _encoding_of(head: bytes) -> str:
+    """Return the encoding of a text by its first bytes: UTF-8, or UTF-16 with or without its mark."""
+    if head.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
+        return "utf-32"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    odd, even = head[1:2_000:2].count(0), head[:2_000:2].count(0)
+    if len(head) >= _FEWEST_BYTES and odd + even > min(len(head), 2_000) / 4 and min(odd, even) == 0:
+        return "utf-16-le" if odd else "utf-16-be"
+    return "utf-8"
+
+
+def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> str:
     """Return what is wrong with a file that could not be read, and advice."""
     words = one_line(error)
-    if isinstance(error, EmptyDataError):
-        return "is empty. Give a file with a header and rows."
-    if quoted := re.search(r"EOF inside string starting at row (\d+)", words):
-        return f"opens a quotation mark in line {int(quoted[1]) + 1} that is never closed. Close it."
-    if longer := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", words):
-        if _is_binary(source, form):
-            return "contains binary data (zero bytes). Give a table, such as a .csv file."
-        columns = plural(int(longer[1]), "column")
-        return f"has {longer[3]} values in line {longer[2]}, but {columns}. Correct this line."
+    if isinstance(error, UnicodeError) or "invalid UTF8" in words:
+        return _other_encoding(source, form.encoding or "utf-8")
+    if found := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", words):
+        line, names, values, row = found.groups()
+        if row.count('"') % 2:
+            return f"opens a quotation mark in line {line} that is never closed. Close it."
+        few = "Add the missing separators, or remove the line if it is a note."
+        many = "Correct the line, or name every column. If there are lines before the header, use --skip-rows 1."
+        return (
+            f"has {plural(int(values), 'value')} in line {line}, but {plural(int(names), 'name')} in its header. "
+            f"{few if int(values) < int(names) else many}"
+        )
+    if "straddling" in words:
+        return "has a row that does not end. Close its quotation mark."
     if source.kind == "parquet" and "magic bytes" in words:
         return "is not a parquet file, or is damaged. Replace it."
     return f"cannot be read as {source.kind}: {words.rstrip('.')}. Replace it."
 
 
-def _is_binary(source: TableSource, form: FileFormat) -> bool:
-    """Return whether a text table has zero bytes, though its encoding has none."""
-    head = source.head()
-    return b"\0" in head and form.encoding is None and encoding_of(head, source).startswith("utf-8")
-
-
-def _renamed(frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:
-    frame.columns = [str(name) for name in frame.columns]  # names as on the command line
-    _once(list(frame.columns), source.path)
-    for name, value in source.keys:
-        frame[name] = value
-    return frame
-
-
-def _named(source: TableSource, table: Any, wanted: _Wanted) -> pd.DataFrame:
-    return _renamed(_arrow_frame(table, wanted), source)
-
-
-def _read_parquet(source: TableSource, wanted: _Wanted) -> pd.DataFrame:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(source.path if source.content is None else io.BytesIO(source.content), partitioning=None)
-    return _arrow_frame(table, wanted)
-
-
-def _arrow_frame(table: Any, wanted: _Wanted) -> pd.DataFrame:
-    frame: pd.DataFrame = table.to_pandas()
-    if frame.index.names != [None] or not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.reset_index()
-    exact = [name for name in table.column_names if wanted.is_key(name) and frame[name].dtype.kind == "f"]
-    for name in exact:  # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
-        frame[name] = table.column(name).to_pandas(integer_object_nulls=True).to_numpy()
-    return frame
-
-
-def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
-    head = source.head()
-    encoding = form.encoding or encoding_of(head, source)
-    text = head.decode(encoding, errors="replace")
-    if len(head) >= HEAD:
-        text = text[: text.rfind("\n") + 1]
-    if re.match(r"\s*<(!doctype|html|\?xml|table)", text, re.IGNORECASE):
-        raise DataError(f"file {str(source.path)!r} is a web page or XML. Save its table as .csv.")
-    try:
-        dialect = read_dialect(text, form, source.usual, wanted.keys if wanted.features is None else ())
-    except AmbiguousError as error:
-        raise DataError(f"file {str(source.path)!r} {error}") from error
-    skip = list(dialect.skipped)
-    read: dict[str, Any] = {"sep": dialect.separator, "encoding": encoding, "skiprows": skip or None}
-    header: list[str] = []
-
-    def parsed(**given: Any) -> pd.DataFrame:
-        if source.content is None and source.packed is None:
-            return pd.read_csv(source.path, compression=None, **read, **given)
-        with source.open() as file:
-            return pd.read_csv(file, **read, **given)
-
-    try:
-        first = parsed(nrows=1, header=None, dtype=str, keep_default_na=False)
-        _once([name for name in first.iloc[0] if name], source.path)
-        header = [str(name) for name in parsed(nrows=0).columns]
-        keys = [name for name in header if wanted.is_key(name)]
-        texts = dict.fromkeys([name for name in header if wanted.is_text(name)] + keys, str)
-        marks = sorted({*STR_NA_VALUES, *form.missing})
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ParserWarning)  # for rows with more values than names
-            frame = parsed(
-                decimal=dialect.decimal,
-                dtype=texts,
-                low_memory=False,
-                keep_default_na=False,
-                na_values={name: [""] if name in keys else marks for name in header},
-                index_col=False,  # otherwise pandas shifts columns if rows end with a comma
-            )
-    except UnicodeDecodeError as error:
-        raise DataError(_other_encoding(source, encoding)) from error
-    except ParserWarning as error:
-        raise DataError(
-            f"file {str(source.path)!r} has {plural(len(header), 'name')} in its header, but a row has more values. "
-            "Name every column, or remove commas at the ends of rows. If there are lines before the header, use "
-            "--skip-rows 1."
-        ) from error
-    for note in (dialect.note, dialect.numbers if len(texts) < len(header) else ""):
-        if note:
-            warnings.warn(f"file {str(source.path)!r}: {note}.", FileNote, stacklevel=4)
-    frame.attrs["skipped"] = dialect.skipped
-    return frame, replace(form, separator=dialect.separator, decimal=form.decimal or _certain(dialect))
-
-
-def _certain(dialect: Dialect) -> str | None:
-    return "," if dialect.decimal == "," else None
-
-
-def encoding_of(head: bytes, source: TableSource) -> str:
-    """Return the encoding of a text table. Raises `DataError` for UTF-16 without its mark."""
-    for mark, name in _MARKS.items():
-        if head.startswith(mark):
-            return name
-    if len(head) >= _FEWEST_BYTES and head[:2_000].count(0) > len(head[:2_000]) / 4:
-        variant = "utf-16-le" if head[1:2_000:2].count(0) > head[:2_000:2].count(0) else "utf-16-be"
-        raise DataError(f"file {str(source.path)!r} must be UTF-8, but looks like UTF-16. Use --encoding {variant}.")
-    return "utf-8"
-
-
 def _other_encoding(source: TableSource, encoding: str) -> str:
     """Return advice for a text that is not in the encoding with which it was read."""
+    if encoding != "utf-8":
+        return f"is not in {encoding}. Use another --encoding."
     with source.open() as file:
-        content = file.read()
-    try:
-        content.decode(encoding)
-        return f"file {str(source.path)!r} is not in {encoding}. Use another --encoding."
-    except UnicodeDecodeError as error:
-        start, end = error.start, error.end
-    fit = "cp1252"
-    try:
-        content.decode(fit)
-    except UnicodeDecodeError:
-        fit = "latin-1"
-    before = re.search(rb"[^\s,;\t\"]*$", content[max(start - 40, 0) : start])
-    after = re.match(rb"[^\s,;\t\"]*", content[start : end + 40])
-    word = ((before[0] if before else b"") + (after[0] if after else b"")).decode(fit, errors="replace")
-    return (
-        f"file {str(source.path)!r} must be in {encoding.upper()}, but byte {start:,} is not. Save the file as UTF-8, "
-        f"or use its encoding. With --encoding {fit} the text there is {word!r}; if that looks wrong, try another one."
-    )
+        for line in file:
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                fit = "latin-1" if {*line} & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"  # not in cp1252
+                before = re.split(rb"[\s,;\t\"]", line[: error.start])[-1]
+                word = (before + re.split(rb"[\s,;\t\"]", line[error.start :])[0]).decode(fit)
+                return (
+                    f"must be in UTF-8. Save the file as UTF-8, or use its encoding. With --encoding {fit} it has "
+                    f"{word!r}; if that looks wrong, try another one."
+                )
+    return "must be in UTF-8. Save it as UTF-8."
 
 
-def _as_numbers(
-    frame: pd.DataFrame, name: str, form: FileFormat, path: Path, earlier: str | None
-) -> tuple[pd.Series, str]:
-    """Return a column of texts as numbers, and the decimal mark (with % for percentages). Warns how it was read."""
-    usual = (earlier or "").rstrip("%") or "."
-    found = read_number_text(frame[name], decimal=form.decimal, missing=form.missing, usual=usual)
-    broken = found.broken
-    if len(broken):
-        marks = list(dict.fromkeys(broken))
-        advice = (
-            "" if len(marks) > 5 else f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
-        )
-        raise DataError(
-            f"file {str(path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in "
-            f"{place_of(frame, broken.index[0])} ({plural(len(broken), 'such value')}).{advice}"
-        )
-    if earlier is not None and found.values.notna().any() and found.percent != earlier.endswith("%"):
-        expected, got = ("with", "without") if earlier.endswith("%") else ("without", "with")
-        raise DataError(
-            f"file {str(path)!r}: column {name!r} must contain numbers {expected} %, as in fit, got numbers {got} %."
-        )
-    if len(frame):
-        warnings.warn(f"file {str(path)!r}: {reading_of(name, found)}.", FileNote, stacklevel=3)
-    return found.values, found.decimal + "%" * found.percent
-
-
-def place_of(frame: pd.DataFrame, row: int) -> str:
-    """Return the line of a row in its CSV file, in which the header is line 1; in other files its number.
-
-    Blank lines and line ends inside quotes are not counted.
-    """
-    if "skipped" not in frame.attrs:
-        return f"data row {row + 1}"
-    line = row + 2
-    for skipped in frame.attrs["skipped"]:
-        line += skipped < line
-    return f"line {line}"
-
-
-def _once(names: Sequence[str], path: Path) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
-
-
-def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:
-    """Return a column of a file. Raises `DataError` with its `role` and the nearest names if there is none."""
-    known = [str(column) for column in frame.columns]
-    column = matching_column(name, known)
-    if column is None:
-        listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-        advice = separator_hint(name, known) or nearest_columns(name, known)
-        raise DataError(f"file {str(path)!r} has no column {name!r}{role}. {advice}Its columns are: {listed}.")
-    return frame.iloc[:, known.index(column)]
-
-
-def has_column(frame: pd.DataFrame, name: str) -> bool:
-    """Return whether a table has a column of a name, as `column_of` finds it."""
-    return matching_column(name, [str(column) for column in frame.columns]) is not None
-
-
-_MOST_REPEATED = 20_000_000
+def unpacked_bytes(path: Path) -> float:
+    """Return the approximate size of a table in memory in bytes, without reading it."""
+    total = 0.0
+    for source in sources(path):
+        if source.kind == "parquet":
+            try:
+                found = pq.read_metadata(source.path)
+            except (pa.ArrowException, OSError):  # the fit reports it
+                continue
+            total += found.num_rows * found.num_columns * _BYTES_OF_A_VALUE
+        else:
+            total += source.path.stat().st_size * (_UNPACKED if source.packed else 1.0)
+    return total

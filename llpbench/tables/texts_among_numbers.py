@@ -8,9 +8,9 @@ import pandas as pd
 
 from llpbench.core.errors import DataError
 from llpbench.core.text import verb
+from llpbench.tables.column_names import place_of
 from llpbench.tables.marks import csv_line
 from llpbench.tables.number_text import NumberText, likely_numbers
-from llpbench.tables.row_files import place_of
 
 _ALMOST_ALL = 0.99
 """Share of numbers above which the other values of a column are errors."""

@@ -1,12 +1,10 @@
-"""Sheets of Excel workbooks as CSV, so that names, gaps, titles and numbers are read as in a text table."""
+"""Sheets of Excel workbooks, whose cells are read as text."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import IO
+from pathlib import Path
 from xml.etree.ElementTree import iterparse
 from zipfile import ZipFile
 
@@ -14,7 +12,6 @@ import pandas as pd
 
 from llpbench.core.errors import DataError
 from llpbench.core.text import one_line
-from llpbench.tables.table_sources import TableSource
 
 _MOST_TITLES = 20
 _FAR_MORE = 2
@@ -25,51 +22,45 @@ _PLACE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"
 
 
-def as_csv(source: TableSource, wanted: Sequence[Sequence[str]] = ()) -> tuple[TableSource, str]:
-    """Return the sheet of a workbook as a CSV, and a note that names it if others have content, too.
+def sheet_as_csv(path: Path, wanted: Sequence[Sequence[str]] = ()) -> tuple[bytes, str]:
+    """Return the sheet of a workbook as CSV, and a note that names it if others have content, too.
 
     `wanted` are columns that the sheet must have, each with its possible names. Of several such sheets the one with by
     far the most rows is meant: people, not their districts. Raises `DataError` if no sheet is meant, or if openpyxl is
     not installed.
     """
     try:
-        with source.open() as packed:
-            file = io.BytesIO(packed.read())
-        _require_dense(file, source)
+        _require_dense(path)
         sheets = pd.read_excel(
-            file, sheet_name=None, header=None, dtype=str, keep_default_na=False, na_values=[""], engine="openpyxl"
+            path, sheet_name=None, header=None, dtype=str, keep_default_na=False, na_values=[""], engine="openpyxl"
         )
     except ImportError as error:
         raise DataError(
-            f"file {str(source.path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the "
-            "table as .csv."
+            f"file {str(path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the table as "
+            ".csv."
         ) from error
     except DataError:
         raise
     except Exception as error:  # openpyxl passes on errors of zipfile, zlib and XML
-        raise DataError(
-            f"file {str(source.path)!r} cannot be read as a workbook ({one_line(error)}). Save it again."
-        ) from error
+        raise DataError(f"file {str(path)!r} is no readable workbook ({one_line(error)}). Save it again.") from error
     filled = {name: _without_empty(sheet) for name, sheet in sheets.items() if sheet.notna().any(axis=None)}
-    if not filled:
-        raise DataError(f"file {str(source.path)!r} is empty. Give a workbook with a header and rows.")
     having = [name for name, sheet in filled.items() if len(filled) == 1 or _has(sheet, wanted)]
     having.sort(key=lambda name: -len(filled[name]))
     if not having or (len(having) > 1 and len(filled[having[0]]) < _FAR_MORE * len(filled[having[1]])):
-        names = ", ".join(map(repr, having or filled))
+        names = ", ".join(map(repr, having or filled or ["no sheet"]))
         columns = " and ".join(dict.fromkeys(repr(each[0]) for each in wanted))
         raise DataError(
-            f"file {str(source.path)!r} must have one sheet with {columns or 'content'}, got {len(having)} of "
-            f"{names}. Save the sheet that you want as a file of its own."
+            f"file {str(path)!r} must have one sheet with {columns or 'content'}, got {len(having)} of {names}. Save "
+            "the sheet that you want as a file of its own."
         )
     text = filled[having[0]].replace(_MIDNIGHT, r"\1", regex=True).to_csv(index=False, header=False)
     note = f"read sheet {having[0]!r} of {', '.join(map(repr, filled))}" if len(filled) > 1 else ""
-    return replace(source, kind="csv", content=text.encode(), packed=None, usual=","), note
+    return text.encode(), note
 
 
-def _require_dense(file: IO[bytes], source: TableSource) -> None:
+def _require_dense(path: Path) -> None:
     """Raise `DataError` for a sheet with a cell so far away that the rows and columns up to it fill the memory."""
-    with ZipFile(file) as archive:
+    with ZipFile(path) as archive:
         for member in archive.namelist():
             if not re.fullmatch(r"/?xl/worksheets/[^/]+\.xml", member):
                 continue
@@ -84,8 +75,8 @@ def _require_dense(file: IO[bytes], source: TableSource) -> None:
                         element.clear()
             if rows * columns > max(_ALWAYS_READ, _MOST_TIMES * cells):
                 raise DataError(
-                    f"file {str(source.path)!r} has a sheet of {rows:,} rows and {columns:,} columns, "
-                    "almost all empty. Delete the content far from its table, or save the table as .csv."
+                    f"file {str(path)!r} has a sheet of {rows:,} rows and {columns:,} columns, almost all empty. "
+                    "Delete the content far from its table, or save the table as .csv."
                 )
 
 

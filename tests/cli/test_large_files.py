@@ -15,7 +15,7 @@ from llpbench import LLPClassifier
 from llpbench.blocks import components
 from llpbench.cli import large_files
 from llpbench.owndata import group_estimates, rows_by_bag
-from llpbench.tables import row_batches
+from llpbench.tables import row_files
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table = counted(bags, np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
     table.to_csv(tmp_path / "bags.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(row_batches, "BATCH_ROWS", 128)
+    monkeypatch.setattr(row_files, "BATCH_ROWS", 128)
     monkeypatch.setattr(components, "_CHUNK", 128)  # rows that are computed together, in memory, too
     return tmp_path
 
@@ -131,7 +131,6 @@ def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts", "--out", "linear", method="bag-mean-linear").code == 0
     new = ["parts", "--out", "new.csv", "--out-of-core"]
     for result in (
-        fit(llpbench, "-", "--out-of-core"),
         llpbench("predict", "model", *new, "--interval"),
         llpbench(*WHOLE, *new, "--weight-column", "id"),
         llpbench(*GROUPS, *new, "--weight-column", "id"),
@@ -233,11 +232,11 @@ def test_sample_does_not_hide_rows_of_unknown_bags(llpbench: LLPBench, folder: P
 
 
 def test_a_few_texts_among_numbers(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_batches, "BATCH_ROWS", 300)
+    monkeypatch.setattr(row_files, "BATCH_ROWS", 300)
     rows = pd.read_csv(folder / "rows.csv", dtype=str)
     rows["age"] = [f"{20 + place / 10}" for place in range(600)]
     clean = rows.copy()
-    for place, told in ((7, "'n/a?' in data row 8 "), (500, "such as 'n/a?'")):  # in the first batch, in another one
+    for place, told in ((7, "'n/a?' in line 9 "), (500, "'n/a?'")):  # in the first batch, in another one
         rows = clean.copy()
         rows.loc[place, "age"] = "n/a?"
         rows.to_csv("text.csv", index=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
 import shlex
 from pathlib import Path
@@ -134,17 +132,6 @@ def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpb
     advised = result.err.partition("--encoding ")[2].split()[0]
     assert fit(llpbench, "--encoding", advised, rows="latin.csv", counts="n\u00f6,yes").code == 0
     assert "S\u00fcd" in LLPClassifier.load("model")._model.columns.categories[0]
-
-
-def test_rows_from_standard_input(rows: pd.DataFrame, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Input:
-        buffer = io.BytesIO(gzip.compress(rows.to_csv(index=False).encode()))
-
-    monkeypatch.setattr("sys.stdin", Input)
-    result = fit(llpbench, rows="-")
-    assert result.code == 0, result.err
-    assert f"{ROWS} rows in 20 bags" in result.out
-    assert "got - twice" in fit(llpbench, rows="-", bags="-").err
 
 
 def test_predictions_never_become_a_part_of_what_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from llpbench.owndata.counted import LargeNoise
 from llpbench.owndata.extremes import number_range
 from llpbench.owndata.group_estimates import KnownGroups
 from llpbench.owndata.groupings import DisagreeingGroupings
-from llpbench.tables.row_files import FileNote, read_rows
 
 Data = tuple[pd.DataFrame, "pd.Series[Any]", pd.DataFrame, Any]
 
@@ -196,43 +194,3 @@ def test_noise_larger_than_every_bag_is_named(data: Data) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", LargeNoise)
         ridge(frame, bags, counts=counts, noise=2.0)
-
-
-def test_names_and_marks_in_a_workbook_stay_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "rows.xlsx"
-    frame = pd.DataFrame(
-        {"district": ["01001", "NA", "01003"], "income": [41132, None, 7.5], "day": pd.to_datetime(["2024-03-31"] * 3)}
-    )
-    frame.to_excel(path, index=False)
-    found = read_rows(path, keys=["district"])
-    assert found["district"].tolist() == ["01001", "NA", "01003"]
-    assert found["income"].tolist() == pytest.approx([41132, np.nan, 7.5], nan_ok=True)
-    assert found["day"].tolist() == ["2024-03-31"] * 3
-    assert read_rows(path, {"district": "text"})["district"].tolist()[0] == "01001"
-
-
-def test_a_workbook_with_a_cell_far_from_its_table_is_refused_before_memory_is_full(tmp_path: Path) -> None:
-    path = tmp_path / "far.xlsx"
-    with pd.ExcelWriter(path) as writer:
-        pd.DataFrame({"district": ["a"], "age": [1]}).to_excel(writer, index=False)
-        writer.sheets["Sheet1"]["XFD1048576"] = 1
-    with pytest.raises(LLPBenchError, match=r"1,048,576 rows and 16,384 columns, almost all empty\. Delete"):
-        read_rows(path)
-
-
-def test_the_sheet_with_the_columns_is_read_below_its_title(tmp_path: Path) -> None:
-    path = tmp_path / "book.xlsx"
-    people_ = pd.DataFrame({"district": [f"D{row % 4}" for row in range(40)], "age": range(40)})
-    votes = pd.DataFrame({"district": [f"D{row}" for row in range(4)], "no": 5, "yes": 5})
-    with pd.ExcelWriter(path) as writer:
-        pd.DataFrame({"Read me": ["exported in March"]}).to_excel(writer, sheet_name="about", index=False)
-        votes.to_excel(writer, sheet_name="votes", index=False, startrow=3)
-        people_.to_excel(writer, sheet_name="people", index=False)
-        writer.sheets["votes"]["A1"] = "Votes by district"
-    with pytest.warns(FileNote, match="sheet 'people'"):
-        assert read_rows(path, columns=[("district",)]).equals(people_)
-    with pytest.warns(FileNote, match="sheet 'votes'"):
-        found = read_rows(path, columns=[("district",), ("no", "no,yes"), ("yes", "no,yes")])
-    assert found.equals(votes)
-    with pytest.raises(LLPBenchError, match=r"one sheet with 'region', got 0 of 'about', 'votes', 'people'"):
-        read_rows(path, columns=[("region",)])
