@@ -31,7 +31,7 @@ OWN_DATA = {
         *("sampled", "as_shares", "noise", "noise_kind", "drop_unmatched", "suppress_impossible", "whole_bags"),
     ),
     "Rows": (
-        *("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core"),
+        *("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
         "ray_address",
     ),
     "Method": (

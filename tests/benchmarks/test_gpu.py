@@ -57,13 +57,13 @@ class TestRows:
 
 class TestCorrectness:
     @pytest.mark.parametrize("key", ["tabllp-bdc mlp", "supervised mlp"])
-    def test_a_cpu_agrees_with_itself(self, key: str) -> None:
+    def test_cpu_agrees_with_itself(self, key: str) -> None:
         values = correctness.check(key, CPU)
         assert values["wrong"] == []
         assert values["against CPU"]["gradient"] == 0.0
         assert values.get("permuted", "") == ("identical" if key.startswith("tabllp") else "")
 
-    def test_a_label_that_reaches_the_method_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_label_leak_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def flipped(table: Table, bags: Any) -> Table:
             labels = table.row_labels.copy()
             labels[bags.ravel()] = 0  # other counts
@@ -73,7 +73,7 @@ class TestCorrectness:
         values = correctness.check("dllp mlp", CPU)
         assert values["wrong"] == ["permuted: differs: a label reaches the method"]
 
-    def test_what_goes_wrong_with_one_subject_is_a_row(self, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failing_subject_is_a_row(self, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
         def check(key: str, device: torch.device) -> dict[str, Any]:
             if key == "bad mlp":
                 raise KeyError(device.type)
@@ -89,7 +89,7 @@ class TestCorrectness:
         assert tables.something_failed(rows)
         assert ("FAILED bad mlp", "KeyError: 'cpu'") in list(correctness.summary(rows))
 
-    def test_numbers_that_differ_are_found(self) -> None:
+    def test_differing_numbers_are_found(self) -> None:
         subject = traces.Subject("dllp", "mlp")
         trace = subject.trace([0, 1], Machine(), 2)
         moved = replace(trace, gradients=trace.gradients + 0.1 * trace.gradients.roll(1, dims=1))
@@ -100,7 +100,7 @@ class TestCorrectness:
 
 
 class TestMeasures:
-    def test_the_work_of_a_step_is_that_of_its_products(self) -> None:
+    def test_work_of_step_counts_matrix_products(self) -> None:
         found = measures.work_of_step(Job("mlp", Machine()))
         layers = 2 * 3 * 512 * (14 * 8 * 128 + 128 * 64 + 64 * 64)  # forward and both gradients of 512 rows
         assert layers <= found["operations"] <= 1.5 * layers
@@ -113,7 +113,7 @@ class TestMeasures:
         assert {"tabllp-bdc mlp", "llp-vat saint", "llp-gan mlp", "pretraining saint"} < {*subjects}
         assert sum(each.endswith("saint") for each in subjects) >= 5
 
-    def test_floors_are_work_over_speed(self, rows: Rows) -> None:
+    def test_time_bound_is_work_over_speed(self, rows: Rows) -> None:
         told = measured(rows, "compiled-bfloat16", members=10, seconds=2.0)
         (row, found), *_ = measures.measurements(rows)
         assert row.key == told
@@ -190,7 +190,7 @@ def run_campaign(
 
 
 class TestCampaign:
-    def test_cells_are_those_of_the_paper_in_the_order_of_their_worth(self) -> None:
+    def test_campaign_orders_paper_cells_by_worth(self) -> None:
         cells = campaign.cells(FULL)
         assert len({cell.id for cell in cells}) == len(cells)
         first = [(cell.dataset, cell.method, cell.pretraining) for cell in cells[:6]]
@@ -204,7 +204,7 @@ class TestCampaign:
         assert {cell.method for cell in cells[:25]} == {"dllp", "tabllp-bdc", "llp-vat", "supervised"}
         assert {cell.id for cell in cells}.isdisjoint(cell.id for cell in campaign.cells(REHEARSAL))
 
-    def test_it_goes_on_where_it_ended(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_campaign_resumes_where_it_ended(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         every = [cell.id for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None]
         one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
@@ -216,7 +216,7 @@ class TestCampaign:
         told = dict(tables._campaign(rows))
         assert told["cell: dllp adult"].startswith("10 seeds in")
 
-    def test_cells_of_other_journals_are_not_run_again(
+    def test_campaign_skips_cells_of_other_journals(
         self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first, second = [cell for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None][:2]
@@ -225,7 +225,7 @@ class TestCampaign:
         (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1, (str(tmp_path / "theirs"),))
         assert (job.cell.id, job.seeds) == (second.id, tuple(range(3, 10)))
 
-    def test_what_did_not_end_is_tried_with_half_as_many_seeds(
+    def test_unfinished_cell_is_retried_with_half_of_seeds(
         self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
@@ -238,13 +238,13 @@ class TestCampaign:
         assert [job.cell.id for job in (two, three)] == [one.cell.id] * 2
         assert [job.seeds for job in (two, three)] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
 
-    def test_a_crash_costs_its_cell_alone(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_crash_costs_its_cell_only(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         one, two = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("failed", "crashed"), 2)
         assert one.cell.id != two.cell.id
         assert tables.something_failed(rows)
         assert read(tmp_path / "journal.jsonl").records == {}
 
-    def test_a_cell_that_would_not_end_in_time_is_not_started(self, rows: Rows) -> None:
+    def test_cell_beyond_time_is_not_started(self, rows: Rows) -> None:
         cell = campaign.cells(FULL)[0]
         assert campaign.expected_seconds(cell, rows) is None
         values = {"cell": "x", "how": "done", "method": "dllp", "pretraining": "none", "dataset": "adult"}
@@ -255,7 +255,7 @@ class TestCampaign:
 
 
 class TestPlan:
-    def test_minutes_follow_the_fastest_way_and_the_cost_of_methods(self, rows: Rows) -> None:
+    def test_planned_minutes_follow_fastest_way(self, rows: Rows) -> None:
         assert plan.minutes(rows) == []
         measured(rows, "stacked", members=1, seconds=100.0)
         slow = total(rows)
@@ -267,7 +267,7 @@ class TestPlan:
         by_method = {cell.method: minutes for cell, minutes, _ in plan.minutes(rows) if cell.dataset == "adult"}
         assert by_method["llp-vat"] - 0.5 == pytest.approx(3 * (by_method["dllp"] - 0.5))  # 30 s to compile
 
-    def test_a_finished_cell_counts_as_it_was_timed(self, rows: Rows) -> None:
+    def test_finished_cell_counts_measured_time(self, rows: Rows) -> None:
         measured(rows, "compiled", members=10, seconds=10.0)
         cell = plan.paper_cells()[0]
         values = {"cell": cell.id, "how": "done", "seconds": 60.0, "seeds": 5, "epochs": 40.0}
@@ -290,7 +290,7 @@ def test_part_is_ended_when_its_time_is_over(rows: Rows, tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-def test_the_command_ends_in_time_and_says_what_it_found(tmp_path: Path) -> None:
+def test_gpu_command_ends_in_time(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.gpu", "--device", "cpu", "--parts", "correctness", "--minutes", "0.5"]
     start = time.monotonic()
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OUT": str(tmp_path)}
@@ -300,7 +300,7 @@ def test_the_command_ends_in_time_and_says_what_it_found(tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_an_unknown_device_or_part_is_refused(tmp_path: Path) -> None:
+def test_unknown_device_or_part_is_refused(tmp_path: Path) -> None:
     from benchmarks.gpu.__main__ import main
     from llpbench.training.device import pick_device
 

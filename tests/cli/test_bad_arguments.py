@@ -60,12 +60,12 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["effects", "--out="], "must be a path, got ''"),
     ],
 )
-def test_arguments_that_cannot_be(words: list[str], told: str, llpbench: LLPBench) -> None:
+def test_invalid_arguments_are_refused(words: list[str], told: str, llpbench: LLPBench) -> None:
     assert told in refused(llpbench(*words))
 
 
 @pytest.mark.parametrize("content", ["a = " + "[" * 50_000 + "]" * 50_000, "# " + "x" * 1_000_001])
-def test_a_configuration_without_end_or_bottom(content: str, tmp_path: Path, llpbench: LLPBench) -> None:
+def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench: LLPBench) -> None:
     file = tmp_path / "run.toml"
     file.write_text(content)
     assert f"--config {str(file)!r}" in refused(llpbench("plan", "--config", str(file)))
@@ -87,16 +87,14 @@ def test_a_configuration_without_end_or_bottom(content: str, tmp_path: Path, llp
         ),
     ],
 )
-def test_a_plugin_that_registers_no_method_or_raises_anything(
-    code: str, told: str, tmp_path: Path, llpbench: LLPBench
-) -> None:
+def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
     file = tmp_path / "odd_plugin.py"
     file.write_text(code)
     for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "lines" in told else 1]:
         assert told in refused(llpbench(*words, "--plugin", str(file)))
 
 
-def test_a_journal_of_somebody_else_or_in_use_is_one_line(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_foreign_or_locked_journal_is_refused(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     run = arguments(plugin, tmp_path)
     (tmp_path / FILE).write_text("name,age\n")
     for words in (run, ["plan", *run[1:]], ["report", "--out", str(tmp_path)]):

@@ -109,7 +109,9 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("estimate", ["--plot", "groups.svg", "--class", "maybe"], "no, yes"),
     ],
 )
-def test_options_that_cannot_be(command: str, flags: list[str], told: str, folder: Path, llpbench: LLPBench) -> None:
+def test_invalid_options_are_refused(
+    command: str, flags: list[str], told: str, folder: Path, llpbench: LLPBench
+) -> None:
     before = (folder / "rows.csv").read_bytes()
     assert told in refused(llpbench(*replaced(COMMANDS[command], flags)))
     assert (folder / "rows.csv").read_bytes() == before
@@ -149,7 +151,7 @@ def test_options_that_cannot_be(command: str, flags: list[str], told: str, folde
         ("choose", "rows", lambda f: f.assign(day=2000 + f.index), ["--time-column", "day"], "200"),
     ],
 )
-def test_files_that_cannot_be(
+def test_invalid_files_are_refused(
     command: str,
     name: str,
     harm: Callable[[Any], Any],
@@ -166,7 +168,7 @@ def test_files_that_cannot_be(
     assert not (folder / "model").exists()
 
 
-def test_a_folder_without_a_model_of_files_is_refused(folder: Path, llpbench: LLPBench) -> None:
+def test_folder_without_model_is_refused(folder: Path, llpbench: LLPBench) -> None:
     (folder / "damaged").mkdir()
     (folder / "damaged" / "model.skops").write_text("{}")
     models = {"of-an-array": "fitted to an array", "absent": "model.skops", "damaged": "model.skops' is damaged"}
@@ -185,7 +187,7 @@ def test_a_folder_without_a_model_of_files_is_refused(folder: Path, llpbench: LL
         (["fit"], "/proc/absent", "/proc/absent"),
     ],
 )
-def test_an_unwritable_output_is_reported_before_anything_is_read(
+def test_unwritable_output_is_reported_first(
     commands: list[str], out: str, told: str, folder: Path, llpbench: LLPBench
 ) -> None:
     (folder / "folder.csv").mkdir()
@@ -207,9 +209,7 @@ def test_numbers_too_small_for_squares_are_read(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.parametrize(("before", "line"), [("", 4), ("sep=,\n", 5), ("Votes of all districts\n\n", 6), (None, None)])
-def test_a_wrong_count_is_located_by_line_and_bag(
-    before: str | None, line: int | None, folder: Path, llpbench: LLPBench
-) -> None:
+def test_wrong_count_is_located(before: str | None, line: int | None, folder: Path, llpbench: LLPBench) -> None:
     frame = pd.read_csv("bags.csv").astype({"yes": str})
     frame.loc[2, "yes"] = "abc"
     name = "bags.csv" if line else "bags.parquet"
@@ -224,7 +224,7 @@ def test_a_wrong_count_is_located_by_line_and_bag(
     assert f"bag {frame['district'][2]!r}" in told
 
 
-def test_only_features_can_do_without_bags(folder: Path, llpbench: LLPBench) -> None:
+def test_predict_without_bags_needs_features(folder: Path, llpbench: LLPBench) -> None:
     flags = [*COMMANDS["predict"], "--bag-column", "branch"]
     assert "Omit --bag-column" in refused(llpbench(*flags))
     assert "Omit" not in refused(llpbench(*flags, "--whole-bags"))

@@ -151,7 +151,7 @@ def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
     assert "\n\n".join(part for part in parts if not part.startswith("- **The last line of")) == page
 
 
-def test_a_wrong_declaration_is_reported_before_it_runs(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_wrong_declaration_is_reported_before_run(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     mine = tmp_path / "misspelt.py"
     mine.write_text(
         dedent("""
@@ -183,7 +183,7 @@ def test_a_wrong_declaration_is_reported_before_it_runs(llpbench: LLPBench, plug
     assert "quick-a': " not in planned.out
 
 
-def test_failures_are_reported_with_their_reason_and_exit_1(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_failures_exit_1_with_reason(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     result = llpbench(*arguments(plugin, tmp_path, "--methods", "quick-a,broken"))
     assert result.code == 1
     assert "failed broken on tiny ordered 8 (2 seeds)" in result.err
@@ -196,7 +196,7 @@ def test_failures_are_reported_with_their_reason_and_exit_1(llpbench: LLPBench, 
     assert "selected by" not in alone.out
 
 
-def test_a_dry_run_is_the_plan_and_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = arguments(plugin, out, "--bag-sizes", "8,41")
     dry = llpbench(*words, "--dry-run")
@@ -208,7 +208,7 @@ def test_a_dry_run_is_the_plan_and_writes_nothing(llpbench: LLPBench, plugin: Pa
     assert not out.exists()
 
 
-def test_a_config_file_stands_for_flags(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_config_file_replaces_flags(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     config = tmp_path / "bench.toml"
     config.write_text(
         f'plugin = "{plugin}"\nout = "{tmp_path}/out"\ndatasets = "tiny"\nmethods = "quick-a"\n'
@@ -219,7 +219,7 @@ def test_a_config_file_stands_for_flags(llpbench: LLPBench, plugin: Path, tmp_pa
     assert {(record["seed"], record["spec"]["params"]["seconds"]) for record in records} == {(0, 0.01)}
 
 
-def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
+def test_data_commands_fetch_list_and_verify(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
     listed = llpbench("data", "list", *from_plugin)
     assert listed.code == 0
@@ -234,14 +234,14 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
     assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
 
 
-def test_an_error_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llpbench.cli.main.resolve", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(sys, "argv", ["llpbench", "run"])
     with pytest.raises(ZeroDivisionError):
         main()
 
 
-def test_an_interrupt_says_whether_work_is_safe(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_message_depends_on_command(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
@@ -255,7 +255,7 @@ def test_an_interrupt_says_whether_work_is_safe(llpbench: LLPBench, monkeypatch:
 # Processes
 
 
-def test_interrupted_it_exits_130_and_says_how_to_go_on(plugin: Path, tmp_path: Path) -> None:
+def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
     process = start(arguments(plugin, tmp_path, "--set", "quick-a.seconds=0.3", "--set", "quick-b.seconds=0.3"))
     while process.poll() is None and not read(tmp_path / FILE).records:
         time.sleep(0.02)
@@ -289,12 +289,12 @@ def offered(words: str, incomplete: str) -> list[str]:
         ("list", "enc", ["encoders"]),
     ],
 )
-def test_words_are_completed(words: str, incomplete: str, expected: list[str]) -> None:
+def test_shell_completion_offers_names(words: str, incomplete: str, expected: list[str]) -> None:
     assert offered(words, incomplete) == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_has_a_script(llpbench: LLPBench, shell: str) -> None:
+def test_each_shell_has_completion_script(llpbench: LLPBench, shell: str) -> None:
     result = llpbench("completion", shell)
     assert result.code == 0
     assert f"_LLPBENCH_COMPLETE={shell}_complete" in result.out

@@ -20,7 +20,7 @@ def effects(llpbench: LLPBench, plugin: Path, out: Path, *more: str) -> Result:
     return llpbench("effects", *common, *more)
 
 
-def test_both_features_raise_the_share_of_yes(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_effects_have_expected_sign(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "effects.svg"
     result = effects(llpbench, plugin, out, "--class", "yes")
     assert result[0] == 0
@@ -43,7 +43,7 @@ def test_both_features_raise_the_share_of_yes(llpbench: LLPBench, plugin: Path, 
         (["--out", "effects"], "the name of a plot must end in .png or .svg or .pdf, got 'effects'."),
     ],
 )
-def test_what_cannot_be_is_one_line(
+def test_impossible_effects_are_refused(
     llpbench: LLPBench, plugin: Path, tmp_path: Path, more: list[str], told: str
 ) -> None:
     assert refused(effects(llpbench, plugin, tmp_path / "effects.png", *more)) == f"llpbench: {told}"
@@ -82,13 +82,13 @@ def some_effect(importance: float, name: str, **facts: Any) -> FeatureEffect:
     )
 
 
-def test_the_nine_strongest_are_drawn() -> None:
+def test_strongest_effects_are_drawn() -> None:
     figure = effect_panels([some_effect(0.01 * i, f"x{i}") for i in range(1, 13)], "title")
     assert [ax.get_title(loc="left") or ax.get_title() for ax in figure.axes] == [f"x{i}" for i in range(12, 3, -1)]
     assert figure.axes[0].texts[-1].get_text() == "0.25"
 
 
-def test_kinds_of_features() -> None:
+def test_effects_cover_all_kinds_of_features() -> None:
     thirds = np.full(3, 1 / 3)
     category = some_effect(
         0.2, "c", edges=None, codes=((1,), (2,), (3, 4)), categories=("u", "v", "2 others"), weights=thirds

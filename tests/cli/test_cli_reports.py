@@ -21,7 +21,7 @@ def journal(folder: Path, *records: Record) -> Path:
     return folder
 
 
-def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_study_run_shows_paper_numbers(llpbench: LLPBench, tmp_path: Path) -> None:
     words = "run --study fine-grained --methods supervised,dllp --encoders mlp --datasets adult --bag-sizes 1024"
     words += " --seeds 1 --epochs 1 --executor debug --out"
     done = llpbench(*words.split(), str(tmp_path))
@@ -41,7 +41,7 @@ def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench,
     )
 
 
-def test_a_report_of_several_journals_is_written_to_its_folder(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_report_merges_several_journals(llpbench: LLPBench, tmp_path: Path) -> None:
     first = journal(tmp_path / "a", *runs("dllp", 0.8, 0.82))
     second = journal(tmp_path / "b", *runs("mine", 0.9, 0.88))
     out, plots = tmp_path / "out", tmp_path / "pictures"
@@ -68,7 +68,7 @@ def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Pat
     assert {name for name in names if name.endswith(".png")} == {"mine.png"}
 
 
-def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_disputed_journals_are_reported(llpbench: LLPBench, tmp_path: Path) -> None:
     first, second = journal(tmp_path / "a", record("dllp", 0.8)), journal(tmp_path / "b", record("dllp", 0.7))
     merged = llpbench("merge", str(first), str(second), "--out", str(tmp_path / "both"))
     assert merged.code == 0
@@ -82,7 +82,7 @@ def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbe
     assert "80.00" in llpbench("report", "--no-plots", "--out", str(tmp_path / "both")).out
 
 
-def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_compare_ranks_own_method_among_published(llpbench: LLPBench, tmp_path: Path) -> None:
     there = (run["spec"] for run in read(shipped("core")).records.values())
     spec = next(each for each in there if (each["method"], each["bag_size"]) == ("tabllp-bdc", 256))
     mine = record("mine", 0.5, dataset=spec["dataset"], bag_size=spec["bag_size"], protocol=spec["protocol"])
@@ -104,7 +104,7 @@ def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tm
     assert "tabllp-bdc" not in other.out  # boards that lack one's own runs are left out
 
 
-def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_compare_shows_paper_numbers(llpbench: LLPBench, tmp_path: Path) -> None:
     folder = journal(tmp_path, *runs("dllp", 0.88, 0.86, bag_size=256, encoder="saint"))
     done = llpbench("compare", "--against", "paper", "--out", str(folder))
     assert done.code == 0
@@ -112,7 +112,7 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
     assert "87.00 ± 1.41 (2)" in done.out
 
 
-def test_a_report_goes_by_the_metric_that_is_asked_for(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_report_ranks_by_requested_metric(llpbench: LLPBench, tmp_path: Path) -> None:
     made = [*runs("dllp", 0.8, 0.8), *runs("mine", 0.9, 0.9)]
     for run in made:
         accuracy = 0.7 if run["spec"]["method"] == "mine" else 0.6
@@ -130,7 +130,7 @@ def test_a_report_goes_by_the_metric_that_is_asked_for(llpbench: LLPBench, tmp_p
     assert "average-precision" in wrong.err
 
 
-def test_a_report_of_a_suite_is_of_its_datasets_alone(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_suite_report_has_its_datasets_only(llpbench: LLPBench, tmp_path: Path) -> None:
     made = [run for name in ("adult", "bank_marketing", "elsewhere") for run in runs("dllp", 0.8, dataset=name)]
     folder = journal(tmp_path, *made)
     for pattern, shown in (("suite:paper", "adult bank_marketing"), ("else*", "elsewhere"), ("all", "adult elsewhere")):

@@ -42,7 +42,7 @@ def folder(fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.mark.usefixtures("folder")
-def test_groups_of_a_feature_and_another_column_are_written_printed_and_drawn(llpbench: LLPBench) -> None:
+def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> None:
     result = llpbench(*ASK, "--by", "zone,owns", "--plot", "groups.svg", "--class", "no")
     assert result.code == 0, result.err
     assert "6 groups in 12 bags" in result.out
@@ -72,7 +72,7 @@ def test_groups_of_a_feature_and_another_column_are_written_printed_and_drawn(ll
 
 
 @pytest.mark.usefixtures("folder")
-def test_rows_that_stand_for_people_count_as_such(llpbench: LLPBench) -> None:
+def test_weighted_rows_count_people(llpbench: LLPBench) -> None:
     rows = pd.read_csv("rows.csv")
     names = [name for name in rows.columns if name != "id"]
     rows.groupby(names, dropna=False).size().rename("people").reset_index().to_csv("cells.csv", index=False)
@@ -85,7 +85,7 @@ def test_rows_that_stand_for_people_count_as_such(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_other_bags_and_other_methods(llpbench: LLPBench) -> None:
+def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
     result = llpbench("estimate", "linear", *ASK[2:], "--by", "owns", "--refits", "5")
     assert result.code == 0, result.err
     rows, bags = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
@@ -102,7 +102,7 @@ def test_other_bags_and_other_methods(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_intervals_of_predictions(llpbench: LLPBench) -> None:
+def test_predict_writes_intervals(llpbench: LLPBench) -> None:
     result = llpbench("predict", "model", "rows.csv", "--interval", "--out", "new.csv")
     assert result.code == 0, result.err
     found = pd.read_csv("new.csv")
@@ -114,7 +114,7 @@ def test_intervals_of_predictions(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_where_prints_the_lines_that_were_asked_for(llpbench: LLPBench) -> None:
+def test_where_selects_printed_groups(llpbench: LLPBench) -> None:
     result = llpbench(*ASK, "--by", "zone,owns", "--where", "zone=z2,owns=True", "--where", "class=yes")
     assert result.code == 0, result.err
     printed = [line for line in result.out.splitlines() if line.startswith(("z1", "z2", "z3"))]
@@ -128,7 +128,7 @@ def test_where_prints_the_lines_that_were_asked_for(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_rows_without_a_known_bag_are_dropped_on_request(llpbench: LLPBench) -> None:
+def test_unmatched_rows_are_dropped_on_request(llpbench: LLPBench) -> None:
     plain = llpbench(*ASK, "--by", "zone")
     assert plain.code == 0, plain.err
     expected = pd.read_csv("groups.csv")

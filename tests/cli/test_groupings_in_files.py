@@ -29,7 +29,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     return rows
 
 
-def test_two_groupings_are_learned_from(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_two_groupings_in_files_are_used(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     result = llpbench(*FIT, *BOTH)
     assert result.code == 0, result.err
     assert "400 rows in 20 bags" in result.out
@@ -50,7 +50,7 @@ def test_two_groupings_are_learned_from(rows: pd.DataFrame, llpbench: LLPBench) 
 
 @pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize("more", [[*BOTH, "--out-of-core"], [*BOTH, "--method", "dllp"]])
-def test_what_does_not_go_together_is_one_clear_line(llpbench: LLPBench, more: list[str]) -> None:
+def test_conflicting_options_are_refused(llpbench: LLPBench, more: list[str]) -> None:
     refused(llpbench(*FIT, *more))
 
 
@@ -68,7 +68,7 @@ def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.Series:
     return yes
 
 
-def test_a_file_with_ranges(votes: pd.Series, llpbench: LLPBench) -> None:
+def test_counts_file_with_ranges_is_read(votes: pd.Series, llpbench: LLPBench) -> None:
     result = llpbench(*RANGES, "--counts", "yes", "--out", "model")
     assert result.code == 0, result.err
     assert "'<8'" in result.err

@@ -59,7 +59,7 @@ def demand_same_files(folder: Path) -> pd.DataFrame:
     ("rows", "bag"),
     [("parts", []), ("rows.csv", ["--bag-column", "district"]), ("parts/*.parquet", ["--bag-column", "district"])],
 )
-def test_predictions_are_those_of_rows_in_memory(folder: Path, llpbench: LLPBench, rows: str, bag: list[str]) -> None:
+def test_streamed_predictions_equal_in_memory(folder: Path, llpbench: LLPBench, rows: str, bag: list[str]) -> None:
     result = fit(llpbench, rows, "--out-of-core")
     assert result.code == 0, result.err
     for ending in ("csv", "parquet"):
@@ -94,7 +94,7 @@ def suppress(name: str) -> None:
     ("rows", "bags", "method"),
     [("parts", [], "bag-gp"), ("rows.csv.gz", ["--bags", "bags.csv", "--counts", "no,yes"], "auto")],
 )
-def test_whole_bags_are_those_of_rows_in_memory(
+def test_streamed_whole_bags_equal_in_memory(
     folder: Path, llpbench: LLPBench, command: list[str], rows: str, bags: list[str], method: str
 ) -> None:
     pd.read_csv("rows.csv").sample(frac=1, random_state=0).to_csv("rows.csv.gz", index=False)
@@ -139,7 +139,7 @@ def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
         assert "--out-of-core" in refused(result)
 
 
-def test_mistakes_are_the_same_line(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streamed_mistakes_have_same_message(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert fit(llpbench, "parts").code == 0
     monkeypatch.setattr(group_estimates, "_MOST_GROUPS", 500)
     pd.read_csv("bags.csv").head(20).to_csv("few.csv", index=False)
@@ -163,7 +163,7 @@ def test_mistakes_are_the_same_line(folder: Path, llpbench: LLPBench, monkeypatc
     assert not (folder / "new.csv").exists()
 
 
-def test_categories_as_groups_and_a_column_called_prediction(folder: Path, llpbench: LLPBench) -> None:
+def test_streamed_estimate_handles_categories_and_prediction_column(folder: Path, llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     for part in range(3):
         file = folder / "parts" / f"{part}.parquet"
@@ -177,7 +177,7 @@ def test_categories_as_groups_and_a_column_called_prediction(folder: Path, llpbe
     assert (folder / "out-of-core.csv").read_text() == (folder / "in-memory.csv").read_text()
 
 
-def test_a_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBench) -> None:
+def test_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     table = pd.read_parquet(folder / "parts" / "2.parquet")
     for broken in (table.assign(age="old"), table.drop(columns="age"), table.assign(age=np.inf)):
@@ -231,7 +231,9 @@ def test_sample_does_not_hide_rows_of_unknown_bags(llpbench: LLPBench, folder: P
     assert "d29" not in LLPClassifier.load(folder / "model").bags_.tolist()
 
 
-def test_a_few_texts_among_numbers(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_texts_among_numbers_are_refused_in_stream(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(row_files, "BATCH_ROWS", 300)
     rows = pd.read_csv(folder / "rows.csv", dtype=str)
     rows["age"] = [f"{20 + place / 10}" for place in range(600)]

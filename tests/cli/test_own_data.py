@@ -46,7 +46,7 @@ def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -> None:
+def test_fit_and_predict_from_files(folder: Path, llpbench: LLPBench) -> None:
     result = llpbench(*FIT, *QUICK, "--numbers", "scores")
     assert result.code == 0, result.err
     assert "count-gbdt, 300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
@@ -60,7 +60,7 @@ def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -
     assert np.allclose(found["probability_yes"], model.predict_proba(rows[["age", "owns", "town", "job"]])[:, 1])
 
 
-def test_what_is_no_feature_is_written_as_it_was_read(folder: Path, llpbench: LLPBench) -> None:
+def test_other_columns_are_written_unchanged(folder: Path, llpbench: LLPBench) -> None:
     rows = pd.read_csv(folder / "rows.csv")
     asis = {
         "id": [f"{number:06d}" for number in range(300)],
@@ -77,7 +77,7 @@ def test_what_is_no_feature_is_written_as_it_was_read(folder: Path, llpbench: LL
     assert found[[*guarded]].equals(guarded.astype(found["id"].dtype))
 
 
-def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: Path, llpbench: LLPBench) -> None:
+def test_numeric_category_survives_gaps(folder: Path, llpbench: LLPBench) -> None:
     rows = pd.read_csv(folder / "rows.csv")
     rows["zone"] = np.where(rows["town"] == "A", 1, 2)
     rows.to_csv(folder / "rows.csv", index=False)
@@ -98,7 +98,7 @@ def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: 
     assert not predicted["foreign"].equals(predicted["plain"])
 
 
-def test_labels_of_whole_bags_match_counts(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_bag_labels_match_counts(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     predicted, calls = LLPClassifier._predicted, []
 
     def noted(self: LLPClassifier, rows: Any) -> Any:
@@ -130,7 +130,7 @@ def fitted_proba(llpbench: LLPBench, *flags: str) -> Any:
     return pd.read_csv("new.csv").filter(like="probability").to_numpy()
 
 
-def test_every_form_of_a_table_of_bags_is_the_same(folder: Path, llpbench: LLPBench) -> None:
+def test_all_forms_of_bag_tables_are_equal(folder: Path, llpbench: LLPBench) -> None:
     table = pd.read_csv(folder / "bags.csv")
     size = table["no"] + table["yes"]
     expected = fitted_proba(llpbench, "--bags", "bags.csv", "--counts", "no,yes")
@@ -149,7 +149,7 @@ def test_every_form_of_a_table_of_bags_is_the_same(folder: Path, llpbench: LLPBe
         assert np.allclose(fitted_proba(llpbench, *flags), expected)
 
 
-def test_keys_and_texts_are_read_as_they_stand(folder: Path, llpbench: LLPBench) -> None:
+def test_keys_and_texts_are_read_unchanged(folder: Path, llpbench: LLPBench) -> None:
     """01 is not 1, NA is Namibia, 3.0 is 3; and a text that looks like a number is the one that fit saw."""
     names = {0: "NA", 1: "01", 2: "1", 3: "3.0"}
     rows = pd.read_csv(folder / "rows.csv")
@@ -168,7 +168,7 @@ def test_keys_and_texts_are_read_as_they_stand(folder: Path, llpbench: LLPBench)
     assert np.allclose(pd.read_csv("new.csv")["probability_yes"], kept["probability_yes"], atol=1e-6)  # other batches
 
 
-def test_left_out_columns_are_named(folder: Path, llpbench: LLPBench) -> None:
+def test_dropped_columns_are_named(folder: Path, llpbench: LLPBench) -> None:
     rows, table = pd.read_csv(folder / "rows.csv"), pd.read_csv(folder / "bags.csv")
     lost = int((rows["district"] == 4).sum())
     table.loc[table["district"] == 4, "district"] = 77
@@ -186,7 +186,7 @@ def test_left_out_columns_are_named(folder: Path, llpbench: LLPBench) -> None:
 CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-linear", "--leave-out", "id"]
 
 
-def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, llpbench: LLPBench) -> None:
+def test_choose_compares_on_held_out_bags(folder: Path, llpbench: LLPBench) -> None:
     result = llpbench(*CHOOSE, "--repeats", "1", "--folds", "4")
     assert result.code == 0, result.err
     assert "Use bag-mean-linear" in result.out
@@ -204,7 +204,7 @@ def test_failed_method_is_reported_with_its_reason(llpbench: LLPBench, plugin: P
     assert "no luck (tiny_bench.py:" in " ".join(result.out.split())
 
 
-def test_a_table_is_written_whole_or_not(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_is_written_atomically(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "new.csv").write_text("earlier")
 
     def full(_: int) -> None:
@@ -217,7 +217,7 @@ def test_a_table_is_written_whole_or_not(folder: Path, llpbench: LLPBench, monke
     assert (folder / "new.csv").read_text() == "earlier"
 
 
-def test_a_column_that_looks_like_an_identifier_is_reported_once_in_a_line(folder: Path, llpbench: LLPBench) -> None:
+def test_identifier_column_is_reported_once(folder: Path, llpbench: LLPBench) -> None:
     del folder
     for command in ([*FIT, "--method", "bag-mean-linear"], [*CHOOSE[:-2], "--folds", "2", "--repeats", "1"]):
         result = llpbench(*command)
@@ -228,7 +228,7 @@ def test_a_column_that_looks_like_an_identifier_is_reported_once_in_a_line(folde
 
 
 @pytest.mark.parametrize("keys", [["district"], ["district", "half"]])
-def test_files_have_bags_that_python_called_by_numbers(keys: list[str], folder: Path, llpbench: LLPBench) -> None:
+def test_files_match_numeric_bags_of_python(keys: list[str], folder: Path, llpbench: LLPBench) -> None:
     rows = pd.read_csv(folder / "rows.csv").assign(half=lambda frame: frame["id"] // 150)
     rows.to_csv(folder / "rows.csv", index=False)
     features, bags = rows[["age", "owns", "town", "job"]], rows[keys if len(keys) > 1 else keys[0]]
@@ -250,7 +250,7 @@ def test_files_have_bags_that_python_called_by_numbers(keys: list[str], folder: 
 
 @pytest.mark.parametrize("column", ["day", "week"])
 @pytest.mark.usefixtures("folder")
-def test_later_bags_are_held_out_by_a_column(column: str, llpbench: LLPBench) -> None:
+def test_time_column_holds_out_later_bags(column: str, llpbench: LLPBench) -> None:
     rows, table = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
     rows.assign(day=(rows["district"] + 1).map("2024-01-{:02}".format)).to_csv("rows.csv", index=False)
     table.assign(week=11 - table["district"]).to_csv("bags.csv", index=False)

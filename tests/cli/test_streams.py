@@ -21,7 +21,7 @@ def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("closed", ["2>/dev/full", "2>&- >&- <&-"])
-def test_a_run_goes_on_where_standard_error_takes_nothing(plugin: Path, tmp_path: Path, closed: str) -> None:
+def test_run_continues_with_closed_stderr(plugin: Path, tmp_path: Path, closed: str) -> None:
     some = ("--methods", "quick-a", "--bag-sizes", "8")
     done = shell(f'llpbench "$@" {closed}', *arguments(plugin, tmp_path / "out", *some))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -31,7 +31,7 @@ def test_a_run_goes_on_where_standard_error_takes_nothing(plugin: Path, tmp_path
 
 
 @pytest.mark.parametrize("command", ["list methods", "--help"])
-def test_a_full_standard_output_is_one_line_and_a_failure(command: str) -> None:
+def test_full_stdout_is_failure(command: str) -> None:
     done = shell(f"llpbench {command} >/dev/full")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
@@ -39,7 +39,7 @@ def test_a_full_standard_output_is_one_line_and_a_failure(command: str) -> None:
     assert "No space left on device" in line
 
 
-def test_who_reads_no_further_ends_a_command_without_a_word() -> None:
+def test_closed_pipe_ends_silently() -> None:
     process = start(["list", "methods"])
     assert process.stdout is not None
     process.stdout.close()
@@ -48,7 +48,9 @@ def test_who_reads_no_further_ends_a_command_without_a_word() -> None:
     assert process.stderr.read() == ""
 
 
-def test_no_terminal_obeys_a_file(tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_escapes_of_files_are_neutralised(
+    tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     frame, bags, votes = people(300, 12)
     evil = "\x1b]0;owned\x07\x9b2J"

@@ -49,7 +49,7 @@ def probabilities(llpbench: LLPBench, rows: str) -> Any:
 
 
 @pytest.mark.parametrize("spelling", ["${:,}", "{}%"])
-def test_numbers_written_as_text_are_named(spelling: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_numeric_text_is_named(spelling: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
     assert fit(llpbench).code == 0
     plain = probabilities(llpbench, "rows.csv")
     rows.assign(income=rows["income"].map(spelling.format)).to_csv("text.csv", index=False)
@@ -62,7 +62,7 @@ def test_numbers_written_as_text_are_named(spelling: str, rows: pd.DataFrame, ll
 
 
 @pytest.mark.parametrize("command", ["fit", "choose"])
-def test_advice_on_a_few_texts_among_numbers_works(command: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_advice_on_few_texts_works(command: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
     text = rows.assign(income=rows["income"].map("{:,}".format))
     text.loc[7, "income"] = "n/a?"
     text.to_csv("text.csv", index=False)
@@ -78,7 +78,7 @@ def test_advice_on_a_few_texts_among_numbers_works(command: str, rows: pd.DataFr
         assert (result.code, "used as categories" in result.err) == (0, False)
 
 
-def test_marks_of_gaps_in_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_missing_marks_in_rows_are_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     rows.assign(income=rows["income"].where(rows.index % 20 > 0)).to_csv("gaps.csv", index=False)
     assert fit(llpbench, rows="gaps.csv").code == 0
     expected = probabilities(llpbench, "gaps.csv")
@@ -90,7 +90,7 @@ def test_marks_of_gaps_in_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
         assert np.allclose(probabilities(llpbench, "marked.csv"), expected)
 
 
-def test_a_new_file_is_read_as_that_of_fit(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_new_file_is_read_like_fit_file(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     """41,132 alone may be either: what fit has assumed holds."""
     text = rows.assign(income=[f"{each / 1000:.3f}".replace(".", ",") for each in rows["income"]])
     text.assign(income=text["income"].where(text.index > 0, "0,5")).to_csv("text.csv", index=False)
@@ -102,7 +102,7 @@ def test_a_new_file_is_read_as_that_of_fit(rows: pd.DataFrame, llpbench: LLPBenc
     assert np.allclose(found, expected)
 
 
-def test_counts_as_people_write_them_are_read_or_the_advice_works(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_written_counts_are_read_or_have_remedy(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     del rows
     table, texts = pd.read_csv("bags.csv"), pd.read_csv("bags.csv", dtype=str)
     for mark, number in (("1,200", 1200), ("1 200", 1200), ("1.200.000", 1_200_000)):
@@ -124,7 +124,7 @@ def test_counts_as_people_write_them_are_read_or_the_advice_works(rows: pd.DataF
     assert np.allclose(LLPClassifier.load("model").bag_counts_[:, 1], table["yes"], atol=0.1)
 
 
-def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_other_encoding_is_named(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     rows.to_csv("latin.csv", index=False, encoding="latin-1")
     pd.read_csv("bags.csv").rename(columns={"no": "n\u00f6"}).to_csv("bags.csv", index=False)
     result = fit(llpbench, rows="latin.csv", counts="n\u00f6,yes")
@@ -134,7 +134,7 @@ def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpb
     assert "S\u00fcd" in LLPClassifier.load("model")._model.columns.categories[0]
 
 
-def test_predictions_never_become_a_part_of_what_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_predictions_are_not_read_as_parts(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     Path("parts").mkdir()
     rows.to_csv("parts/1.csv", index=False)
     assert fit(llpbench, rows="parts").code == 0
@@ -143,7 +143,7 @@ def test_predictions_never_become_a_part_of_what_is_read(rows: pd.DataFrame, llp
         assert (result.code, "Choose another --out" in result.err) == (2, True)
 
 
-def test_columns_whose_names_hold_commas_plus_signs_and_spaces(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_special_column_names_work(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     table = pd.read_csv("bags.csv").set_axis([" area+zone", "Doe, Jane", "Roe, Richard "], axis=1)
     table.to_csv("votes.csv", index=False)
     rows.rename(columns={"district": "area+zone", "income": "income, EUR"}).to_csv("named.csv", index=False)
@@ -197,7 +197,7 @@ def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llp
     assert (result.code, "in column 'town'" in result.err) == (2, True)
 
 
-def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_shared_keys_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
     rows.assign(county=county).to_csv("rows.csv", index=False)
     pd.read_csv("bags.csv").assign(county=county[::12]).to_csv("bags.csv", index=False)
@@ -218,7 +218,7 @@ def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPB
 
 
 @pytest.mark.parametrize("names", [("no", "yes"), ("0", "1")])
-def test_a_column_of_labels_is_learned_from(names: tuple[str, str], rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_label_column_is_used(names: tuple[str, str], rows: pd.DataFrame, llpbench: LLPBench) -> None:
     pd.read_csv("bags.csv").rename(columns=dict(zip(["no", "yes"], names, strict=True))).to_csv("bags.csv", index=False)
     counts = ",".join(names)
     assert fit(llpbench, counts=counts).code == 0
@@ -237,7 +237,7 @@ def test_a_column_of_labels_is_learned_from(names: tuple[str, str], rows: pd.Dat
     assert (result.code, "column 'vote'" in result.err) == (2, True)
 
 
-def test_a_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+def test_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     assert fit(llpbench).code == 0
     plain = probabilities(llpbench, "rows.csv")
     rows.to_excel("rows.xlsx", index=False)

@@ -76,7 +76,7 @@ CONTRACT = [(entry.name, check) for entry in METHODS.entries() for check in CHEC
 
 
 @pytest.mark.parametrize(("name", "check"), CONTRACT, ids=[f"{name}-{check.name}" for name, check in CONTRACT])
-def test_every_method_keeps_to_the_contract(name: str, check: Check) -> None:
+def test_every_method_passes_conformance(name: str, check: Check) -> None:
     verdict = check(subject(name, MORE_ROWS.get(check.name, ROWS)))
     assert verdict.detail
     assert verdict.result != "failed", verdict.detail
@@ -126,7 +126,7 @@ class Mean(DirectMethod):
         return predict
 
 
-def test_the_bad_methods_below_are_bad_in_one_thing_alone() -> None:
+def test_faulty_test_methods_have_one_fault_each() -> None:
     """`Fine` is DLLP, whose checks are above."""
     for check in CHECKS:
         assert verdict_of(check.name, Mean).result != "failed", check.name
@@ -176,11 +176,11 @@ MODE = ("mode", Annotated[str, Choice("a", "b")], "a")
         (bad(Fine, los=len), {}, "Did you mean loss?"),
     ],
 )
-def test_a_bad_declaration_is_named(declared: Any, facts: dict[str, str], told: str) -> None:
+def test_faulty_declaration_is_named(declared: Any, facts: dict[str, str], told: str) -> None:
     assert told in fault("declaration", declared, **facts)
 
 
-def test_constants_of_the_class_are_no_hyperparameters() -> None:
+def test_class_constants_are_no_hyperparameters() -> None:
     @dataclass(frozen=True)
     class WithConstant(MethodParams):
         KIND: ClassVar[str] = "x"
@@ -311,7 +311,7 @@ class Slanted(Mean):
         return predict
 
 
-def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ties_between_predictions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict_of("learns", Slanted).result == "ok"
     monkeypatch.setattr(Slanted, "slant", 0.2)
     said = fault("learns", Slanted)
@@ -382,11 +382,11 @@ def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest
         ("learns", changed_loss(lambda loss, *_: 0 * loss), "well-separated classes in pure bags, below 0.95"),
     ],
 )
-def test_a_fault_is_caught_by_its_check(check: str, declared: Any, message: str) -> None:
+def test_each_fault_is_caught_by_its_check(check: str, declared: Any, message: str) -> None:
     assert message in re.sub(r"(?<=\.py:)\d+", "LINE", fault(check, declared))
 
 
-def test_a_model_that_cannot_be_saved_is_reported_and_no_fault() -> None:
+def test_unsaveable_model_is_reported_without_failure() -> None:
     """`Mean` asks of `train.index` what only a padded one has; its predictor is a function."""
     padded = verdict_of("storable", Mean)
     assert padded.result == "does not apply"
@@ -406,7 +406,7 @@ def test_a_model_that_cannot_be_saved_is_reported_and_no_fault() -> None:
         ("validation", "labels permuted within validation bags change the value of "),
     ],
 )
-def test_a_label_that_leaks_is_caught(part: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_label_leak_is_caught(part: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No method can be given one; so the engine is made to."""
 
     def leaking(table: Any, assignment: Any, **options: Any) -> Task:
@@ -450,9 +450,7 @@ def seen() -> float:
 
 @pytest.mark.parametrize("declared", [Peeking, PeekingFit])
 @pytest.mark.parametrize("part", ["train", "validation"])
-def test_a_configuration_that_peeks_is_caught_where_the_default_does_not(
-    declared: Any, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def overheard(table: Any, assignment: Any, **options: Any) -> Task:
         LABELS.append(table.row_labels[np.sort(getattr(assignment.split, part))])
         return honest_build_task(table, assignment, **options)
@@ -462,14 +460,14 @@ def test_a_configuration_that_peeks_is_caught_where_the_default_does_not(
     assert re.match(r"labels permuted within training .*change what a", fault("search_label_free", declared))
 
 
-def test_a_method_that_costs_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_method_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "dllp_cost", lambda: (1e-6, 1e9))
     assert "dllp's time a step, more than 50x" in fault("cost", Fine)
     monkeypatch.setattr(checks, "dllp_cost", lambda: (1e9, 1.0))
     assert "its memory, more than 50x" in fault("cost", Fine)
 
 
-def test_a_binary_method_is_not_tried_on_three_classes() -> None:
+def test_binary_method_skips_three_classes() -> None:
     verdict = verdict_of("three_classes", TwoClasses, classes="binary")
     assert (verdict.result, verdict.detail) == ("does not apply", "declared binary")
     assert verdict_of("learns", Fine, classes="binary").detail.count("classes") == 1
@@ -482,7 +480,7 @@ def readme_method(folder: Path) -> Path:
     return path
 
 
-def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench) -> None:
+def test_readme_method_passes_conformance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench) -> None:
     monkeypatch.setattr(conformance, "CHECKS_OF", {"method": (partial(Subject, rows=160), CHECKS)})
     code, out, _ = llpbench("check", str(readme_method(tmp_path)))
     assert code == 0
@@ -490,7 +488,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert out.endswith("mine: 17 checks passed\n")
 
 
-def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, llpbench: LLPBench) -> None:
+def test_faulty_method_file_exits_1(tmp_path: Path, llpbench: LLPBench) -> None:
     path = readme_method(tmp_path)
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     code, out, _ = llpbench("check", str(path))
@@ -499,7 +497,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, llpbench: LLPBench)
     assert out.count("NameError:") == 1, "what fails alike is shown once"
 
 
-def test_what_importing_a_file_changes_is_a_fault(
+def test_state_changed_by_import_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench
 ) -> None:
     few = tuple(check for check in CHECKS if check.name in ("declaration", "global_state"))
@@ -511,7 +509,7 @@ def test_what_importing_a_file_changes_is_a_fault(
     assert out.endswith("mine: 1 check passed, 1 failed: global_state\n")
 
 
-def test_all_methods_of_a_file_are_found_also_of_built_in_ones(plugin: Path) -> None:
+def test_all_methods_of_file_are_found(plugin: Path) -> None:
     expected = ["quick-a", "quick-b", "broken", "tiny", "absent"]
     assert [entry.name for entry in find(str(plugin))] == expected
     assert [entry.name for entry in find(str(plugin))] == expected
@@ -520,7 +518,7 @@ def test_all_methods_of_a_file_are_found_also_of_built_in_ones(plugin: Path) -> 
     assert [(entry.kind, entry.name) for entry in find("ordered")] == [("bagging", "ordered")]
 
 
-def test_what_cannot_be_found_is_one_line(tmp_path: Path, llpbench: LLPBench) -> None:
+def test_unknown_subject_is_refused(tmp_path: Path, llpbench: LLPBench) -> None:
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")
     with pytest.raises(LLPBenchError, match=r"empty\.py'"):
@@ -534,7 +532,7 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path, llpbench: LLPBench) ->
         assert message in err
 
 
-def test_checks_leave_the_threads_of_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_keep_torch_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conformance, "CHECKS_OF", {"method": (Subject, ())})
     before = torch.get_num_threads()
     assert list(run_checks(METHODS.entry("dllp"))) == []

@@ -33,7 +33,7 @@ BUILT_IN = [
 
 
 @pytest.mark.parametrize(("registry", "name"), BUILT_IN, ids=lambda value: value if isinstance(value, str) else "")
-def test_what_is_built_in_keeps_to_its_contract(registry: Registry, name: str) -> None:
+def test_built_in_encoders_and_baggings_pass_conformance(registry: Registry, name: str) -> None:
     verdicts = list(run_checks(registry.entry(name)))
     assert any(verdict.result == "ok" for verdict in verdicts)
     for verdict in verdicts:
@@ -46,7 +46,7 @@ OF_EVERY_ENCODER = ("declaration", "encodes", "padding", "row_interaction", "con
 
 
 @pytest.mark.parametrize("name", ENCODERS.names())
-def test_every_encoder_is_what_it_declares(name: str) -> None:
+def test_every_encoder_matches_its_declaration(name: str) -> None:
     subject_of, checks = CHECKS_OF[ENCODERS.kind]
     subject = subject_of(ENCODERS.entry(name))
     verdicts = [check(subject) for check in checks if check.name in OF_EVERY_ENCODER]
@@ -109,11 +109,11 @@ def sorting_the_table(table: Table, rows: IntArray, size: int, rng: Generator) -
         ),
     ],
 )
-def test_a_bad_bagging_is_caught(caught: Catch, check: str, bagging: Any, message: str) -> None:
+def test_faulty_bagging_is_caught(caught: Catch, check: str, bagging: Any, message: str) -> None:
     assert message in caught(BAGGINGS, check, bagging, keyed=check == "keyed")
 
 
-def test_what_has_no_docstring_is_caught(caught: Catch) -> None:
+def test_missing_docstring_is_caught(caught: Catch) -> None:
     assert "bad needs a docstring" in caught(BAGGINGS, "declaration", sorting_the_table, summary="")
     facts = {"learning_rate": 1e-3, "hidden": 16}
     assert "needs a docstring" in caught(ENCODERS, "declaration", Small, summary="", **facts)
@@ -214,7 +214,7 @@ class Thawed:
         ),
     ],
 )
-def test_a_bad_encoder_is_caught(caught: Catch, check: str, encoder: Any, message: str) -> None:
+def test_faulty_encoder_is_caught(caught: Catch, check: str, encoder: Any, message: str) -> None:
     facts = {"learning_rate": 1e-3} if encoder is Small else {"learning_rate": 1e-3, "hidden": 16}
     assert message in caught(ENCODERS, check, encoder, **facts)
 
@@ -234,7 +234,7 @@ def a_rare_class(frame: pd.DataFrame) -> pd.DataFrame:
         ("loads", lambda frame: frame, {"sha256": "0" * 64}, "is another table: sha256"),
     ],
 )
-def test_a_bad_dataset_is_caught(
+def test_faulty_dataset_is_caught(
     caught: Catch, tmp_path: Path, check: str, change: Any, facts: dict[str, Any], told: str
 ) -> None:
     rng = np.random.default_rng(0)
@@ -247,7 +247,7 @@ def test_a_bad_dataset_is_caught(
     assert told in caught(DATASETS, check, change, source=source, target="label", **facts)
 
 
-def test_a_bagging_by_a_column_is_tried_on_a_dataset_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_column_bagging_is_checked_on_dataset_with_column(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_education(table: Table, rows: IntArray, rng: Generator) -> IntArray:
         del rng
         return grouped(rows, column_keys(table, rows, "education"))
@@ -263,5 +263,5 @@ def test_a_bagging_by_a_column_is_tried_on_a_dataset_that_has_it(monkeypatch: py
     assert adult["looks_at"].detail == "bags depend on categories"
 
 
-def test_options_that_are_needed_name_a_key_of_the_dataset() -> None:
+def test_required_bagging_option_names_dataset_key() -> None:
     assert BaggingSubject(BAGGINGS.entry("column"), "flights_2013").text == "column:by=date"

@@ -25,7 +25,7 @@ def bagged(sizes: list[int], counts: list[list[float]], noise: float = 0.0) -> B
     return BaggedRows(features, index, np.array(counts, dtype=np.float64), noise)
 
 
-def test_exact_counts_are_what_they_are() -> None:
+def test_exact_counts_are_unchanged() -> None:
     train = bagged([4, 2], [[3, 1], [0, 2]])
     assert train.sizes.tolist() == [4, 2]
     assert train.known.all()
@@ -39,7 +39,7 @@ def test_exact_counts_are_what_they_are() -> None:
     assert np.array_equal(given, [[2.0, 6.0], [NAN, NAN], [2.5, 2.5]], equal_nan=True)
 
 
-def test_noisy_counts_stay_as_they_are_and_their_proportions_lie_on_the_simplex() -> None:
+def test_noisy_counts_are_kept_and_proportions_lie_on_simplex() -> None:
     given = [[5.5, -1.5], [-2.0, -3.0], [1.2, 2.4], [7.0, 7.0]]
     train = bagged([4, 2, 3, 4], given, noise=1.5)
     assert train.counts.tolist() == given
@@ -51,14 +51,14 @@ def test_noisy_counts_stay_as_they_are_and_their_proportions_lie_on_the_simplex(
     assert replace(train, counts=train.counts * 2).noise == 1.5
 
 
-def test_suppressed_bags_are_not_known_and_have_no_say_in_the_prior() -> None:
+def test_suppressed_bags_do_not_affect_prior() -> None:
     train = bagged([4, 2, 2], [[3, 1], [NAN, NAN], [2, 0]])
     assert train.known.tolist() == [True, False, True]
     assert np.allclose(train.prior, [5 / 6, 1 / 6])
     assert np.allclose(train.proportions, [[0.75, 0.25], [5 / 6, 1 / 6], [1.0, 0.0]])
 
 
-def test_where_nothing_is_known_the_prior_is_uniform() -> None:
+def test_prior_is_uniform_without_known_bags() -> None:
     nothing: list[list[list[float]]] = [[[NAN] * 3, [NAN] * 3], [[-1, 0, -2], [0, 0, 0]]]
     for counts in nothing:
         train = bagged([2, 2], counts)
@@ -66,7 +66,7 @@ def test_where_nothing_is_known_the_prior_is_uniform() -> None:
         assert np.allclose(train.proportions, 1 / 3)
 
 
-def test_whole_counts_are_the_nearest_that_add_up() -> None:
+def test_whole_counts_are_nearest_with_right_sum() -> None:
     """Against all ways to write a size as a sum; nearest in the sum of absolute differences, and of squares."""
     rng = np.random.default_rng(0)
     for classes in (2, 3, 4) * 6:
@@ -80,7 +80,7 @@ def test_whole_counts_are_the_nearest_that_add_up() -> None:
                 assert (np.abs(whole - share * size) ** power).sum() == pytest.approx(distance.min(), abs=1e-9)
 
 
-def test_whole_counts_in_known_cases() -> None:
+def test_whole_counts_match_known_cases() -> None:
     train = bagged([3, 4, 5, 3], [[1.5, 1.5, 0], [1, 1, 1], [10, 10, 0.0], [NAN] * 3])
     # ties go to the first classes; the last has the prior (12.5, 12.5, 1) / 26 of three rows
     assert train.whole_counts.tolist() == [[2, 1, 0], [2, 1, 1], [3, 2, 0], [2, 1, 0]]
@@ -89,7 +89,7 @@ def test_whole_counts_in_known_cases() -> None:
     assert bagged(sizes, exact).whole_counts.tolist() == exact
 
 
-def test_the_known_bags_with_their_rows() -> None:
+def test_known_bags_keep_their_rows() -> None:
     train = bagged([4, 2, 3], [[3, 1], [NAN, NAN], [2, 1.5]], noise=0.5)
     kept = train.where_known()
     assert kept.counts.tolist() == [[3, 1], [2, 1.5]]

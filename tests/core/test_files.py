@@ -28,7 +28,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_new_file_respects_the_umask_and_an_existing_one_keeps_its_permissions(tmp_path: Path, umask: int) -> None:
+def test_replaced_file_keeps_permissions_and_new_one_follows_umask(tmp_path: Path, umask: int) -> None:
     path = tmp_path / "file"
     replace_file(path, "new")
     with Journal(tmp_path) as journal:
@@ -40,7 +40,7 @@ def test_a_new_file_respects_the_umask_and_an_existing_one_keeps_its_permissions
         assert (path.read_text(), mode_of(path)) == (f"{mode}", mode)
 
 
-def test_content_is_never_readable_by_more_than_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_content_is_as_private_as_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = tmp_path / "old", []
     path.write_text("before")
     path.chmod(0o600)
@@ -55,7 +55,7 @@ def test_content_is_never_readable_by_more_than_its_file(tmp_path: Path, monkeyp
     assert seen == [0o600]
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(file: int) -> None:  # noqa: ARG001
         raise OSError("no room")
 
@@ -67,7 +67,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, mon
     assert (tmp_path / "old").read_text() == "before"
 
 
-def test_a_run_under_a_strict_umask_shows_others_nothing(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
+def test_strict_umask_hides_results_from_others(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     out, before = tmp_path / "out", os.umask(0o077)
     try:
         words = arguments(tiny_bench, out, "--save-predictions")
@@ -81,7 +81,7 @@ def test_a_run_under_a_strict_umask_shows_others_nothing(tiny_bench: Path, tmp_p
     assert (out / LOCK).exists()
 
 
-def test_a_link_stays_one_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
+def test_symbolic_link_is_kept_and_target_replaced(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "link").symlink_to(Path("far") / "file")
     for content in ("first", "second"):

@@ -34,7 +34,7 @@ CHANGES: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_each_change_is_named_and_taken_back(name: str) -> None:
+def test_each_changed_state_is_named_and_restored(name: str) -> None:
     with restored() as outside:
         with restored() as changed:
             CHANGES[name]()
@@ -42,7 +42,7 @@ def test_each_change_is_named_and_taken_back(name: str) -> None:
     assert outside == [], "nothing is left of it"
 
 
-def test_no_global_state_is_reported_for_code_that_changes_none() -> None:
+def test_unchanged_state_is_not_reported() -> None:
     with restored() as changed:
         torch.ones(3).sum()
         np.random.default_rng(0).normal(size=3)
@@ -63,9 +63,7 @@ def test_state_is_restored_after_a_failure() -> None:
     assert warnings.filters == filters
 
 
-def test_the_log_says_who_it_was_and_says_it_once(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_names_culprit_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(global_state, "_reported", set())
     with caplog.at_level(logging.WARNING, "llpbench"):
         for who in ("method a", "method a", "method b", "method c"):
@@ -93,9 +91,7 @@ print(torch.get_default_dtype(), torch.is_grad_enabled(), numpy.geterr()["over"]
 """
 
 
-def test_what_a_plugin_changes_when_it_is_imported_is_taken_back(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_state_changed_by_plugin_import_is_restored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "careless.py"
     path.write_text(PLUGIN)
     with restored() as changed, caplog.at_level(logging.WARNING, "llpbench"):

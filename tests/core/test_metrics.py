@@ -52,7 +52,7 @@ def test_auc_agrees_with_scikit_learn(decimals: int) -> None:
     assert ours.tolist() == pytest.approx([roc_auc_score(y, s) for y, s in zip(labels, scores, strict=True)])
 
 
-def test_what_is_predicted_as_nan_has_no_criterion() -> None:
+def test_nan_predictions_have_no_criterion() -> None:
     scores = torch.tensor([0.1, torch.nan, 0.3, 0.4])
     assert torch.isnan(auc(scores, torch.tensor([False, True, False, True])))
     proba = torch.full((2, 4, 2), 0.5).double()
@@ -72,7 +72,7 @@ def test_macro_auc_agrees_with_scikit_learn() -> None:
     assert float(ours) == pytest.approx(roc_auc_score(labels, proba, multi_class="ovr", average="macro"))
 
 
-def test_distances_of_proportions_have_known_answers() -> None:
+def test_proportion_distances_match_known_values() -> None:
     half, quarters = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]])
     assert float(mpiou(half, quarters)) == pytest.approx(0.583333, abs=1e-6)
     assert float(mpiou(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))) == 0
@@ -86,7 +86,7 @@ def test_distances_of_proportions_have_known_answers() -> None:
     assert np.isfinite(float(kl(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))))
 
 
-def test_the_likelihood_of_counts_is_the_normal_approximation_of_them() -> None:
+def test_count_likelihood_is_normal_approximation() -> None:
     rng = np.random.default_rng(6)
     index, sizes = np.full((3, 40), -1), (40, 7, 1)
     for bag, size in enumerate(sizes):
@@ -106,7 +106,7 @@ def test_the_likelihood_of_counts_is_the_normal_approximation_of_them() -> None:
         assert likelihood(given, bag_means(given, where), target, where).tolist() == pytest.approx(expected.tolist())
 
 
-def test_the_likelihood_of_who_has_diverged_is_unknown_and_of_who_is_sure_and_wrong_finite() -> None:
+def test_count_likelihood_is_nan_if_diverged_and_finite_if_certain() -> None:
     where, target = torch.arange(8).reshape(1, 1, 8).expand(3, -1, -1), torch.tensor([[[0.0, 1.0]]]).double()
     proba = torch.stack([torch.full((8, 2), torch.nan), torch.eye(2)[[0] * 8], torch.eye(2)[[1] * 8]]).double()
     diverged, wrong, right = likelihood(proba, bag_means(proba, where), target.expand(3, -1, -1), where).tolist()
@@ -128,7 +128,7 @@ def test_coarse_criteria_do_not_read_labels() -> None:
     assert {name for name in CRITERIA if before[name] == after[name]} == COARSE
 
 
-def test_risks_of_bags_of_one_row_are_the_brier_score() -> None:
+def test_risk_of_single_row_bags_is_brier_score() -> None:
     rng = np.random.default_rng(5)
     labels, proba = rng.integers(0, 3, 40), rng.dirichlet(np.ones(3), 40)
     values = holdout_criteria(proba, holdout(labels, np.arange(40).reshape(40, 1), 3))
@@ -136,7 +136,7 @@ def test_risks_of_bags_of_one_row_are_the_brier_score() -> None:
     assert values["easyllp"] == pytest.approx(brier_score(proba, labels))
 
 
-def test_risks_of_random_bags_estimate_the_brier_score() -> None:
+def test_risk_of_random_bags_estimates_brier_score() -> None:
     """Bags of 8 of 4,000 rows; l1 of bags says little about a row."""
     rng = np.random.default_rng(6)
     chance = rng.random(4_000)
@@ -150,7 +150,7 @@ def test_risks_of_random_bags_estimate_the_brier_score() -> None:
         assert values["easyllp"] == pytest.approx(brier_score(proba, labels), abs=0.12)
 
 
-def test_debiased_square_of_a_constant_prediction_has_a_known_answer() -> None:
+def test_debiased_square_of_constant_matches_known_value() -> None:
     """Two bags of 4 with proportions 0.25 and 0.75, prediction 0.5: m |p - q|^2 without an offset."""
     labels = np.array([0, 0, 0, 1, 1, 1, 1, 0])
     values = holdout_criteria(np.full((8, 2), 0.5), holdout(labels, np.arange(8).reshape(2, 4), 2))
@@ -171,14 +171,14 @@ def test_test_metrics_are_complete_and_right() -> None:
     assert values["brier"] == pytest.approx(2 * np.mean((score - labels) ** 2))
 
 
-def test_log_loss_and_calibration_error_have_known_answers() -> None:
+def test_log_loss_and_calibration_error_match_known_values() -> None:
     assert log_loss(np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([1, 0])) == pytest.approx(-np.log(0.375) / 2)
     assert log_loss(np.array([[0.0, 1.0]]), np.array([0])) == pytest.approx(34.54, abs=0.01)
     assert expected_calibration_error(np.array([[0.0, 1.0]] * 4), np.zeros(4, int)) == 1
     assert expected_calibration_error(np.array([[0.25, 0.75]] * 4), np.array([1, 1, 1, 0])) == pytest.approx(0)
 
 
-def test_reliability_by_hand() -> None:
+def test_reliability_matches_hand_computation() -> None:
     positive = np.array([0.02, 0.04, 0.55, 0.55, 1.0])
     proba, labels = np.column_stack([1 - positive, positive]), np.array([0, 1, 1, 0, 1])
     assert reliability(proba, labels) == [[2, 0.03, 0.5], [2, 0.55, 0.5], [1, 1.0, 1.0]]
@@ -199,7 +199,7 @@ def unequal_holdout() -> tuple[Holdout, FloatArray]:
     return replace(whole, index=index, counts=counts), rng.dirichlet(np.ones(3), 30)
 
 
-def test_a_bag_of_one_row_weighs_as_much_as_one_of_twenty() -> None:
+def test_coarse_criteria_weight_bags_equally() -> None:
     whole, proba = unequal_holdout()
     distances = []
     for bag, counts in zip(whole.index, whole.counts, strict=True):
@@ -209,7 +209,7 @@ def test_a_bag_of_one_row_weighs_as_much_as_one_of_twenty() -> None:
     assert abs(np.mean(distances) - np.average(distances, weights=whole.sizes)) > 1e-2  # by rows it would be another
 
 
-def test_suppressed_bags_are_as_if_they_were_not_there_for_coarse_criteria() -> None:
+def test_coarse_criteria_ignore_suppressed_bags() -> None:
     whole, proba = unequal_holdout()
     counts = whole.counts.copy()
     counts[2] = np.nan
@@ -221,14 +221,14 @@ def test_suppressed_bags_are_as_if_they_were_not_there_for_coarse_criteria() -> 
     assert {name for name, value in nothing.items() if np.isnan(value)} == COARSE
 
 
-def test_noisy_counts_are_compared_by_their_proportions() -> None:
+def test_coarse_criteria_use_proportions_of_noisy_counts() -> None:
     whole, proba = unequal_holdout()
     noisy = replace(whole, counts=np.array([[1.5, -0.5, 0.5], [3.0, 1.0, 0.0], [-1.0, -2.0, 5.0], [8.0, 8.0, 4.0]]))
     exact = replace(whole, counts=noisy.proportions * whole.sizes[:, None])
     assert holdout_criteria(proba, noisy) == pytest.approx(holdout_criteria(proba, exact))
 
 
-def test_without_labels_there_are_criteria_and_metrics_of_bags_alone() -> None:
+def test_unlabelled_data_have_coarse_criteria_only() -> None:
     whole, proba = unequal_holdout()
     nobody = replace(whole, labels=None)
     full = holdout_criteria(proba, whole)

@@ -18,7 +18,7 @@ def test_uniform_numbers_are_uniform() -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 45  # 19 degrees of freedom: exceeded once in 1400 trials
 
 
-def test_the_extreme_words_give_numbers_strictly_between_0_and_1() -> None:
+def test_extreme_words_give_numbers_inside_unit_interval() -> None:
     class Extreme(Random):
         def _words(self, *shape: int) -> torch.Tensor:
             return torch.tensor([0, 2**32 - 1]).expand(*shape)
@@ -28,14 +28,14 @@ def test_the_extreme_words_give_numbers_strictly_between_0_and_1() -> None:
     assert 1 - 1e-6 < high < 1
 
 
-def test_normal_numbers_have_the_moments_of_a_normal() -> None:
+def test_normal_numbers_have_normal_moments() -> None:
     numbers = stream(3).normal(100_000)
     assert abs(float(numbers.mean())) < 0.02
     assert abs(float(numbers.std()) - 1) < 0.02
     assert abs(float((numbers**4).mean()) - 3) < 0.15
 
 
-def test_streams_differ_between_keys_and_draws_and_repeat_for_the_same() -> None:
+def test_streams_depend_on_key_and_draw_only() -> None:
     first = stream(1)
     a, b = first.bits(1000), first.bits(1000)
     assert (a == b).float().mean() < 0.01
@@ -45,7 +45,7 @@ def test_streams_differ_between_keys_and_draws_and_repeat_for_the_same() -> None
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000, 70_000])
-def test_compiled_and_eager_words_are_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_and_eager_words_are_equal(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = torch.tensor([0, 1, 2**31, 2**32 - 1])
     eager = vmap(lambda key: Random(key).bits(size))(keys)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
@@ -62,7 +62,7 @@ def test_neighbouring_keys_and_positions_are_uncorrelated() -> None:
     assert abs(float(between_positions)) < 0.01
 
 
-def test_a_member_has_the_same_stream_alone_and_under_vmap() -> None:
+def test_stream_is_equal_under_vmap() -> None:
     keys = torch.tensor([7, 2**32 - 9, 12345])
     x = torch.randn(3, 10, 7)
     together = vmap(lambda key, x: Random(key).dropout(x, 0.3) + Random(key).normal(10, 7))(keys, x)
@@ -72,7 +72,7 @@ def test_a_member_has_the_same_stream_alone_and_under_vmap() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 1001])
-def test_dropout_is_the_same_where_vmap_cannot_view_words_as_bytes(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_is_equal_without_byte_view(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = torch.tensor([7, 2**32 - 9, 12345])
 
     def dropped() -> torch.Tensor:
@@ -85,7 +85,7 @@ def test_dropout_is_the_same_where_vmap_cannot_view_words_as_bytes(size: int, mo
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 1001])
-def test_dropout_keeps_the_mean_and_drops_the_share(size: int) -> None:
+def test_dropout_keeps_mean_and_drops_given_share(size: int) -> None:
     dropped = torch.stack([stream(key).dropout(torch.ones(size), 0.25) for key in range(max(40, 4000 // size))])
     assert abs(float((dropped == 0).float().mean()) - 0.25) < 0.02
     assert abs(float(dropped.mean()) - 1) < 0.04

@@ -32,7 +32,7 @@ def test_robust_scores_are_clipped_smoothly() -> None:
 
 @pytest.mark.parametrize("kind", [NormalScores, RobustScores])
 @pytest.mark.parametrize("rows", [50, 5 * MOST_KNOTS])
-def test_scores_are_monotone_and_can_be_undone(kind: type[NormalScores] | type[RobustScores], rows: int) -> None:
+def test_scores_are_monotone_and_invertible(kind: type[NormalScores] | type[RobustScores], rows: int) -> None:
     rng = np.random.default_rng(0)
     numeric = np.column_stack([rng.lognormal(0, 3, rows), rng.integers(0, 5, rows), np.full(rows, 7.0)])
     numeric[::7, 0] = NAN
@@ -63,7 +63,7 @@ def scaled(numeric: np.ndarray, kind: str) -> Rows:
     return Scaler(numeric, nothing, (), kind)(numeric, nothing)
 
 
-def test_one_large_value_moves_no_other() -> None:
+def test_outlier_does_not_move_other_scores() -> None:
     values = np.random.default_rng(2).normal(size=(500, 1))
     spoilt = values.copy()
     spoilt[0] = 1e20

@@ -28,7 +28,7 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
 
 
 @pytest.mark.parametrize("kind", list(REGISTRIES))
-def test_what_is_read_from_source_is_what_is_imported(kind: str) -> None:
+def test_entries_read_from_source_equal_imported_ones(kind: str) -> None:
     for entry in REGISTRIES[kind].entries():
         indexed = dict(entry.facts)
         assert entry.summary
@@ -37,7 +37,7 @@ def test_what_is_read_from_source_is_what_is_imported(kind: str) -> None:
 
 
 @pytest.mark.parametrize("registry", [METHODS, ENCODERS], ids=lambda registry: registry.kind)
-def test_built_in_files_need_no_import_to_be_listed(registry: Registry) -> None:
+def test_built_in_entries_are_listed_without_import(registry: Registry) -> None:
     assert all(read_entries(module, file, registry.kind) for module, file in modules_of(registry.package))
 
 
@@ -56,7 +56,7 @@ PUBLISHED = {
 """what `all` selects, by family"""
 
 
-def test_all_is_what_it_was_and_families_are_more() -> None:
+def test_all_selects_defaults_and_family_selects_extras() -> None:
     assert set(METHODS.select("all")) == set().union(*PUBLISHED.values())
     for family, names in PUBLISHED.items():
         selected = set(METHODS.select(f"family:{family}"))
@@ -67,7 +67,7 @@ def test_all_is_what_it_was_and_families_are_more() -> None:
     assert sorted(name for names in families for name in names) == sorted(METHODS.names())
 
 
-def test_selection_by_all_lists_and_globs() -> None:
+def test_selection_accepts_all_lists_and_globs() -> None:
     assert METHODS.select("all") == [entry.name for entry in METHODS.entries() if not entry.facts["extra"]]
     assert METHODS.select("*") == METHODS.names()
     assert METHODS.select("dllp, supervised*,dllp") == ["dllp", "supervised", "supervised-gbdt"]
@@ -91,14 +91,14 @@ def test_selection_by_all_lists_and_globs() -> None:
         (BAGGINGS, "zzz", "Available: .*random"),
     ],
 )
-def test_an_unknown_name_comes_with_the_nearest(registry: Registry, name: str, hint: str) -> None:
+def test_unknown_name_suggests_nearest(registry: Registry, name: str, hint: str) -> None:
     with pytest.raises(LLPBenchError, match=hint) as error:
         registry.select(name)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
 
 
-def test_a_cell_of_a_notebook_that_is_executed_again_replaces_what_it_registered(
+def test_rerun_notebook_cell_replaces_its_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "__notebook__", notebook := ModuleType("__notebook__"))
@@ -118,14 +118,14 @@ UNPRINTABLE, UNSELECTABLE = ["", " ", "two\nlines", "bell\a"], ["all", "pretrain
 
 
 @pytest.mark.parametrize("name", [*UNPRINTABLE, *UNSELECTABLE, "what?", "[a]", " a", "a "])
-def test_a_name_must_fit_into_commands_and_journals(tmp_path: Path, name: str) -> None:
+def test_invalid_entry_names_are_refused(tmp_path: Path, name: str) -> None:
     told = "printable characters" if name in UNPRINTABLE else "is reserved or contains a special character"
     with pytest.raises(LLPBenchError, match=told) as error:
         load_plugin(plugin(tmp_path, name))
     assert "\n" not in str(error.value)
 
 
-def test_a_plugin_that_failed_can_be_mended_and_loaded(tmp_path: Path) -> None:
+def test_repaired_plugin_can_be_loaded(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine", "1 / 0")
     with pytest.raises(LLPBenchError, match="ZeroDivisionError"):
         load_plugin(path)
@@ -135,7 +135,7 @@ def test_a_plugin_that_failed_can_be_mended_and_loaded(tmp_path: Path) -> None:
     assert METHODS.names()[-1] == "mine"
 
 
-def test_an_edited_plugin_is_loaded_again_but_not_during_a_run(tmp_path: Path) -> None:
+def test_edited_plugin_is_reloaded_outside_runs(tmp_path: Path) -> None:
     helper = tmp_path / "a_helper_beside_it.py"
     helper.write_text("WEIGHT = 1.0\n")
     path = plugin(tmp_path, "mine", f"from {helper.stem} import WEIGHT")
@@ -163,7 +163,7 @@ def test_an_edited_plugin_is_loaded_again_but_not_during_a_run(tmp_path: Path) -
     assert sys.modules[METHODS.get("renamed").__module__].WEIGHT == 30.5
 
 
-def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:
+def test_repeated_plugin_is_registered_once(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     load_plugin(path)
     load_plugin(str(path))
@@ -177,7 +177,7 @@ def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -
         METHODS.register("other", family="clasical")
 
 
-def test_duplicates_name_both_places(tmp_path: Path) -> None:
+def test_duplicate_entry_names_both_places(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
         load_plugin(plugin(tmp_path, "dllp"))
     assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
@@ -226,7 +226,7 @@ def kinds() -> dict[str, str]:
     return {entry.name: entry.facts["kind"] for entry in METHODS.entries()}
 
 
-def test_the_kind_follows_from_the_base_class(package: Path) -> None:
+def test_method_kind_follows_base_class(package: Path) -> None:
     (package / "some.py").write_text(
         f"""{IMPORTS}
 class Base(DirectMethod): 'Not registered.'
@@ -267,7 +267,7 @@ class Net(Method): 'Neural.'
     ids=["alias", "attribute", "computed", "variable", "call", "nested", "method of the registry"],
 )
 @pytest.mark.parametrize("beside", ["", "@register_method('plain')\nclass Plain(Method): 'Plain.'\n"])
-def test_a_built_in_in_another_spelling_is_found(package: Path, lines: str, beside: str) -> None:
+def test_other_spelling_of_built_in_is_found(package: Path, lines: str, beside: str) -> None:
     (package / "some.py").write_text(f"{IMPORTS}\n{beside}{lines}\n")
     assert kinds() == ({"plain": "neural"} if beside else {}) | {"mine": "direct"}
     assert (METHODS.entry("mine").summary, METHODS.get("mine").__name__) == ("Mine.", "Mine")
@@ -280,7 +280,7 @@ def test_a_built_in_in_another_spelling_is_found(package: Path, lines: str, besi
         ("refrence='me'", "unknown argument 'refrence'. Did you mean reference?"),
     ],
 )
-def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message: str) -> None:
+def test_unknown_facts_are_refused(tmp_path: Path, fact: str, message: str) -> None:
     path = plugin(tmp_path, "mine")
     path.write_text(path.read_text().replace("reference='me'", fact))
     with pytest.raises(LLPBenchError, match=re.escape(message)) as error:

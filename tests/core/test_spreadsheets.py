@@ -16,7 +16,7 @@ HARMLESS = ["-5", "+3e-2", "-", "a=b", "", "plain"]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_no_field_and_no_heading_is_a_formula(text: str) -> None:
+def test_csv_fields_and_headings_are_no_formulas(text: str) -> None:
     frame = pd.DataFrame({text: [text, None], "kind": pd.Categorical([text, "b"]), "n": [-1.5, np.nan]})
     for written in (frame_as_csv(frame), csv_lines([[text, "kind", "n"], [text, text, -1.5]])):
         heading, row = list(csv.reader(io.StringIO(written, newline="")))[:2]
@@ -24,12 +24,12 @@ def test_no_field_and_no_heading_is_a_formula(text: str) -> None:
         assert row == [f"'{text}", f"'{text}", "-1.5"]
 
 
-def test_what_is_harmless_stays_as_it_is() -> None:
+def test_harmless_csv_text_is_unchanged() -> None:
     frame = pd.DataFrame({"text": HARMLESS, "number": range(len(HARMLESS))})
     assert frame_as_csv(frame) == frame.to_csv(index=False)
 
 
-def test_a_return_inside_a_text_begins_no_row() -> None:
+def test_carriage_return_in_text_starts_no_row() -> None:
     frame = pd.DataFrame({"text": ["a\r=1", "b"]})
     for written in (frame_as_csv(frame), csv_lines([["text"], ["a\r=1"], ["b"]])):
         assert list(csv.reader(io.StringIO(written, newline=""))) == [["text"], ["a\r=1"], ["b"]]

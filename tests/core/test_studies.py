@@ -27,7 +27,7 @@ def cells(study: str, **flags: Any) -> list[Cell]:
 
 
 @pytest.mark.parametrize("study", [*STUDIES.values()], ids=lambda study: study.name)
-def test_every_study_names_cells_that_can_be_made(study: Any) -> None:
+def test_every_study_expands_to_valid_cells(study: Any) -> None:
     found = cells(study.name)
     assert len({cell.id for cell in found}) == len(found)
     assert {cell.method for cell in found} == {row.fixed["method"] for row in study.rows}
@@ -40,7 +40,7 @@ def test_every_study_names_cells_that_can_be_made(study: Any) -> None:
 
 
 @pytest.mark.parametrize("study", [study for study in STUDIES.values() if study.reference], ids=str)
-def test_every_row_that_the_paper_prints_is_a_row_of_the_study(study: Any) -> None:
+def test_study_has_every_row_of_the_paper(study: Any) -> None:
     printed = reference(study.reference)
     assert set(printed.factors) <= set(study.factors)
     places = [list(study.factors).index(factor) for factor in printed.factors]
@@ -50,7 +50,7 @@ def test_every_row_that_the_paper_prints_is_a_row_of_the_study(study: Any) -> No
     assert rows - only_theirs == ours
 
 
-def test_the_paper_is_the_union() -> None:
+def test_paper_study_is_union_of_others() -> None:
     assert select("all") == list(STUDIES.values())
     assert select("paper") == [study for study in STUDIES.values() if not study.own]
     assert {study.name for study in STUDIES.values() if study.own} == {"bag-number"}
@@ -58,7 +58,7 @@ def test_the_paper_is_the_union() -> None:
     assert {cell.id for cell in cells("paper")} == every
 
 
-def test_studies_share_cells() -> None:
+def test_overlapping_studies_share_cells() -> None:
     fine = {cell.id for cell in cells("fine-grained")}
     assert {cell.id for cell in cells("robustness")} < fine
     assert {cell.id for cell in cells("coarse-grained,class-awareness,mpiou-auc")} <= fine
@@ -66,7 +66,7 @@ def test_studies_share_cells() -> None:
     assert len({cell.id for cell in cells("pair-generator")} & fine) == 1
 
 
-def test_what_a_row_fixes_becomes_part_of_its_cell() -> None:
+def test_fixed_values_of_row_enter_cell() -> None:
     (greedy,) = (cell for cell in cells("pair-generator") if cell.params["generator"] == "greedy")
     assert (greedy.pretraining, changed(greedy)) == ("self+bag", {"generator": "greedy"})
     found = {(c.pretraining_params["aggregator"], c.pretraining_params["projection"]) for c in cells("aggregation")}
@@ -74,14 +74,14 @@ def test_what_a_row_fixes_becomes_part_of_its_cell() -> None:
     assert {cell.bag_size for cell in cells("bag-size", methods="dllp")} == {64, 128, 256, 512, 1024}
 
 
-def test_a_contrast_changes_the_number_of_bags_or_their_size() -> None:
+def test_contrast_changes_number_or_size_of_bags() -> None:
     study = STUDIES["bag-number"]
     levels = study.factors["bags"]
     larger, more, same_rows = ([tuple(levels[name].values()) for name in pair] for pair in study.contrasts)
     assert (larger, more, same_rows) == ([(13, 64), (13, 1024)], [(13, 256), (52, 256)], [(208, 64), (13, 1024)])
 
 
-def test_datasets_have_the_bags_of_the_study_of_their_number() -> None:
+def test_dataset_bags_follow_study() -> None:
     levels = STUDIES["bag-number"].factors["bags"].values()
     left = {
         name: [training_bags(built_in_facts()[name].rows, each["bag_size"]) - each["max_bags"] for each in levels]
@@ -91,7 +91,7 @@ def test_datasets_have_the_bags_of_the_study_of_their_number() -> None:
     assert min(map(min, left.values())) == 0
 
 
-def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
+def test_flags_complete_and_narrow_study() -> None:
     found = cells("bag-size", encoders="mlp", bag_sizes="64,256,4096", methods="dllp,llp-gan", epochs=100, seeds=3)
     assert {(c.method, c.bag_size, c.encoder) for c in found} == {
         ("dllp", 64, "mlp"),
@@ -106,19 +106,19 @@ def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
     assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
 
 
-def test_a_study_has_the_papers_preset_and_fixes_its_hyperparameters() -> None:
+def test_study_uses_paper_preset_and_hyperparameters() -> None:
     assert resolve({"study": "encoder"}).seeds == tuple(range(10))
     assert resolve({"study": "encoder"}, preset="quick").seeds == (0, 1, 2)
     with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
         cells("encoder", set=("dllp.learning_rate=0.5",))
 
 
-def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
+def test_empty_study_selection_is_refused() -> None:
     with pytest.raises(LLPBenchError, match=r"--study encoder.*--encoders .*saint-row"):
         cells("encoder", encoders="mlp")
 
 
-def test_the_text_of_a_cell_has_what_differs_from_the_defaults() -> None:
+def test_cell_text_shows_differences_from_defaults() -> None:
     how: dict[str, Any] = {"bag_size": 64, "encoder": "mlp", "pretraining": "bag"}
     assert changed(make_cell("tabllp-bdc", "adult", **how)) == {}
     how |= {"params": {"weight": 2.0}, "pretraining_params": {"view": "separated"}}

@@ -27,7 +27,7 @@ def flags(plugin: Path, out: Path, **more: Any) -> dict[str, Any]:
     return {**usual, "bag_sizes": np.array([8, 16]), "executor": "debug", "plots": False, **more}
 
 
-def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbench: LLPBench) -> None:
+def test_call_equals_command(plugin: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     made = run(**flags(plugin, tmp_path / "python"))
     assert llpbench(*arguments(plugin, tmp_path / "shell")).code == 0
     journals = [read(tmp_path / name / "journal.jsonl") for name in ("python", "shell")]
@@ -41,7 +41,7 @@ def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbe
         load_results([])
 
 
-def test_a_plugin_that_was_edited_is_run_as_it_is_now(plugin: Path, tmp_path: Path) -> None:
+def test_edited_plugin_runs_in_new_form(plugin: Path, tmp_path: Path) -> None:
     shutil.copy(plugin.parent / "tiny.parquet", tmp_path)
     mine = Path(shutil.copy(plugin, tmp_path))
     given = flags(mine, tmp_path, methods="quick-a", bag_sizes=8)
@@ -56,7 +56,7 @@ def run(**given: Any) -> llpbench.Results:
     return llpbench.run(**given)
 
 
-def test_its_options_are_the_commands() -> None:
+def test_sweep_options_equal_command_options() -> None:
     told = inspect.signature(llpbench.run).parameters
     assert told.keys() == {"preset", "config", *(name.replace("-", "_") for name in OPTIONS)}
     assert told["bag_sizes"].default == default("bag-sizes") == 256
@@ -71,7 +71,7 @@ def test_its_options_are_the_commands() -> None:
         ({"set": {"dllp": 3}}, "^set must be METHOD.PARAM=VALUE"),
     ],
 )
-def test_what_the_command_refuses_is_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_sweep_refuses_what_command_refuses(given: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match=message):
         llpbench.run(**{"out": tmp_path, **given})
     assert [*tmp_path.iterdir()] == []
@@ -93,7 +93,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> str:
     return "typed"
 
 
-def test_a_method_that_was_typed_is_run_in_this_process(
+def test_interactively_defined_method_runs_in_process(
     typed: str, plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = flags(plugin, tmp_path, methods=typed, bag_sizes=8)
@@ -119,7 +119,7 @@ def published() -> llpbench.Results:
 
 
 class TestPredictions:
-    def test_they_are_of_the_rows_that_judge(self, made: llpbench.Results, plugin: Path) -> None:
+    def test_kept_predictions_are_of_judged_rows(self, made: llpbench.Results, plugin: Path) -> None:
         first = made.frame.iloc[0]
         kept = made.predictions(first["run"])
         table = pd.read_parquet(plugin.parent / "tiny.parquet")
@@ -131,7 +131,7 @@ class TestPredictions:
         auc = ((positive[:, None] > others).mean() + (positive[:, None] == others).mean() / 2).item()
         assert auc == pytest.approx(first["test_auc"], abs=1e-6)
 
-    def test_they_change_no_specification_and_nothing_that_is_done(
+    def test_keeping_predictions_changes_no_run(
         self, made: llpbench.Results, plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8)
@@ -145,7 +145,7 @@ class TestPredictions:
         assert len(again.predictions(str(again.frame["run"].iloc[0]))) == 80
 
 
-def test_predictions_that_cannot_be_kept(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_predictions_are_refused(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any) -> None:
         del args
         raise OSError(28, "No space left on device")
@@ -162,7 +162,7 @@ def test_predictions_that_cannot_be_kept(plugin: Path, tmp_path: Path, monkeypat
     assert set(made.frame["status"]) == {"ok"}
 
 
-def test_later_errors_speak_of_arguments(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_arguments_in_python(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any) -> None:
         del args
         raise LLPBenchError("no room in /a--b/bag-sizes. Choose --executor inline, or --save-predictions.")
@@ -173,7 +173,7 @@ def test_later_errors_speak_of_arguments(plugin: Path, tmp_path: Path, monkeypat
 
 
 class TestResults:
-    def test_a_row_is_a_run_and_a_criterion(self, published: llpbench.Results) -> None:
+    def test_results_row_is_run_and_criterion(self, published: llpbench.Results) -> None:
         frame = published.frame
         assert [*frame] == [name for name in frame if name in COLUMNS]
         assert {*frame} == COLUMNS.keys()
@@ -183,7 +183,7 @@ class TestResults:
         assert one["test_auc"] == published.records[0]["results"]["mpiou"]["test"]["auc"]
         assert one["regime"] == "coarse"
 
-    def test_what_was_changed_is_a_text(self, published: llpbench.Results) -> None:
+    def test_results_show_changes_as_text(self, published: llpbench.Results) -> None:
         frame = published.frame
         changed = {record["run"]: record["method"]["changed"] for record in published.records}
         defaults = frame[frame["changed"] == ""]
@@ -194,7 +194,7 @@ class TestResults:
         assert frame["changed"].isna().sum() == 0
         assert len(frame.groupby(["method", "changed"])) > frame["method"].nunique()
 
-    def test_scores_are_the_boards_in_long_form(self, published: llpbench.Results) -> None:
+    def test_scores_equal_board_in_long_form(self, published: llpbench.Results) -> None:
         scores = published.scores
         assert all(name.isidentifier() for name in scores)
         names = ["criterion", "bagging", "epochs", "patience", "bags_per_step", "method", "encoder", "pretraining"]
@@ -205,7 +205,7 @@ class TestResults:
         board = published.leaderboard("auc", bagging="ordered", epochs=100).set_index("method")
         assert mean == pytest.approx(board.loc["bag-gp-gbdt", "auc_mean"], abs=1.0), "of the same scale"
 
-    def test_a_leaderboard_begins_with_ranked_methods_and_ends_with_ceilings(self, published: llpbench.Results) -> None:
+    def test_leaderboard_orders_ranked_before_supervised(self, published: llpbench.Results) -> None:
         board = published.leaderboard("auc", bagging="ordered", epochs=100)
         assert {"rank", "method", "auc_mean", "rank_low", "rank_high"} <= {*board}
         assert len(board.columns) <= 16
@@ -234,7 +234,7 @@ class TestResults:
         assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
         assert len(repr(published.leaderboards)) < 3000
 
-    def test_a_plot_is_a_picture(self, published: llpbench.Results, tmp_path: Path) -> None:
+    def test_plot_is_displayable(self, published: llpbench.Results, tmp_path: Path) -> None:
         picture = published.plot("bag-size")
         assert picture._repr_png_().startswith(b"\x89PNG")
         assert repr(picture) == f"<llpbench plot: {picture.title}>"
@@ -249,7 +249,7 @@ def test_unknown_plot_names_the_nearest(made: llpbench.Results) -> None:
         made.plot("times")
 
 
-def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) -> None:
+def test_failed_runs_have_no_criterion(plugin: Path, tmp_path: Path) -> None:
     made = llpbench.run(**flags(plugin, tmp_path, methods="broken", bag_sizes=8))
     assert [reason.partition(" (")[0] for reason in made.frame["reason"]] == ["ValueError: no luck"] * 2
     assert made.frame["criterion"].isna().all()

@@ -49,7 +49,7 @@ def rows() -> tuple[FloatArray, FloatArray]:
     return rng.normal(0, 1.5, 60 * SIZE), rng.normal(0, 1, 60)[BAG]
 
 
-def test_predictions_that_hold_for_other_bags_keep_their_spread(rows: tuple[FloatArray, FloatArray]) -> None:
+def test_stable_predictions_keep_spread(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
     known = bagged(logits, drawn(expit(logits)))
     learned = learn_known_bags(known, two(expit(logits)), two(expit(logits)))
@@ -58,7 +58,7 @@ def test_predictions_that_hold_for_other_bags_keep_their_spread(rows: tuple[Floa
     assert np.abs(learned.effects).max() < 0.2
 
 
-def test_predictions_that_fail_for_other_bags_are_drawn_towards_the_share(rows: tuple[FloatArray, FloatArray]) -> None:
+def test_unstable_predictions_shrink_to_share(rows: tuple[FloatArray, FloatArray]) -> None:
     """In-sample predictions meet every bag; held-out ones are as far from them as chance."""
     logits, effects = rows
     truth, fitted = expit(0.3 * logits + effects), two(expit(logits + effects))
@@ -73,7 +73,7 @@ def test_predictions_that_fail_for_other_bags_are_drawn_towards_the_share(rows: 
     assert loss < log_loss(in_sample(fitted, BAG)[:, 1], fresh) - 0.05
 
 
-def test_without_support_of_held_out_bags_rows_get_the_share_of_their_bag(rows: tuple[FloatArray, FloatArray]) -> None:
+def test_unsupported_rows_get_bag_share(rows: tuple[FloatArray, FloatArray]) -> None:
     """Features order the rows of a bag the wrong way, and other bags do not say so."""
     logits, effects = rows
     truth = expit(-0.3 * logits + effects)
@@ -88,7 +88,7 @@ def test_without_support_of_held_out_bags_rows_get_the_share_of_their_bag(rows: 
 
 
 @pytest.mark.parametrize(("factor", "spread"), [(0.02, 1.0), (0.08, 0.58)])
-def test_logits_that_hardly_vary_inside_bags_keep_their_spread(
+def test_logits_constant_inside_bags_keep_spread(
     factor: float, spread: float, rows: tuple[FloatArray, FloatArray]
 ) -> None:
     logits, effects = rows
@@ -98,7 +98,7 @@ def test_logits_that_hardly_vary_inside_bags_keep_their_spread(
     )
 
 
-def test_noise_of_counts_is_taken_for_noise(rows: tuple[FloatArray, FloatArray]) -> None:
+def test_count_noise_is_not_taken_for_effect(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
     rng, proba = np.random.default_rng(1), two(expit(logits))
     exact = bagged(logits, (rng.random(len(logits)) < expit(logits)).astype(np.int64))
@@ -108,7 +108,7 @@ def test_noise_of_counts_is_taken_for_noise(rows: tuple[FloatArray, FloatArray])
     assert deviations[0] < 0.25 < deviations[1]
 
 
-def test_each_bag_is_predicted_by_a_model_that_has_not_seen_it() -> None:
+def test_held_out_logits_use_unseen_bags() -> None:
     known = bagged(np.arange(10.0 * SIZE), np.arange(10 * SIZE) % 3 // 2)
     seen: list[tuple[set[float], set[float]]] = []
 
@@ -122,7 +122,7 @@ def test_each_bag_is_predicted_by_a_model_that_has_not_seen_it() -> None:
     assert np.allclose(proba[:, 1], known.rows.numeric[:, 0] / 1000, atol=0.01)
 
 
-def test_trees_that_have_learned_bags_by_heart_use_their_counts() -> None:
+def test_overfitted_trees_use_counts() -> None:
     """Columns of the bag alone, as height and distance of a village, let trees meet every training bag."""
     rng = np.random.default_rng(0)
     bags = np.repeat(np.arange(60), 12)

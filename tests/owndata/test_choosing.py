@@ -43,7 +43,7 @@ def once() -> MethodChoice:
     return chosen()
 
 
-def test_each_fold_holds_out_whole_bags_once_a_repeat(found: MethodChoice) -> None:
+def test_folds_hold_out_whole_bags_once_per_repeat(found: MethodChoice) -> None:
     assert len(found.folds) == 2 * 3 * 3
     assert found.board["method"].tolist()[0] == "bag-mean-linear"
     assert set(found.board["method"]) == {*LINEAR, YARDSTICK}
@@ -52,7 +52,7 @@ def test_each_fold_holds_out_whole_bags_once_a_repeat(found: MethodChoice) -> No
     assert bags["rows"].sum() == 300
 
 
-def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
+def test_scores_are_of_held_out_bags() -> None:
     found = chosen(folds=4).folds
     folds = random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0)
     for (_, given), fold in zip(found[found["method"] == LINEAR[0]].iterrows(), folds, strict=True):
@@ -71,22 +71,20 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
 
 
 @pytest.mark.parametrize("value", [1.5, "text"])
-def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(
-    value: float | str, once: MethodChoice
-) -> None:
+def test_column_of_one_bag_is_dropped_if_held_out(value: float | str, once: MethodChoice) -> None:
     found = chosen(X=FRAME.assign(remark=pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03"))).bags
     held = (found["bag"] == "d03") & (found["method"] == LINEAR[0])
     assert held.sum() == 2
     assert np.allclose(found[held]["predicted"], once.bags[held]["predicted"])
 
 
-def test_a_seed_gives_the_same_folds_and_another_others(found: MethodChoice, once: MethodChoice) -> None:
+def test_folds_depend_on_seed(found: MethodChoice, once: MethodChoice) -> None:
     first = found.folds[found.folds["repeat"] == 0][DECIDES]
     assert np.allclose(once.folds[DECIDES], first)
     assert not np.allclose(chosen(random_state=1).folds[DECIDES], first)
 
 
-def test_intervals_know_that_folds_share_training_bags() -> None:
+def test_intervals_are_corrected_for_overlapping_training() -> None:
     rng = np.random.default_rng(0)
     gains = rng.normal(1.0, 1.0, 10)
     plain = ttest_rel(gains, np.zeros(10)).confidence_interval()
@@ -96,7 +94,7 @@ def test_intervals_know_that_folds_share_training_bags() -> None:
     assert corrected(gains, 0.25, comparisons=5).low < honest.low
 
 
-def test_the_corrected_interval_covers_what_cross_validation_estimates() -> None:
+def test_corrected_interval_has_stated_coverage() -> None:
     """Two constants predict means of bags; the true difference of their errors is known."""
     rng, covered, truth = np.random.default_rng(1), np.zeros(2), 1.0 - 1.0 / 32
     for _ in range(300):
@@ -130,13 +128,13 @@ LEVEL: dict[str, Any] = {YARDSTICK: (-0.1, -0.4, 0.2)}
         (LEVEL, "auto", "too few"),
     ],
 )
-def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: str) -> None:
+def test_advice_states_what_is_known(gains: dict[str, Any], best: str, told: str) -> None:
     found = advice(unsure={"auto"} if YARDSTICK in gains else set(), **gains)
     assert found[0] == best
     assert told in found[1]
 
 
-def test_advice_begins_with_what_to_do_and_undecided_bags_keep_the_default() -> None:
+def test_undecided_comparison_keeps_default() -> None:
     undecided, *reasons = advice(unsure={"auto"}, one=UNSURE, **LEVEL)[1].splitlines()
     decided = advice(one=UNSURE, **LEVEL)[1].splitlines()[0]
     assert [word in undecided for word in ("auto", "default", "one")] == [True, True, False]
@@ -144,7 +142,7 @@ def test_advice_begins_with_what_to_do_and_undecided_bags_keep_the_default() -> 
     assert all(name in " ".join(reasons) for name in ("one", YARDSTICK))
 
 
-def test_the_baseline_is_compared_with_the_recommended_method() -> None:
+def test_baseline_is_compared_with_recommendation() -> None:
     for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "from one: bags are too few")):
         best, text = advice(unsure=unsure, one=BETTER, **LEVEL)
         assert best == "one"
@@ -152,13 +150,13 @@ def test_the_baseline_is_compared_with_the_recommended_method() -> None:
         assert (YARDSTICK in text) == bool(told)
 
 
-def test_what_meets_confounded_bags_better_is_not_advised() -> None:
+def test_confounded_winner_is_not_advised() -> None:
     best, told = advice(Doubts(unexplained=0.3, noise=0.5, agreement=0.9), one=BETTER)
     assert best == "auto"
     assert re.search(r"one .*0\.5000 \[0\.1000, 0\.9000\] .*30 %", told)
 
 
-def test_without_auto_the_best_mean_takes_its_place() -> None:
+def test_best_mean_replaces_absent_auto() -> None:
     """`shares` knows no feature, so that the yardstick ties it."""
     methods = {"shares": LLPClassifier(YARDSTICK), "linear": LLPClassifier(LINEAR[0])}
     frame, bags, votes = people(1200, 60)
@@ -167,14 +165,14 @@ def test_without_auto_the_best_mean_takes_its_place() -> None:
     assert YARDSTICK not in found.advice
 
 
-def test_the_baseline_is_no_candidate_and_never_the_reference(once: MethodChoice) -> None:
+def test_baseline_is_no_candidate(once: MethodChoice) -> None:
     found = chosen(methods=f"{YARDSTICK}, {LINEAR[0]}")
     assert found.reference == found.best == LINEAR[0]
     assert sorted(found.board["method"]) == sorted([YARDSTICK, LINEAR[0]])
     assert np.allclose(chosen(methods=[YARDSTICK, *LINEAR]).folds[DECIDES], once.folds[DECIDES])
 
 
-def test_a_class_of_a_single_bag_does_not_outweigh_all_others_and_suppressed_bags_are_never_held_out() -> None:
+def test_suppressed_bags_are_never_held_out() -> None:
     frame, bags, votes = people(1200, 60)
     table = counted(bags, votes).assign(rare=0.0)
     table.loc["d07", [0, "rare"]] += [-1, 1]
@@ -185,7 +183,7 @@ def test_a_class_of_a_single_bag_does_not_outweigh_all_others_and_suppressed_bag
     assert "d03" not in set(found.bags["bag"])
 
 
-def test_a_criterion_that_is_small_where_good_counts_the_other_way_round(found: MethodChoice) -> None:
+def test_lower_criterion_is_compared_reversed(found: MethodChoice) -> None:
     by = {name: compared(found.folds, LINEAR[1], name).set_index("method") for name in ("l1", "likelihood")}
     for name, sign in (("l1", -1), ("likelihood", 1)):
         means = found.folds.groupby("method")[name].mean()
@@ -215,7 +213,7 @@ def test_a_criterion_that_is_small_where_good_counts_the_other_way_round(found: 
         ({"classes": ["no", "yes", "maybe"]}, "classes"),
     ],
 )
-def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: str) -> None:
+def test_impossible_comparison_is_refused(more: dict[str, Any], told: str) -> None:
     with pytest.raises(LLPBenchError) as error:
         chosen(**more)
     assert told in str(error.value)
@@ -223,7 +221,7 @@ def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: s
 
 
 @pytest.mark.usefixtures("tiny_bench")
-def test_a_method_that_fails_is_a_row_with_its_reason_and_changes_no_other(found: MethodChoice) -> None:
+def test_failing_method_is_a_row_with_reason(found: MethodChoice) -> None:
     wrong = {"auto": LLPClassifier("auto", params={"nonsense": 1}), "broken": LLPClassifier("broken")}
     some = chosen(repeats=2, methods=wrong | {name: LLPClassifier(name) for name in LINEAR})
     failed = some.board.set_index("method").loc[["auto", "broken"]]

@@ -40,7 +40,7 @@ def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
     return LLPClassifier(method, **settings).fit(FRAME, BAGS, counts=TABLE)
 
 
-def test_every_form_of_the_same_counts_gives_the_same_model() -> None:
+def test_all_forms_of_counts_give_same_model() -> None:
     sizes, listed = TABLE.sum(axis=1), TABLE.stack().sample(frac=1.0, random_state=0)
     forms: list[dict[str, Any]] = [
         {"counts": TABLE},
@@ -64,7 +64,7 @@ def test_every_form_of_the_same_counts_gives_the_same_model() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_whole_bags_add_up_to_their_counts_and_labels_match_them(classes: int) -> None:
+def test_whole_bag_predictions_match_counts(classes: int) -> None:
     frame, bags, votes = people(300, 12, classes=classes)
     table = counted(bags, np.array(["no", "yes"] if classes == 2 else ["no", "old", "yes"])[votes])
     table.iloc[0] = [0, *table.iloc[0, 1:]]  # one bag has none of a class
@@ -86,7 +86,7 @@ def test_whole_bags_add_up_to_their_counts_and_labels_match_them(classes: int) -
     assert np.allclose(pd.DataFrame(model.disaggregate(new, where, proportions=share)).groupby(where).mean(), share)
 
 
-def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against every assignment of a small bag."""
     rng = np.random.default_rng(0)
     for counts in ([3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2]):
@@ -112,7 +112,7 @@ def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest
             assert np.isclose(logits[np.arange(300), found].sum(), best)
 
 
-def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
+def test_known_bag_shifts_its_new_rows() -> None:
     rng = np.random.default_rng(0)
     bags = np.repeat(np.arange(30), 60)
     odd = np.where(np.arange(30) % 2 == 0, -1.5, 1.5)[bags]  # of the bag alone
@@ -130,7 +130,7 @@ def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
     assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
 
 
-def test_proportions_of_bags_are_predicted_and_scored_without_labels() -> None:
+def test_bag_proportions_are_predicted_and_scored() -> None:
     frame, bags, votes = people(600, 20)
     inside = bags < "d15"
     table = counted(bags, votes)
@@ -147,7 +147,7 @@ def test_proportions_of_bags_are_predicted_and_scored_without_labels() -> None:
     assert scores["l1"] < turned["l1"]
 
 
-def test_several_members_are_averaged() -> None:
+def test_members_are_averaged() -> None:
     one, two = (fitted("count-gbdt", params=TREES, ensemble=number) for number in (1, 2))
     assert isinstance(two._model.predictor, MeanPredictor)
     apart = [member(two._rows(FRAME)) for member in two._model.predictor.members]
@@ -164,13 +164,13 @@ def test_several_members_are_averaged() -> None:
         (lambda rows: [0.5] * len(rows.numeric), "must return a numpy array"),
     ],
 )
-def test_what_predicts_no_probabilities_is_no_model(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
+def test_model_without_probabilities_is_refused(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
     monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: made)
     with pytest.raises(LLPBenchError, match=f"'bag-mean-linear' .*{re.escape(reason)}"):
         fitted()
 
 
-def test_effects_are_in_the_units_of_the_columns() -> None:
+def test_effects_use_units_of_columns() -> None:
     frame, bags, votes = people(300, 12)
     fast = {"draws": 0, "most_pairs": 0}
     model = LLPClassifier("bag-gp", params=fast).fit(frame, bags, counts=counted(bags, np.array(["no", "yes"])[votes]))
@@ -192,7 +192,7 @@ def test_effects_are_in_the_units_of_the_columns() -> None:
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
 
 
-def test_networks_stop_by_the_proportions_of_bags_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llpbench.owndata.fitting.PREDICT_ROWS", 64)  # more than one chunk
     frame, bags, votes = people(400, 20)
     table = counted(bags, votes).astype(float)
@@ -214,7 +214,7 @@ def test_networks_stop_by_the_proportions_of_bags_held_out(monkeypatch: pytest.M
 class TestContract:
     """scikit-learn's."""
 
-    def test_parameters_and_clones(self) -> None:
+    def test_estimator_clones_with_parameters(self) -> None:
         model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
         given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
         assert model.get_params().items() >= given.items()
@@ -228,7 +228,7 @@ class TestContract:
         again = fresh.fit(FRAME, BAGS, counts=TABLE)
         assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
 
-    def test_model_selection_of_a_pipeline_over_whole_bags(self) -> None:
+    def test_pipeline_is_selected_over_whole_bags(self) -> None:
         frame, bags, votes = people(300, 12)
         frame, counts = frame[["age"]], counted(bags, votes)
         model = make_pipeline(SimpleImputer(), LLPClassifier("bag-mean-linear"))
@@ -250,7 +250,7 @@ class TestContract:
         assert list(best.classes_) == [0, 1]
         assert not np.array_equal(best.predict_proba(frame, bags=bags), best.predict_proba(frame))
 
-    def test_bags_are_not_taken_for_classes_to_score(self) -> None:
+    def test_bags_are_not_scored_as_classes(self) -> None:
         model = fitted()
         assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
         with pytest.raises(LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
@@ -260,7 +260,7 @@ class TestContract:
             numbered.score(FRAME[10:20], [1] * 10)
 
     @pytest.mark.parametrize("long", [False, True])
-    def test_scikit_learns_search_scores_held_out_bags_by_itself(self, long: bool) -> None:
+    def test_grid_search_scores_held_out_bags(self, long: bool) -> None:
         """Without scoring=, and with names of nested hyperparameters."""
         frame, bags, votes = people(300, 12)
         frame, counts = frame[["age"]], counted(bags, votes)
@@ -281,13 +281,13 @@ class TestContract:
             held.append(model.score_bags(frame.iloc[b], bags[b], counts=counts.loc[np.unique(bags[b])])["kl"])
         assert -np.mean(held) == pytest.approx(found[0].cv_results_["mean_test_score"][0])
 
-    def test_a_nested_parameter_leaves_the_others(self) -> None:
+    def test_nested_parameter_keeps_others(self) -> None:
         model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
         assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
         with pytest.raises(ValueError, match="nonsense"):
             model.set_params(nonsense__x=1)
 
-    def test_the_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
+    def test_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
         model = fitted()
         expected = model.score_bags(FRAME, BAGS, counts=TABLE)
         assert model.score_bags(FRAME, BAGS) == expected
@@ -304,7 +304,7 @@ class TestContract:
         assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
         assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
 
-    def test_attributes_and_tags(self) -> None:
+    def test_attributes_and_tags_follow_scikit_learn(self) -> None:
         model = fitted()
         assert model.n_features_in_ == 4
         assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
@@ -377,7 +377,7 @@ class TestContract:
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: dict[str, Any], told: str) -> None:
+def test_inconsistent_input_is_refused(settings: dict[str, Any], change: dict[str, Any], told: str) -> None:
     given: dict[str, Any] = {"X": FRAME, "bags": BAGS, "counts": TABLE, **change}
     model = LLPClassifier(**{"method": "bag-mean-linear", **settings})
     with pytest.raises(LLPBenchError, match=told) as error:
@@ -405,7 +405,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "at least one bag must have known counts"),
     ],
 )
-def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> None:
+def test_impossible_prediction_is_refused(call: Any, told: str) -> None:
     model = fitted()
     with pytest.raises(LLPBenchError, match=told) as error:
         call(model)
@@ -428,7 +428,7 @@ def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> Non
         ([f"{1000 + 7 * number:,}" for number in range(240)], False),  # a number written as text
     ],
 )
-def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: bool) -> None:
+def test_identifier_column_is_warned_of(values: Any, told: bool) -> None:
     frame = pd.DataFrame({"age": np.random.default_rng(1).integers(0, 9, len(values)), "what": values})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -437,7 +437,7 @@ def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: 
     assert ["'what'" in text for text in found] == [True] * told
 
 
-def test_encoders_can_be_pretrained_on_bags_of_which_some_are_suppressed(tmp_path: Path) -> None:
+def test_pretraining_works_with_suppressed_bags(tmp_path: Path) -> None:
     counts = TABLE.astype(float)
     counts.iloc[0] = np.nan
     found = {}
@@ -451,7 +451,7 @@ def test_encoders_can_be_pretrained_on_bags_of_which_some_are_suppressed(tmp_pat
     assert np.array_equal(LLPClassifier.load(tmp_path).predict_proba(FRAME), found["self+bag"])
 
 
-def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_networks_predict_on_requested_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[str] = []
 
     def noted(name: str) -> torch.device:
@@ -473,7 +473,7 @@ def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", TREES)])
-def test_of_no_rows_there_are_no_predictions(method: str, params: dict[str, Any]) -> None:
+def test_no_rows_give_no_predictions(method: str, params: dict[str, Any]) -> None:
     model = fitted(method, params=params)
     assert model.predict_proba(FRAME[:0]).shape == (0, 2)
     assert model.predict_proba(FRAME[:0], BAGS[:0]).shape == (0, 2)
@@ -482,7 +482,7 @@ def test_of_no_rows_there_are_no_predictions(method: str, params: dict[str, Any]
         model.predict(FRAME[:0].drop(columns="age"))
 
 
-def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
+def test_failed_refit_keeps_model() -> None:
     model = fitted()
     before, expected = dict(model.left_out_), model.predict_proba(FRAME)
     with pytest.raises(LLPBenchError, match="got 0 of 6"):
@@ -492,9 +492,7 @@ def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (np.int64(2), 2), (-1, 3)])
-def test_small_tables_take_one_thread_unless_more_are_asked_for(
-    n_jobs: int | None, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_tables_use_one_thread(n_jobs: int | None, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     method = METHODS.get("bag-mean-linear")
     original = method.fit
@@ -514,7 +512,7 @@ def test_small_tables_take_one_thread_unless_more_are_asked_for(
     assert seen == [threads]
 
 
-def test_bags_go_by_position_where_there_are_not_two_indices() -> None:
+def test_bags_match_by_position_without_two_indices() -> None:
     order = np.random.default_rng(0).permutation(60)
     shuffled, bags = FRAME.iloc[order], pd.Series(BAGS)[order]
     by_index = LLPClassifier("bag-mean-linear").fit(shuffled, bags, counts=TABLE)
@@ -525,7 +523,7 @@ def test_bags_go_by_position_where_there_are_not_two_indices() -> None:
     assert LLPClassifier("bag-mean-linear").fit(numbers, bags, counts=TABLE).n_features_in_ == 1
 
 
-def test_the_name_of_a_column_is_no_list_of_bags() -> None:
+def test_column_name_as_bags_is_refused() -> None:
     frame = pd.DataFrame({"age": [20, 30, 40, 50], "branch": ["a", "a", "b", "b"]})
     for name, there in (("branch", True), ("shop", False)):
         with pytest.raises(LLPBenchError) as error:

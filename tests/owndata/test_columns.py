@@ -34,16 +34,16 @@ COLUMNS = ["district", "Doe, Jane", "Roe, Richard", "other"]
         ([], []),
     ],
 )
-def test_columns_with_commas_can_be_named(given: list[str], found: list[str]) -> None:
+def test_column_names_may_have_commas(given: list[str], found: list[str]) -> None:
     assert split_names(given, COLUMNS) == found
 
 
-def test_a_plus_sign_may_be_part_of_a_name() -> None:
+def test_column_names_may_have_plus_signs() -> None:
     assert split_names(["state+county+day"], ["state+county", "day"], "+") == ["state+county", "day"]
     assert split_names(["state+county"], ["state", "county"], "+") == ["state", "county"]
 
 
-def test_what_can_be_split_in_two_ways_is_refused_and_quotes_help() -> None:
+def test_ambiguous_column_list_is_refused() -> None:
     known = ["a", "b", "a,b"]
     with pytest.raises(LLPBenchError, match="could name the columns"):
         split_names(["a,b"], known)
@@ -51,7 +51,7 @@ def test_what_can_be_split_in_two_ways_is_refused_and_quotes_help() -> None:
     assert split_names(["a", "b"], known) == ["a", "b"]
 
 
-def test_outer_spaces_and_forms_of_unicode_do_not_count() -> None:
+def test_names_match_without_spaces_and_unicode_forms() -> None:
     assert matching_column("district", [" district", "no "]) == " district"
     assert matching_column(" no", ["no "]) == "no "
     assert matching_column("Z\u00fcrich", ["Zu\u0308rich"]) == "Zu\u0308rich"
@@ -61,7 +61,7 @@ def test_outer_spaces_and_forms_of_unicode_do_not_count() -> None:
         matching_column(" no", ["no", "no "])
 
 
-def test_hints_never_repeat_what_was_refused() -> None:
+def test_hints_do_not_repeat_refused_name() -> None:
     assert nearest_columns("distrikt", ["district"]) == "Did you mean district? "
     assert nearest_columns("district ", ["district"]) == ""
     assert nearest_columns("branch", ["balance", "age"]) == ""
@@ -95,7 +95,7 @@ def fit(column: Any, **given: Any) -> LLPClassifier:
         ((100 * YES / SIZE)[OF_ROW].round(1), "counts or shares"),
     ],
 )
-def test_a_column_of_the_bags_is_named(column: Any, what: str) -> None:
+def test_column_of_bags_is_named_in_error(column: Any, what: str) -> None:
     with pytest.warns(BagColumn, match=f"{what}.*'found'.*--leave-out found"):
         fit(column)
 
@@ -110,13 +110,13 @@ def test_a_column_of_the_bags_is_named(column: Any, what: str) -> None:
         [f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)],
     ],
 )
-def test_what_is_known_of_a_bag_is_a_feature(column: Any) -> None:
+def test_bag_column_may_be_feature(column: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", BagColumn)
         fit(column)
 
 
-def test_a_key_that_somebody_keeps_is_no_surprise() -> None:
+def test_kept_key_raises_no_warning() -> None:
     named = pd.Series([f"district {bag}" for bag in OF_ROW], name="found")
     counts = pd.Series(YES, index=[f"district {bag}" for bag in range(BAGS)])
     with warnings.catch_warnings():
@@ -150,11 +150,11 @@ NAN = float("nan")
         (["\uff14\uff11", "\u0664\u0661", "1_000", "~5"], [41, 41, 1000, 5]),
     ],
 )
-def test_spellings_of_numbers(texts: list[str | None], numbers: list[float]) -> None:
+def test_number_spellings_are_parsed(texts: list[str | None], numbers: list[float]) -> None:
     assert np.array_equal(as_numbers(pd.Series(texts)), numbers, equal_nan=True)
 
 
-def test_the_decimal_mark_and_marks_of_gaps_can_be_given() -> None:
+def test_decimal_mark_and_missing_marks_can_be_given() -> None:
     texts = pd.Series(["1.234", "12", "1,000+"], index=[7, 8, 9], name="income")
     found = as_numbers(texts, decimal=",", missing=["1,000+"])
     assert found.to_dict() == pytest.approx({7: 1234.0, 8: 12.0, 9: NAN}, nan_ok=True)
@@ -163,17 +163,17 @@ def test_the_decimal_mark_and_marks_of_gaps_can_be_given() -> None:
         as_numbers(texts)
 
 
-def test_percents_and_plain_numbers_are_not_mixed() -> None:
+def test_percents_and_numbers_are_not_mixed() -> None:
     found = read_number_text(pd.Series(["41%", "3%", "0.03"]))
     assert (found.percent, found.broken.tolist()) == (True, ["0.03"])
 
 
 @pytest.mark.parametrize("text", ["12 kg", "10-20", "2020-01-01", "inf", "1,2,3", "12,34.5", "1.2.3", "0x10", "$", "%"])
-def test_what_is_no_number_is_none(text: str) -> None:
+def test_invalid_numbers_are_missing(text: str) -> None:
     assert read_number_text(pd.Series(["1", "2", text])).broken.tolist() == [text]
 
 
-def test_columns_of_numbers_written_as_text_are_named() -> None:
+def test_numeric_text_columns_are_named() -> None:
     rng = np.random.default_rng(0)
     numbers = rng.integers(1000, 99_999, 100)
     frame = pd.DataFrame(
@@ -208,7 +208,7 @@ def test_columns_of_numbers_written_as_text_are_named() -> None:
         (["1", "2", "3", "K", "PK"] * 20, ""),
     ],
 )
-def test_columns_that_are_mostly_numbers_are_named_and_codes_are_not(texts: list[str], told: str) -> None:
+def test_mostly_numeric_columns_are_named(texts: list[str], told: str) -> None:
     found = numbers_as_text_warning(pd.DataFrame({"a": texts, "b": [f"{place + 1000:,}" for place in range(100)]}))
     assert told in found
     assert ("column 'a'" in found) == bool(told)
@@ -216,7 +216,7 @@ def test_columns_that_are_mostly_numbers_are_named_and_codes_are_not(texts: list
     assert (told in alone) if told else alone == ""
 
 
-def test_a_fit_warns_of_them() -> None:
+def test_fit_warns_of_numeric_text() -> None:
     frame = pd.DataFrame({"a": [f"{1000 + 7 * place:,}" for place in range(40)]})
     with pytest.warns(NumbersAsText, match="column 'a'"):
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) // 4, counts=[*range(5)] * 2)
@@ -234,7 +234,7 @@ def fitted(frame: pd.DataFrame) -> LLPClassifier:
     return LLPClassifier("bag-mean-linear").fit(frame, bag, proportions=proportions)
 
 
-def test_a_few_texts_among_numbers_are_an_error_whose_advice_works() -> None:
+def test_few_texts_among_numbers_have_a_remedy() -> None:
     frame = written(298, "n/a?", "abc")
     with pytest.raises(DataError, match=r"'balance' .* got 'n/a\?' \(2 of 300 values") as caught:
         fitted(frame)
@@ -263,20 +263,20 @@ def test_few_texts_are_less_than_one_in_a_hundred_of_many_values(numbers: int, t
         require_no_texts_among_numbers(written(numbers, *texts))
 
 
-def test_a_few_different_numbers_may_be_codes() -> None:
+def test_few_distinct_numbers_may_be_codes() -> None:
     require_no_texts_among_numbers(pd.DataFrame({"code": [*map(str, range(20))] * 20 + ["K"]}))
     with pytest.raises(DataError, match="'K'"):
         require_no_texts_among_numbers(pd.DataFrame({"code": [*map(str, range(21))] * 20 + ["K"]}))
 
 
-def test_many_different_texts_are_no_marks_of_missing_values() -> None:
+def test_many_texts_are_no_missing_marks() -> None:
     with pytest.raises(DataError) as caught:
         require_no_texts_among_numbers(written(990, *"abefghij"))
     assert "missing" not in str(caught.value)
     assert "category" in str(caught.value)
 
 
-def test_folds_of_a_comparison_do_not_check_again() -> None:
+def test_folds_do_not_repeat_checks() -> None:
     """98.5 % of all values are numbers, but more than 99 % in folds without the first bag."""
     frame = written(400)
     frame.iloc[[0, 1, 2, 3, 20, 100], 0] = "abc"
@@ -290,7 +290,7 @@ def test_folds_of_a_comparison_do_not_check_again() -> None:
         choose(written(399, "abc"), bag, counts=counts, methods=methods, progress=False)
 
 
-def test_marks_are_parted_as_csv() -> None:
+def test_missing_marks_are_split_as_csv() -> None:
     assert csv_parts("*, <5") == ["*", "<5"]
     assert csv_parts('"1,000+",-') == ["1,000+", "-"]
     assert csv_parts("") == []

@@ -33,12 +33,12 @@ from llpbench.owndata.count_ranges import MOST, CountRanges, first_guess, read_r
         ("5 or more", 5, MOST),
     ],
 )
-def test_a_text_of_a_range(text: str, low: float, high: float) -> None:
+def test_range_text_is_parsed(text: str, low: float, high: float) -> None:
     assert read_range(text) == (low, high)
 
 
 @pytest.mark.parametrize("value", ["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"])
-def test_what_is_no_range(value: Any) -> None:
+def test_invalid_range_text_is_refused(value: Any) -> None:
     assert read_range(value) is None
 
 
@@ -63,7 +63,7 @@ def fit(counts: Any, **given: Any) -> LLPClassifier:
         {bag: {0: "0+", 1: TEXTS[bag]} for bag in TEXTS.index},
     ],
 )
-def test_ranges_are_learned_from_in_every_form_of_counts(counts: Any) -> None:
+def test_ranges_train_in_every_form_of_counts(counts: Any) -> None:
     model = fit(counts)
     assert model.left_out_["suppressed"] == 0
     found = pd.Series(model.bag_counts_[:, 1], index=model.bags_)
@@ -74,7 +74,7 @@ def test_ranges_are_learned_from_in_every_form_of_counts(counts: Any) -> None:
     assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
 
 
-def test_ranges_that_are_exact_or_impossible() -> None:
+def test_exact_and_impossible_ranges_are_handled() -> None:
     by_counts_of_no = pd.concat([TABLE[0], TEXTS], axis=1)
     for exact in (by_counts_of_no, YES.astype(object).mask(SMALL, YES.map("{0}-{0}".format))):
         assert (fit(exact).bag_counts_[:, 1] == YES).all()
@@ -83,7 +83,7 @@ def test_ranges_that_are_exact_or_impossible() -> None:
     assert np.isnan(model.bag_counts_[SMALL.to_numpy()]).all()
 
 
-def test_the_first_guess_is_the_expected_count() -> None:
+def test_initial_count_is_expectation() -> None:
     rng = np.random.default_rng(0)
     size = np.full(3000, 40.0)
     count = betabinom.rvs(40, 2.0, 10.0, size=3000, random_state=rng).astype(float)
@@ -96,7 +96,7 @@ def test_the_first_guess_is_the_expected_count() -> None:
     assert guess.mean() == pytest.approx(count[bags].mean(), abs=0.15)
 
 
-def test_ranges_are_in_people_where_rows_have_weights() -> None:
+def test_ranges_count_weights() -> None:
     double = fit((2 * YES).astype(object).mask(SMALL, "<15"), sample_weight=np.full(600, 2.0))
     assert double.bag_sizes_.sum() == 1200
     small = double.bag_counts_[SMALL.to_numpy(), 1]
@@ -104,7 +104,7 @@ def test_ranges_are_in_people_where_rows_have_weights() -> None:
     assert np.corrcoef(small, YES[SMALL])[0, 1] > 0.5
 
 
-def test_choose_learns_from_ranges_and_judges_by_exact_counts() -> None:
+def test_choose_trains_on_ranges_and_judges_by_exact_counts() -> None:
     methods = ["bag-mean-linear", "bag-soft-label-linear"]
     found = choose(FRAME, BAGS, counts=TEXTS, methods=methods, folds=2, repeats=1, progress=False)
     assert set(found.bags["bag"]) == set(YES.index[~SMALL])
@@ -114,7 +114,7 @@ def test_choose_learns_from_ranges_and_judges_by_exact_counts() -> None:
     assert not np.allclose(found.folds["kl"], without.folds["kl"])
 
 
-def test_scores_and_bounds_know_that_expected_counts_are_none() -> None:
+def test_expected_counts_are_not_exact_bounds() -> None:
     model = fit(TEXTS)
     exact = YES.astype(float).mask(SMALL)
     assert model.score_bags(FRAME, BAGS) != model.score_bags(FRAME, BAGS, counts=exact)
@@ -134,7 +134,7 @@ def test_scores_and_bounds_know_that_expected_counts_are_none() -> None:
         (counted(BAGS, VOTES + (np.arange(600) % 5 == 0)).astype(object).replace(3, "1-4"), {}, "two classes"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line(counts: Any, given: dict[str, Any], told: str) -> None:
+def test_impossible_input_is_refused(counts: Any, given: dict[str, Any], told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         fit(counts, **given)
     assert "\n" not in str(error.value)

@@ -25,7 +25,7 @@ def fitted(**given: Any) -> LLPClassifier:
     return LLPClassifier("bag-mean-linear").fit(**{"X": FRAME, "bags": BAGS} | given)
 
 
-def test_fewer_counted_than_rows_is_said_and_shares_or_a_further_class_help() -> None:
+def test_fewer_counts_than_rows_have_two_remedies() -> None:
     voted = TABLE // 2 + 1
     with pytest.raises(LLPBenchError, match=r"more rows than counted people.*as_shares=True") as error:
         fitted(counts=voted)
@@ -41,7 +41,7 @@ def test_fewer_counted_than_rows_is_said_and_shares_or_a_further_class_help() ->
     assert np.isnan(fitted(counts=voted, as_shares=True).bag_counts_[list(model.bags_).index("d03")]).all()
 
 
-def test_counts_in_thousands_are_said_and_shares_help() -> None:
+def test_counts_in_thousands_have_a_remedy() -> None:
     for rows in (FRAME, FRAME.assign(rare=0)):  # a column of zeros does not add up to these counts
         with pytest.raises(LLPBenchError, match="other units, such as thousands") as error:
             fitted(X=rows, counts=TABLE / 1000)
@@ -49,7 +49,7 @@ def test_counts_in_thousands_are_said_and_shares_help() -> None:
     assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
 
 
-def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() -> None:
+def test_rows_of_several_people_have_a_remedy() -> None:
     cells = FRAME.assign(bag=BAGS, town=FRAME["town"].astype(str)).fillna({"age": 0})
     cells = cells.groupby([*FRAME.columns, "bag"], dropna=False).size().rename("people").reset_index()
     cells = pd.concat([cells.assign(people=1), cells]).query("people > 0").reset_index(drop=True)
@@ -67,7 +67,7 @@ def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() 
     assert model.bag_sizes_.tolist() == total.tolist()
 
 
-def test_weights_that_are_not_whole_are_named_and_the_advice_works() -> None:
+def test_fractional_weights_have_a_remedy() -> None:
     weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
     table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
     rows = FRAME.assign(weight=weight)
@@ -80,7 +80,7 @@ def test_weights_that_are_not_whole_are_named_and_the_advice_works() -> None:
 
 
 @pytest.mark.parametrize("factor", [1 / 25, 100 / 23, 1 / 1000])
-def test_shares_of_one_class_are_no_counts(factor: float) -> None:
+def test_shares_are_not_taken_for_counts(factor: float) -> None:
     share = (TABLE["yes"] + 0.25) * factor
     with pytest.raises(LLPBenchError, match=r"must be whole numbers.*proportions="):
         fitted(counts=share)
@@ -88,7 +88,7 @@ def test_shares_of_one_class_are_no_counts(factor: float) -> None:
     fitted(counts=TABLE["yes"] + 0.25, noise=3.0)
 
 
-def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each() -> None:
+def test_rounded_shares_may_miss_1() -> None:
     rng = np.random.default_rng(0)
     shares = pd.DataFrame(rng.dirichlet(np.ones(8), 16), index=TABLE.index, columns=list("abcdefgh"))
     for digits in (1, 3):
@@ -107,7 +107,7 @@ def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each() -> None
         fitted(proportions=share - 0.02)
 
 
-def test_noise_leaves_checks_on() -> None:
+def test_noise_keeps_checks() -> None:
     noisy = TABLE + np.random.default_rng(0).laplace(0, 2, TABLE.shape)
     fitted(counts=noisy, noise=2, noise_kind="laplace")
     for wrong in (noisy * 100, noisy - 60):
@@ -115,7 +115,7 @@ def test_noise_leaves_checks_on() -> None:
             fitted(counts=wrong, noise=2, noise_kind="laplace")
 
 
-def test_floats_that_merge_identifiers_are_refused() -> None:
+def test_float_identifiers_are_refused() -> None:
     number = np.unique(BAGS, return_inverse=True)[1]
     bags = pd.Series(number.astype(np.int64) + 2**60)
     votes = {2**60 + place: int(each) for place, each in enumerate(TABLE["yes"])}
@@ -126,7 +126,7 @@ def test_floats_that_merge_identifiers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("persons", [0, 1])
-def test_a_class_of_nobody_raises_no_doubt(persons: int) -> None:
+def test_empty_class_raises_no_warning(persons: int) -> None:
     frame, bags, votes = people(600, 40)
     table = counted(bags, votes).assign(other=0)
     table.iloc[0] += [-persons, 0, persons]
@@ -151,7 +151,7 @@ SHARES = TABLE.div(TABLE.sum(axis=1), axis=0)
         ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
     ],
 )
-def test_advice_fits_what_is_wrong_with_counts(given: dict[str, Any], advice: str) -> None:
+def test_advice_fits_fault_of_counts(given: dict[str, Any], advice: str) -> None:
     with pytest.raises(LLPBenchError, match=f"^[^\n]*{re.escape(advice)}[^\n]*$"):
         fitted(**given)
 
@@ -159,7 +159,7 @@ def test_advice_fits_what_is_wrong_with_counts(given: dict[str, Any], advice: st
 EIGHT: dict[str, Any] = {"X": pd.DataFrame({"age": range(40)}), "bags": np.repeat([f"b{n}" for n in range(8)], 5)}
 
 
-def test_a_missing_count_is_named_with_what_the_rows_leave() -> None:
+def test_missing_count_is_named_with_remainder() -> None:
     yes = np.array([4.0, 3.0, 1.0, 3.0, 2.0, 3.0, 3.0, 3.0])
     counts = pd.DataFrame({"no": 5 - yes, "yes": yes}, index=[f"b{number}" for number in range(8)])
     counts.loc["b4", "yes"] = np.nan
@@ -178,7 +178,7 @@ def test_a_missing_count_is_named_with_what_the_rows_leave() -> None:
     assert not any("b4" in str(each.message) for each in caught)
 
 
-def test_counts_as_ranges_are_not_missing() -> None:
+def test_ranges_are_not_missing_counts() -> None:
     counts: dict[str, Any] = {f"b{number}": 1 + number % 4 for number in range(8)}
     with warnings.catch_warnings():
         warnings.simplefilter("error", MissingCounts)

@@ -39,7 +39,7 @@ def simulated(precincts: int = 60, rho: float = 0.02, seed: int = 0) -> tuple[pd
     return pd.DataFrame(people, index, GROUPS), votes, cells.astype(np.float64)
 
 
-def test_cells_add_up_to_both_margins_and_lie_within_their_bounds() -> None:
+def test_cells_match_margins_and_bounds() -> None:
     people, votes, _ = simulated()
     table = cross_table(people, votes)
     cells, each = table.cells, table.by_precinct()
@@ -53,7 +53,7 @@ def test_cells_add_up_to_both_margins_and_lie_within_their_bounds() -> None:
         assert (np.diff(in_order, axis=1) >= -1e-6).all()
 
 
-def test_shares_are_found_and_intervals_cover_the_cells() -> None:
+def test_shares_are_recovered_and_intervals_cover() -> None:
     covered, wide = [], []
     for seed in range(8):
         people, votes, truth = simulated(seed=seed)
@@ -69,7 +69,7 @@ def test_shares_are_found_and_intervals_cover_the_cells() -> None:
     assert max(wide) < 0.6, "intervals say something"
 
 
-def test_bounds_are_those_of_all_possible_tables() -> None:
+def test_bounds_match_enumeration_of_tables() -> None:
     people, counts = np.array([[3.0, 2.0]]), np.array([[4.0, 1.0]])
     cells = [np.array([[a, 3 - a], [4 - a, a - 2]]) for a in range(6) if min(3 - a, 4 - a, a - 2) >= 0]
     least, most = _bounds(people, counts)
@@ -78,7 +78,7 @@ def test_bounds_are_those_of_all_possible_tables() -> None:
 
 
 @pytest.mark.parametrize("covariates", [0, 2])
-def test_gradient_is_that_of_the_value(covariates: int) -> None:
+def test_gradient_matches_finite_differences(covariates: int) -> None:
     people, votes, _ = simulated(20)
     rng = np.random.default_rng(0)
     margins = people.to_numpy(np.float64), votes.to_numpy(np.float64)
@@ -137,14 +137,14 @@ def test_joined_columns_are_sums_and_shares_among_some_outcomes_cover_the_truth(
     assert np.mean(inside) > 0.9
 
 
-def test_the_order_of_precincts_and_columns_has_no_effect() -> None:
+def test_order_of_precincts_and_columns_is_irrelevant() -> None:
     people, votes, _ = simulated()
     plain = cross_table(people, votes).shares
     turned = cross_table(people[::-1][GROUPS[::-1]], votes[OUTCOMES[::-1]]).shares
     assert np.allclose(turned.loc[GROUPS, OUTCOMES], plain, atol=1e-4)
 
 
-def test_weights_are_repeated_precincts() -> None:
+def test_weights_equal_repeated_precincts() -> None:
     people, votes, _ = simulated(30)
     often = np.arange(30) % 3
     repeated = [table.loc[table.index.repeat(often)].reset_index(drop=True) for table in (people, votes)]
@@ -153,7 +153,7 @@ def test_weights_are_repeated_precincts() -> None:
     assert np.allclose(weighted.cells[["count_min", "count_max"]], plain.cells[["count_min", "count_max"]])
 
 
-def test_shares_with_sizes_are_counts() -> None:
+def test_shares_with_sizes_equal_counts() -> None:
     people, votes, _ = simulated(30)
     sizes = people.sum(axis=1)
     given = [table.div(sizes, axis=0).round(4) for table in (people, votes)]
@@ -161,7 +161,7 @@ def test_shares_with_sizes_are_counts() -> None:
     assert np.allclose(found, cross_table(people, votes).shares, atol=0.01)
 
 
-def test_people_who_are_not_counted_are_the_rest() -> None:
+def test_uncounted_people_form_the_rest() -> None:
     people, votes, _ = simulated(30)
     counted = votes.drop(columns="abstained")
     assert np.allclose(cross_table(people, counted, rest="abstained").shares, cross_table(people, votes).shares)
@@ -178,7 +178,7 @@ def test_totals_may_differ_by_rounding() -> None:
         cross_table(people, votes)
 
 
-def test_groups_without_people_and_single_precincts() -> None:
+def test_empty_groups_and_single_precinct_are_handled() -> None:
     people, votes, _ = simulated(30)
     nobody = cross_table(people.assign(nobody=0), votes)
     assert nobody.shares.loc["nobody"].isna().all()
@@ -189,7 +189,7 @@ def test_groups_without_people_and_single_precincts() -> None:
     assert ((one["share_upper"] - one["share_lower"])[bounds > 0.3] > 0.2).all(), "little is known"
 
 
-def test_goodman_is_least_squares_of_shares_weighted_by_people() -> None:
+def test_goodman_is_weighted_least_squares() -> None:
     people, votes, _ = simulated(30)
     size = people.sum(axis=1).to_numpy()
     x, y = (table.to_numpy() / size[:, None] for table in (people, votes))
@@ -197,7 +197,7 @@ def test_goodman_is_least_squares_of_shares_weighted_by_people() -> None:
     assert np.allclose(cross_table(people, votes).goodman, expected)
 
 
-def test_robustness_is_that_of_a_regression() -> None:
+def test_robustness_matches_regression() -> None:
     people, votes, _ = simulated(40)
     people = people[["black", "white"]].assign(white=people["white"] + people["asian"])
     table = cross_table(people, votes)
@@ -212,7 +212,7 @@ def test_robustness_is_that_of_a_regression() -> None:
     assert line["difference_lower"] < line["difference"] < line["difference_upper"]
 
 
-def test_differences_of_all_pairs() -> None:
+def test_all_pairwise_differences_are_given() -> None:
     people, votes, _ = simulated(40)
     differences = cross_table(people.assign(nobody=0), votes).differences
     assert len(differences) == 3 * 3
@@ -241,7 +241,7 @@ def test_wrong_margins_are_refused(change: Any, message: str) -> None:
         cross_table(*change(people, votes))
 
 
-def test_districts_of_new_zealand() -> None:
+def test_new_zealand_districts_reach_stated_error() -> None:
     if not ELECTIONS.is_dir():
         pytest.skip("no elections beside the repository")
     errors = []
@@ -255,7 +255,7 @@ def test_districts_of_new_zealand() -> None:
     assert np.mean(errors) < 9.5  # 8.3 in these districts of 2002
 
 
-def test_the_command_writes_every_cell(tmp_path: Path, llpbench: Any) -> None:
+def test_estimate_table_command_writes_every_cell(tmp_path: Path, llpbench: Any) -> None:
     people, votes, _ = simulated(12)
     pd.concat([people, votes], axis=1).rename_axis("precinct").to_csv(tmp_path / "precincts.csv")
     columns = ["--groups", ",".join(GROUPS), "--outcomes", "ann,bob"]

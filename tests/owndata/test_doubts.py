@@ -31,13 +31,13 @@ from llpbench.owndata.unknown_bags import UnknownBags
         (Doubts(0.5, 0.95, 0.1, held_out=5.0), ["50 % of the variance"]),
     ],
 )
-def test_a_warning_is_one_line_with_the_numbers(doubts: Doubts, told: list[str]) -> None:
+def test_warning_has_numbers(doubts: Doubts, told: list[str]) -> None:
     assert bool(doubts.warning) == bool(told)
     assert all(each in doubts.warning for each in told)
     assert "\n" not in doubts.warning
 
 
-def test_bags_with_causes_of_their_own_are_warned_of() -> None:
+def test_confounded_bags_are_warned_of() -> None:
     """Shares of bags follow an effect of the bag, which no feature tells."""
     rng = np.random.default_rng(0)
     bags = np.repeat(np.arange(40), 30)
@@ -54,7 +54,7 @@ def test_bags_with_causes_of_their_own_are_warned_of() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_bags_that_features_explain_are_not() -> None:
+def test_explained_bags_are_not_warned_of() -> None:
     frame, bags, votes = people(600, 40)
     model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counted(bags, votes))
     assert model.doubts_ is not None
@@ -77,7 +77,7 @@ def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
     assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
 
 
-def test_bags_that_tell_nothing_are_warned_of() -> None:
+def test_uninformative_bags_are_warned_of() -> None:
     """Eight bags that differ by chance alone."""
     rng = np.random.default_rng(0)
     bags = np.repeat(np.arange(8), 25)
@@ -87,7 +87,7 @@ def test_bags_that_tell_nothing_are_warned_of() -> None:
         LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counted(bags, votes))
 
 
-def test_a_direct_method_that_gives_all_rows_the_same_is_told() -> None:
+def test_constant_direct_method_is_warned_of() -> None:
     """Every bag has the same share."""
     frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=800)})
     bags = np.repeat(np.arange(20), 40)
@@ -120,7 +120,7 @@ def log_loss(proba: FloatArray, labels: Any) -> float:
 
 
 @pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", {"trees": 100})])
-def test_where_features_tell_nothing_rare_positives_get_their_share(method: str, params: dict[str, Any]) -> None:
+def test_uninformative_features_give_rare_class_its_share(method: str, params: dict[str, Any]) -> None:
     frame, labels = table(0.0, 0.015)
     bags, counts = bagged(labels)
     with pytest.warns(FewPositives, match=f"^{labels.sum()} of 4,000 rows"):
@@ -133,7 +133,7 @@ def test_where_features_tell_nothing_rare_positives_get_their_share(method: str,
 
 
 @pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
-def test_where_they_tell_a_lot_probabilities_keep_their_spread() -> None:
+def test_informative_features_keep_spread() -> None:
     frame, labels = table(3.0, 0.05, rows=10_000)
     bags, counts = bagged(labels)
     model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
@@ -149,7 +149,7 @@ def test_common_positives_are_not_warned_of() -> None:
     LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
 
 
-def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
+def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
     frame, labels = table(1.0, 0.015, rows=2000)
     bags, counts = bagged(labels)
     with pytest.warns(FewPositives):
@@ -160,7 +160,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
         assert np.array_equal(loaded.predict_proba(frame, of_rows), model.predict_proba(frame, of_rows))
 
 
-def test_a_network_that_gives_all_rows_the_same_is_named() -> None:
+def test_constant_network_is_named() -> None:
     rng = np.random.default_rng(0)
     share = 0.013 * np.exp(0.005 * rng.normal(size=100))
     assert "0.013" in collapse_warning(np.stack([1 - share, share], axis=1))
@@ -169,7 +169,7 @@ def test_a_network_that_gives_all_rows_the_same_is_named() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::llpbench.owndata.rare.FewPositives")
-def test_a_fit_warns_of_a_collapsed_network() -> None:
+def test_fit_warns_of_collapsed_network() -> None:
     """A learning rate at which nothing is learned, from weights whose predictions hardly differ."""
     frame, labels = table(0.0, 0.3, rows=600)
     bags, counts = bagged(labels)
@@ -180,7 +180,7 @@ def test_a_fit_warns_of_a_collapsed_network() -> None:
 
 
 @pytest.mark.parametrize("people", [0, 3, 40])
-def test_a_small_class_among_three_has_its_share(people: int) -> None:
+def test_small_class_among_three_keeps_share(people: int) -> None:
     """Ridge on bag means gives a class of nobody 2 % of all rows."""
     frame, labels = table(1.0, 0.4)
     labels[:: ROWS // people if people else 2 * ROWS][:people] = 2
@@ -191,7 +191,7 @@ def test_a_small_class_among_three_has_its_share(people: int) -> None:
     assert model.doubts_ is None
 
 
-def test_noise_that_makes_counts_negative_does_not_raise_the_share() -> None:
+def test_negative_noisy_counts_do_not_raise_share() -> None:
     frame, labels = table(1.0, 0.015)
     bags, counts = bagged(labels)
     noisy = counts + np.random.default_rng(0).normal(0, 3, len(counts))
@@ -224,14 +224,14 @@ def first_rows(number: int, label: Any) -> Any:
         (first_rows(450, None), "^450 of 600 rows .* or in no bag:"),
     ],
 )
-def test_a_line_warns_where_half_of_the_rows_have_no_known_bag(bags: Any, told: str, model: LLPClassifier) -> None:
+def test_many_unknown_bags_are_warned_of(bags: Any, told: str, model: LLPClassifier) -> None:
     with pytest.warns(UnknownBags, match=told):
         found = model.predict_proba(FRAME, bags)
     strange = ~np.isin(bags.astype(str), model.bags_.astype(str))
     assert np.array_equal(found[strange], model.predict_proba(FRAME)[strange])
 
 
-def test_a_few_unknown_bags_are_no_surprise(model: LLPClassifier) -> None:
+def test_few_unknown_bags_raise_no_warning(model: LLPClassifier) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = model.predict_proba(FRAME, first_rows(100, "far"))

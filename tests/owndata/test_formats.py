@@ -23,7 +23,7 @@ def fitted(**given: Any) -> LLPClassifier:
     return LLPClassifier("bag-mean-linear").fit(given.pop("X", FRAME), given.pop("bags", BAGS), **given)
 
 
-def test_a_class_that_the_mapping_of_a_bag_lacks_has_no_rows() -> None:
+def test_absent_class_in_mapping_has_no_rows() -> None:
     frame, bags, votes = people(200, 60)
     table = counted(bags, np.array(["no", "yes"])[votes])
     listed = {bag: {name: n for name, n in row.items() if n} for bag, row in table.iterrows()}
@@ -34,7 +34,7 @@ def test_a_class_that_the_mapping_of_a_bag_lacks_has_no_rows() -> None:
     assert np.isnan(withheld).all(axis=1).tolist() == [True] + [False] * (len(table) - 1)
 
 
-def test_counts_with_the_noise_of_fit_are_counts_later_too(tmp_path: Path) -> None:
+def test_noisy_counts_are_accepted_later(tmp_path: Path) -> None:
     noisy = TABLE + np.random.default_rng(0).normal(0, 2, TABLE.shape)
     plain, told = fitted(counts=TABLE), fitted(counts=noisy, noise=2.0)
     told.save(tmp_path / "model")
@@ -47,7 +47,7 @@ def test_counts_with_the_noise_of_fit_are_counts_later_too(tmp_path: Path) -> No
         plain.disaggregate(FRAME, BAGS, counts=noisy)
 
 
-def test_numbers_of_dtype_object_are_numbers() -> None:
+def test_object_numbers_are_numbers() -> None:
     wide = fitted(counts=TABLE)
     found = fitted(X=FRAME.astype({"age": object}), counts=TABLE)
     assert np.array_equal(found.predict_proba(FRAME), wide.predict_proba(FRAME))
@@ -55,7 +55,7 @@ def test_numbers_of_dtype_object_are_numbers() -> None:
     assert np.array_equal(wide.predict_proba(row.T.T), wide.predict_proba(row)), "a transposed row is one of objects"
 
 
-def test_a_sample_of_each_bag_has_the_proportions_of_the_whole() -> None:
+def test_sampled_rows_use_proportions_of_whole_bag() -> None:
     some = np.arange(len(FRAME)) % 3 > 0
     sample: dict[str, Any] = {"X": FRAME[some], "bags": BAGS[some], "sampled": True}
     share = TABLE.div(SIZES, axis=0)
@@ -72,7 +72,7 @@ def test_a_sample_of_each_bag_has_the_proportions_of_the_whole() -> None:
         fitted(**sample, counts=TABLE["yes"])
 
 
-def test_what_cannot_be_is_suppressed_where_wanted() -> None:
+def test_impossible_counts_are_suppressed_on_request() -> None:
     table = TABLE.astype(float)
     table.loc["d03", "yes"] += 1
     table.loc["d05"] = np.nan
@@ -100,9 +100,7 @@ SHARES = TABLE.div(SIZES, axis=0)
         ({"proportions": SHARES, "sizes": SIZES}, 9, False),
     ],
 )
-def test_ignoring_bags_is_offered_only_if_at_least_two_remain(
-    given: dict[str, Any], impossible: int, offered: bool
-) -> None:
+def test_suppression_is_offered_if_two_bags_remain(given: dict[str, Any], impossible: int, offered: bool) -> None:
     name = "sizes" if "sizes" in given else next(iter(given))
     table = given[name].astype(float)
     table.iloc[:impossible] += 17
@@ -117,7 +115,7 @@ def test_ignoring_bags_is_offered_only_if_at_least_two_remain(
             fitted(**given, impossible="suppress")
 
 
-def test_what_is_dropped_is_counted() -> None:
+def test_dropped_rows_are_counted() -> None:
     more = pd.concat([LONG, pd.Series({("d03", "void"): 4, ("d99", "yes"): 7})])
     lost = BAGS[0] == BAGS
     bags = np.where(lost, np.where(np.arange(200) == 0, "nowhere", "d77"), BAGS)
@@ -128,7 +126,7 @@ def test_what_is_dropped_is_counted() -> None:
     assert np.array_equal(model.predict_proba(FRAME), alone.predict_proba(FRAME))
 
 
-def test_suppressed_bags_are_predicted_and_taught_nothing() -> None:
+def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
     table = TABLE.astype(float)
     table.loc["d03"] = np.nan
     model, rows = fitted(counts=table), BAGS == "d03"
@@ -138,7 +136,7 @@ def test_suppressed_bags_are_predicted_and_taught_nothing() -> None:
     assert np.array_equal(model.assign(FRAME, BAGS)[rows], model.predict(FRAME)[rows])
 
 
-def test_laplace_noise_enters_by_its_variance() -> None:
+def test_laplace_noise_uses_its_variance() -> None:
     noisy = TABLE + np.random.default_rng(0).laplace(0, 2, TABLE.shape)
     model = LLPClassifier("count-gbdt", params={"trees": 100})
     one = model.fit(FRAME, BAGS, counts=noisy, noise=2, noise_kind="laplace").predict_proba(FRAME)
@@ -164,13 +162,13 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', got 'drop'"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_line(given: dict[str, Any], told: str) -> None:
+def test_inconsistent_input_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         fitted(**given)
     assert "\n" not in str(error.value)
 
 
-def test_noisy_counts_move_the_rows_of_a_bag_less() -> None:
+def test_noisy_counts_shift_rows_less() -> None:
     """Counts of small bags that are mostly noise contain almost no information about effects of bags."""
     noisy = TABLE + np.random.default_rng(0).laplace(0, 15, TABLE.shape)
     moved = []
@@ -182,7 +180,7 @@ def test_noisy_counts_move_the_rows_of_a_bag_less() -> None:
     assert np.allclose(exact, nearly, atol=0.02)
 
 
-def test_a_single_column_names_its_class_and_the_other() -> None:
+def test_single_column_names_both_classes() -> None:
     late = TABLE[["yes"]].set_axis(["late"], axis=1)
     model = fitted(counts=late)
     assert list(model.classes_) == ["late", "not late"]
@@ -190,7 +188,7 @@ def test_a_single_column_names_its_class_and_the_other() -> None:
     assert list(fitted(counts=late["late"]).classes_) == [0, 1], "a series has no column"
 
 
-def test_a_single_column_is_of_the_same_class_later(tmp_path: Path) -> None:
+def test_single_column_keeps_its_class(tmp_path: Path) -> None:
     """Also where that is not the last in ascending order."""
     model = fitted(counts=TABLE["yes"], classes=["on time", "late"])
     model.save(tmp_path)
@@ -202,7 +200,7 @@ def test_a_single_column_is_of_the_same_class_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_columns_without_names_keep_the_order_of_fit(classes: int, tmp_path: Path) -> None:
+def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10, classes=classes)
     table = counted(bags, np.array(list("abc"))[votes])
     named = list(table.columns)[::-1]  # not ascending
@@ -217,7 +215,7 @@ def test_columns_without_names_keep_the_order_of_fit(classes: int, tmp_path: Pat
         assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
 
 
-def test_levels_of_natural_keys_are_known_by_their_names() -> None:
+def test_key_levels_match_by_name() -> None:
     number = np.unique(BAGS, return_inverse=True)[1]
     keys = pd.DataFrame({"a": number % 4, "b": number // 4})  # so that (0, 1) and (1, 0) are both bags
     table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
@@ -229,7 +227,7 @@ def test_levels_of_natural_keys_are_known_by_their_names() -> None:
         assert np.allclose(found, usual)
 
 
-def test_series_by_bag_keep_the_names_of_their_classes() -> None:
+def test_series_by_bag_keep_class_names() -> None:
     given = {bag: row[["yes", "no"]] for bag, row in TABLE.iterrows()}
     for each in (given, [row.to_dict() for row in given.values()]):
         assert np.array_equal(fitted(counts=each, classes=["no", "yes"]).bag_counts_, TABLE)

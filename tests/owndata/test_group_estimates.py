@@ -49,7 +49,7 @@ def drawn_counts(
     return group_intervals.drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
 
 
-def test_intervals_are_wider_if_the_group_has_the_same_share_in_every_bag() -> None:
+def test_constant_group_share_widens_intervals() -> None:
     """Which bags cannot tell, unlike shares from 0 to 1."""
     width = []
     for women in (np.full(26, 25), 2 * np.arange(26)):
@@ -60,7 +60,7 @@ def test_intervals_are_wider_if_the_group_has_the_same_share_in_every_bag() -> N
     assert width[0] > 1.5 * width[1]
 
 
-def test_intervals_are_wider_if_other_features_vary_with_the_group() -> None:
+def test_correlated_features_widen_intervals() -> None:
     rng = np.random.default_rng(0)
     share, bags, size = np.linspace(0.2, 0.8, 40), 40, 200
     rows = GroupedRows(
@@ -78,7 +78,7 @@ def test_intervals_are_wider_if_other_features_vary_with_the_group() -> None:
 
 
 class TestBounds:
-    def test_of_duncan_and_davis_on_a_table_by_hand(self) -> None:
+    def test_duncan_davis_bounds_match_hand_computation(self) -> None:
         """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
         rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8, (2, 0): 3, (2, 1): 2})
         least, most = bounds(rows, ClassCounts(np.array([7.0, 1.0, np.nan])))
@@ -92,7 +92,7 @@ class TestBounds:
 
 
 class TestDraws:
-    def test_every_draw_meets_the_counts_of_bags(self) -> None:
+    def test_every_draw_matches_bag_counts(self) -> None:
         rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8})
         proba = np.where(rows.bag_of_row == 0, 0.7, 0.1)
         counts = ClassCounts(np.array([7.0, 1.0]))
@@ -101,7 +101,7 @@ class TestDraws:
         assert (drawn[2:].sum(axis=0) == 1).all()
         assert drawn.std(axis=1).min() > 0
 
-    def test_a_row_is_of_a_class_as_often_as_its_probability_says(self) -> None:
+    def test_draws_follow_row_probabilities(self) -> None:
         """One group a bag: what remains is the chance of rows, here with two kinds of them."""
         rows = grouped({(0, 0): 200, (0, 1): 200})
         proba = np.where(rows.group_of_row == 0, 0.2, 0.6)
@@ -110,7 +110,7 @@ class TestDraws:
         drawn = [drawn_counts(rows, proba, counts, 0.05, rng)[0] for rng in generators]
         assert np.mean([np.median(each) for each in drawn]) == pytest.approx(40, abs=5)
 
-    def test_fractions_and_noise_of_counts_are_drawn(self) -> None:
+    def test_draws_include_fractional_and_noisy_counts(self) -> None:
         rng, sizes = np.random.default_rng(0), np.array([10, 10])
         drawn = np.stack([ClassCounts(np.array([2.25, np.nan])).drawn(sizes, rng) for _ in range(2000)])
         assert set(drawn[:, 0]) == {2.0, 3.0}
@@ -123,7 +123,7 @@ class TestDraws:
         assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
         assert (sampled[:, 1] == 0).all()
 
-    def test_refits_have_the_spread_of_their_logits(self) -> None:
+    def test_refits_have_posterior_spread(self) -> None:
         chance = expit(np.random.default_rng(0).normal(0, 2, (400, 3)))
         members = [lambda _, p=p: np.column_stack([1 - p, p]) for p in chance]
         drawn = RefitDraws(members)(1, 2000, np.random.default_rng(1))(rows_of([[0.0]] * 3), slice(None))
@@ -139,7 +139,7 @@ def fitted() -> tuple[LLPClassifier, pd.DataFrame, Any, Any]:
 
 
 class TestEstimates:
-    def test_groups_add_up_to_their_bag_and_to_all(self, fitted: Any) -> None:
+    def test_groups_sum_to_bag_and_total(self, fitted: Any) -> None:
         model, frame, bags, votes = fitted
         found = model.estimate(frame, bags, "job")
         assert list(found.columns) == ["bag", "job", "class", *NUMBERS]
@@ -152,7 +152,7 @@ class TestEstimates:
         expected = model.disaggregate(frame, bags)[(frame["job"] == "x").to_numpy(), 1].sum()
         assert overall[(overall["job"] == "x") & (overall["class"] == 1)]["count"].item() == pytest.approx(expected)
 
-    def test_intervals_hold_the_estimate_and_lie_within_bounds(self, fitted: Any) -> None:
+    def test_intervals_contain_estimate_within_bounds(self, fitted: Any) -> None:
         model, frame, bags, _ = fitted
         found = model.estimate(frame, bags, ["owns", "job"])
         for what in ("count", "share"):
@@ -161,7 +161,7 @@ class TestEstimates:
         assert found["share_upper"].max() <= 1
         assert ((found["count_upper"] - found["count_lower"]) > 0).mean() > 0.5
 
-    def test_a_bag_of_one_class_is_certain_and_a_suppressed_one_has_no_bounds(self) -> None:
+    def test_pure_bag_is_certain_and_suppressed_has_no_bounds(self) -> None:
         frame, bags, votes = people(600, 20, classes=3)
         votes = np.where(bags == "d03", 1, np.where(bags == "d04", 0, votes))
         counts = counted(bags, votes).astype(float)
@@ -177,7 +177,7 @@ class TestEstimates:
         assert (certain["share"] == (certain["class"] == np.where(certain["bag"] == "d03", 1, 0))).all()
 
     @pytest.mark.parametrize("sampled", [False, True])
-    def test_the_same_seed_gives_the_same_table_also_after_saving(self, sampled: bool, tmp_path: Path) -> None:
+    def test_estimates_repeat_with_seed_and_after_saving(self, sampled: bool, tmp_path: Path) -> None:
         frame, bags, votes = people(600, 20)
         model = gp(frame, bags, counted(bags, votes) * (3 if sampled else 1), sampled=sampled)
         found = model.estimate(frame, bags, "job")
@@ -187,7 +187,7 @@ class TestEstimates:
         assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
         assert (found["count_max"] == found["rows"]).all() == sampled
 
-    def test_other_methods_are_fitted_again(self, tmp_path: Path) -> None:
+    def test_other_methods_are_refitted(self, tmp_path: Path) -> None:
         frame, bags, votes = people(400, 12)
         model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
         found = model.estimate(frame, bags, "owns", refits=5)
@@ -210,7 +210,7 @@ class TestEstimates:
         with pytest.raises(LLPBenchError, match=told):
             model.estimate(frame, named, "job", **given)
 
-    def test_intervals_cover_the_truth_of_a_simulation(self) -> None:
+    def test_intervals_cover_simulated_truth(self) -> None:
         """Districts with effects of their own; groups of known effects."""
         inside: list[bool] = []
         widths: list[float] = []
@@ -235,7 +235,7 @@ class TestEstimates:
         assert np.mean(inside) > 0.92
         assert np.mean(widths) < 0.8
 
-    def test_a_warning_names_groups_with_uninformative_intervals(self) -> None:
+    def test_uninformative_groups_are_warned_of(self) -> None:
         rng = np.random.default_rng(0)
         bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
         model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
@@ -246,7 +246,7 @@ class TestEstimates:
 class TestGroups:
     frame = pd.DataFrame({"sex": ["f", "m", None, "f"], "age": [1, 2, 1, 1]})
 
-    def test_of_columns_and_of_labels(self) -> None:
+    def test_groups_may_be_columns_or_labels(self) -> None:
         found = read_groups(["sex", "age"], self.frame)
         assert len(found.labels) == 3
         assert found.of_row[0] == found.of_row[3]
@@ -266,13 +266,13 @@ class TestGroups:
             (pd.Series([1, 2, 3, 4], name="count"), "count"),
         ],
     )
-    def test_what_is_no_group_is_one_clear_line(self, by: Any, told: str) -> None:
+    def test_invalid_group_is_refused(self, by: Any, told: str) -> None:
         with pytest.raises(LLPBenchError, match=told):
             read_groups(by, self.frame)
 
 
 class TestRows:
-    def test_the_standard_error_falls_with_bags(self) -> None:
+    def test_standard_error_falls_with_bags(self) -> None:
         errors = []
         for rows, bags in ((300, 10), (3000, 100)):
             frame, district, votes = people(rows, bags)
@@ -286,7 +286,7 @@ class TestRows:
         assert errors[1] < 0.8 * errors[0]
 
     @pytest.mark.parametrize("bags", [8, 500])
-    def test_draws_have_the_variance_of_the_posterior(self, bags: int) -> None:
+    def test_draws_have_posterior_variance(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""
         frame, district, votes = people(1500, bags)
         process = process_of(gp(frame[["age", "owns"]], district, counted(district, votes))._model.predictor)
@@ -298,7 +298,7 @@ class TestRows:
         expected = observed.variance()(design * np.sqrt(np.repeat(observed.scales, widths)))
         assert (design @ weights).var(axis=1) == pytest.approx(expected, rel=0.15)
 
-    def test_a_row_has_the_draws_of_its_features(self) -> None:
+    def test_equal_rows_share_draws(self) -> None:
         """The value of the process at drawn weights is what its components say of the rows."""
         frame, bags, votes = people(300, 10)
         model = gp(frame, bags, counted(bags, votes))

@@ -35,7 +35,7 @@ def fit(bags: Any, method: str = "bag-mean-linear", frame: Any = FRAME, **given:
         lambda table: table.to_numpy(),
     ],
 )
-def test_a_fit_to_groupings_is_a_fit_to_copies_of_the_rows(form: Any) -> None:
+def test_several_groupings_equal_copies_of_rows(form: Any) -> None:
     twice = pd.concat([FRAME, FRAME], ignore_index=True)
     plain = fit(np.concatenate([DISTRICT, GROUP]), frame=twice, counts=pd.concat(TABLES))
     found = fit([DISTRICT, GROUP], counts=[form(table) for table in TABLES])
@@ -44,7 +44,7 @@ def test_a_fit_to_groupings_is_a_fit_to_copies_of_the_rows(form: Any) -> None:
     assert {*found.bags_} == {*DISTRICT, *GROUP}
 
 
-def test_weights_are_those_of_each_copy() -> None:
+def test_weights_apply_to_each_grouping() -> None:
     weights = pd.Series(np.arange(600) % 2 + 1, name="people")
     tables = [counted(each.repeat(weights), np.repeat(VOTES, weights)) for each in (DISTRICT, GROUP)]
     frame = FRAME.assign(people=weights)
@@ -53,7 +53,7 @@ def test_weights_are_those_of_each_copy() -> None:
     assert found.key_features_ == ["people"]
 
 
-def test_columns_that_name_bags_are_no_features_unless_kept() -> None:
+def test_bag_columns_are_no_features_unless_kept() -> None:
     frame = FRAME.assign(district=DISTRICT, group=GROUP)
     found = fit([DISTRICT, GROUP], frame=frame, counts=TABLES)
     assert found.key_features_ == ["district", "group"]
@@ -61,7 +61,7 @@ def test_columns_that_name_bags_are_no_features_unless_kept() -> None:
     assert fit([DISTRICT, GROUP], frame=frame, counts=TABLES, keep_key=True).n_features_in_ == FRAME.shape[1] + 2
 
 
-def test_rows_of_bags_of_either_grouping_add_up() -> None:
+def test_predictions_match_counts_of_both_groupings() -> None:
     model = fit([DISTRICT, GROUP], counts=TABLES)
     for bags, table in zip((DISTRICT, GROUP), TABLES, strict=True):
         sums = pd.Series(model.disaggregate(FRAME, bags)[:, 1]).groupby(bags).sum()
@@ -69,7 +69,7 @@ def test_rows_of_bags_of_either_grouping_add_up() -> None:
 
 
 @pytest.mark.parametrize("method", ["bag-gp", "bag-mean-linear"])
-def test_two_groupings_tell_more_than_each(method: str) -> None:
+def test_two_groupings_beat_each_alone(method: str) -> None:
     """Each grouping shows one of two features: its bags differ by that one alone."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(1200, 2)), columns=["a", "b"])
@@ -99,13 +99,13 @@ def test_two_groupings_tell_more_than_each(method: str) -> None:
         ([DISTRICT, GROUP[:500]], {}, "500"),
     ],
 )
-def test_what_does_not_go_together_is_one_clear_line(bags: Any, given: dict[str, Any], told: str) -> None:
+def test_conflicting_options_are_refused(bags: Any, given: dict[str, Any], told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         fit(bags, **{"counts": TABLES} | given)
     assert "\n" not in str(error.value)
 
 
-def test_choose_has_one_grouping() -> None:
+def test_choose_accepts_one_grouping() -> None:
     with pytest.raises(LLPBenchError, match="grouping"):
         choose(FRAME, [DISTRICT, GROUP], counts=TABLES)
 
@@ -132,7 +132,7 @@ def as_bags(some: Any) -> tuple[Any, pd.DataFrame]:
 
 
 @pytest.mark.parametrize("some", [SOME, SOME | (BAGS == "d03")])
-def test_labelled_rows_are_bags_of_one(some: Any) -> None:
+def test_labelled_rows_equal_single_row_bags(some: Any) -> None:
     model = fitted(labels=known(some))
     of_row, table = as_bags(some)
     expected = LLPClassifier("bag-mean-linear").fit(FRAME, of_row, counts=table)
@@ -142,7 +142,7 @@ def test_labelled_rows_are_bags_of_one(some: Any) -> None:
     assert np.allclose(model.disaggregate(FRAME, BAGS).sum(axis=0), NAMED.sum())
 
 
-def test_labels_of_suppressed_bags_are_used_and_no_labels_change_nothing() -> None:
+def test_labels_of_suppressed_bags_are_used() -> None:
     counts = NAMED.astype(float)
     counts.iloc[3] = np.nan
     inside = NAMED.index[3] == BAGS
@@ -152,7 +152,7 @@ def test_labels_of_suppressed_bags_are_used_and_no_labels_change_nothing() -> No
     assert np.array_equal(nothing.predict_proba(FRAME), fitted().predict_proba(FRAME))
 
 
-def test_the_rest_of_a_bag_keeps_its_shares_where_counts_are_of_others_or_rounded() -> None:
+def test_unlabelled_rest_keeps_shares() -> None:
     labels = known(NAMED.index[0] == BAGS)
     labels[labels == "no"] = None  # more positives than the share of the bag says
     fitted(counts=NAMED * 3, sampled=True, labels=labels)
@@ -164,7 +164,7 @@ def test_the_rest_of_a_bag_keeps_its_shares_where_counts_are_of_others_or_rounde
     fitted(proportions=NAMED.div(NAMED.sum(axis=1), axis=0).round(2), counts=None, labels=known(np.arange(600) > 0))
 
 
-def test_labels_and_weights_go_together() -> None:
+def test_labels_and_weights_combine() -> None:
     weight = 1 + np.arange(600) % 3
     often = np.repeat(np.arange(600), weight)
     table = counted(BAGS[often], NAMES[often])

@@ -49,9 +49,7 @@ def auc(frame: pd.DataFrame, labels: Any, method: str = "bag-mean-linear") -> fl
 
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 @pytest.mark.parametrize(("rows", "value"), [(1, 1e20), (1, -1e300), (10, -9999.0)])
-def test_a_sentinel_is_named_and_destroys_nothing(
-    rows: int, value: float, method: str, frame: pd.DataFrame, labels: Any
-) -> None:
+def test_sentinel_value_is_named(rows: int, value: float, method: str, frame: pd.DataFrame, labels: Any) -> None:
     clean = auc(frame, labels, method)
     frame.loc[: rows - 1, "age"] = value
     with pytest.warns(ExtremeValues, match=rf"^column 'age' .*{re.escape(f'{value:.15g}')} in {rows} of 1,000 rows"):
@@ -61,7 +59,7 @@ def test_a_sentinel_is_named_and_destroys_nothing(
 
 @pytest.mark.parametrize("factor", [1e300, 1e-200, 1e-310])
 @pytest.mark.filterwarnings("error")
-def test_absurd_units_change_nothing(factor: float, frame: pd.DataFrame, labels: Any) -> None:
+def test_unit_changes_do_not_change_predictions(factor: float, frame: pd.DataFrame, labels: Any) -> None:
     plain = fitted(frame, labels, "bag-gp").predict_proba(frame)
     scaled = frame.assign(age=frame["age"] * factor)
     model = fitted(scaled, labels, "bag-gp")
@@ -85,13 +83,13 @@ def test_absurd_units_change_nothing(factor: float, frame: pd.DataFrame, labels:
         np.array([np.nan] * 30 + [1.0] * 30),
     ],
 )
-def test_other_columns_are_left_as_they_are(values: FloatArray) -> None:
+def test_other_columns_are_unchanged(values: FloatArray) -> None:
     found = number_range(values)
     assert (found.unit, found.far) == (1.0, 0)
     assert np.array_equal(found(values), values, equal_nan=True)
 
 
-def test_new_rows_unlike_those_of_fit_are_told_of(frame: pd.DataFrame) -> None:
+def test_unlike_new_rows_are_warned_of(frame: pd.DataFrame) -> None:
     columns = FeatureColumns(frame)
     often = frame.assign(age=frame["age"].where(np.arange(ROWS) % 2 == 0))
     towns = FeatureColumns(pd.DataFrame({"town": ["a", "b"] * 50}))
@@ -116,7 +114,7 @@ def test_new_rows_unlike_those_of_fit_are_told_of(frame: pd.DataFrame) -> None:
         towns(strange(4, 4))
 
 
-def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> None:
+def test_far_new_rows_are_clipped(frame: pd.DataFrame, labels: Any) -> None:
     model = fitted(frame, labels)
     new = frame.head(2).assign(age=[frame["age"].max(), 1e30])
     with pytest.warns(ExtremeValues, match=r"^X: column 'age' .* 1e\+30 in 1 row"):
@@ -124,7 +122,7 @@ def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> No
     assert high < far < high + 0.2
 
 
-def test_a_single_value_far_away_is_missing_in_up_to_half_of_the_rows(frame: pd.DataFrame, labels: Any) -> None:
+def test_single_far_value_counts_as_missing(frame: pd.DataFrame, labels: Any) -> None:
     clean = auc(frame, labels)
     frame.loc[::5, "age"] = -9999
     with pytest.warns(ExtremeValues, match="-9999 in 200 of 1,000 rows"):
@@ -140,7 +138,7 @@ def test_a_single_value_far_away_is_missing_in_up_to_half_of_the_rows(frame: pd.
 
 
 @pytest.mark.filterwarnings("error")
-def test_magnitudes_that_no_unit_holds_are_numbers_nevertheless(frame: pd.DataFrame, labels: Any) -> None:
+def test_extreme_magnitudes_stay_numbers(frame: pd.DataFrame, labels: Any) -> None:
     mixed = np.where(np.arange(ROWS) % 2, 1e300, 1e-300) * (1 + np.arange(ROWS) / ROWS)
     found = number_range(mixed)(mixed)
     assert np.isfinite(found).all()
@@ -161,7 +159,7 @@ def test_constant_columns_change_nothing(method: str, frame: pd.DataFrame, label
 
 
 @pytest.mark.parametrize("method", ["count-gbdt", "bag-gp"])
-def test_the_order_of_columns_changes_nothing(method: str, frame: pd.DataFrame, labels: Any) -> None:
+def test_column_order_changes_nothing(method: str, frame: pd.DataFrame, labels: Any) -> None:
     params = {"trees": 100} if method == "count-gbdt" else {}
     turned = frame[["town", "height", "age"]]
     one, other = (fitted(each, labels, method, params=params) for each in (frame, turned))
@@ -179,7 +177,7 @@ def scaled(method: str, frame: pd.DataFrame | None = None, **settings: Any) -> L
 
 
 @pytest.mark.parametrize(("numbers", "same"), [("z", False), ("scores", True)])
-def test_scores_depend_on_the_order_of_numbers_alone(numbers: str, same: bool) -> None:
+def test_normal_scores_depend_on_order_only(numbers: str, same: bool) -> None:
     rows, _, _ = people(200, 10)
     stretched = rows.assign(age=np.exp(rows["age"] / 10))
     one, other = (scaled("bag-mean-linear", each, numbers=numbers).predict_proba(each) for each in (rows, stretched))
@@ -197,9 +195,7 @@ def test_scores_depend_on_the_order_of_numbers_alone(numbers: str, same: bool) -
         ("bag-mean-linear", {"numbers": "robust"}, RobustScores),
     ],
 )
-def test_the_scale_is_the_callers_else_the_encoders_and_is_saved(
-    method: str, settings: dict[str, Any], kind: type, tmp_path: Path
-) -> None:
+def test_number_scale_is_chosen_and_saved(method: str, settings: dict[str, Any], kind: type, tmp_path: Path) -> None:
     model = scaled(method, **settings)
     model.save(tmp_path / "model")
     found = LLPClassifier.load(tmp_path / "model")
@@ -210,7 +206,7 @@ def test_the_scale_is_the_callers_else_the_encoders_and_is_saved(
     assert found.get_params() == model.get_params()
 
 
-def test_the_scale_is_part_of_a_networks_specification() -> None:
+def test_number_scale_is_part_of_specification() -> None:
     """`load` builds the network from it."""
     for settings, numbers in (({}, "robust"), ({"numbers": "z"}, None)):
         predictor = scaled("dllp", encoder="realmlp", **settings)._model.predictor

@@ -49,7 +49,7 @@ class Streamed:
 
 
 @pytest.mark.parametrize("form", [lambda table: table, Streamed], ids=["arrow", "stream"])
-def test_columns_of_other_libraries_are_found_by_name(form: Any, data: Data) -> None:
+def test_foreign_frames_match_columns_by_name(form: Any, data: Data) -> None:
     frame, bags, counts, _ = data
     plain = ridge(frame, bags, counts=counts)
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -59,14 +59,14 @@ def test_columns_of_other_libraries_are_found_by_name(form: Any, data: Data) -> 
     assert np.allclose(model.predict_proba(reordered), plain.predict_proba(frame))
 
 
-def test_a_column_of_another_library_keeps_its_name() -> None:
+def test_foreign_series_keeps_name() -> None:
     column = pd.Series([1, 2], name="age")
     assert as_pandas(column) is column
     assert as_pandas(pa.chunked_array([[1, 2]])).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("argument", ["bags", "sample_weight", "labels", "by"])
-def test_overlapping_indexes_in_another_order_are_refused(argument: str, data: Data) -> None:
+def test_overlapping_reordered_indexes_are_refused(argument: str, data: Data) -> None:
     frame, bags, counts, _ = data
     shifted = pd.RangeIndex(5, 405)
     given: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_overlapping_indexes_in_another_order_are_refused(argument: str, data: D
 
 
 @pytest.mark.parametrize("argument", ["counts", "proportions", "sizes", "time"])
-def test_arrays_for_bags_whose_texts_have_another_order_are_refused(argument: str, data: Data) -> None:
+def test_arrays_for_ambiguously_ordered_bags_are_refused(argument: str, data: Data) -> None:
     frame, bags, counts, _ = data
     names = bags.rank(method="dense").astype(int).map("P{}".format)
     order = np.argsort(list(names.unique()))  # the rows are in the order of numbers
@@ -103,7 +103,7 @@ def test_arrays_for_bags_whose_texts_have_another_order_are_refused(argument: st
         call(frame, names, **given)
 
 
-def test_clear_orders_of_bags_are_accepted() -> None:
+def test_unambiguous_bag_orders_are_accepted() -> None:
     for names, of_row in (
         (["P1", "P10", "P2"], [0, 0, 1, 2, -1]),  # rows in the order of texts
         ([1, 2, 10], [2, 0, 1]),
@@ -116,7 +116,7 @@ def test_clear_orders_of_bags_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("values", ["classes", "numbers"])
-def test_the_label_among_the_features_is_named(values: str, data: Data) -> None:
+def test_label_among_features_is_warned_of(values: str, data: Data) -> None:
     frame, bags, counts, votes = data
     label = np.where(votes, "yes", "no") if values == "classes" else votes.astype(int)
     with pytest.warns(LikelyLabel, match="column 'vote'"):
@@ -128,7 +128,7 @@ def test_the_label_among_the_features_is_named(values: str, data: Data) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}])
-def test_a_total_is_no_class(given: dict[str, Any], data: Data) -> None:
+def test_total_column_is_not_a_class(given: dict[str, Any], data: Data) -> None:
     frame, bags, counts, _ = data
     total = pd.DataFrame({"yes": counts["yes"], "tests": counts.sum(axis=1)})
     with pytest.raises(LLPBenchError, match=r"^class 'tests' is the number of rows of every bag"):
@@ -144,7 +144,7 @@ def test_a_total_is_no_class(given: dict[str, Any], data: Data) -> None:
     assert (ridge(frame, bags, counts=equal, as_shares=True).bag_counts_ > 0).all()
 
 
-def test_several_marks_of_missing_values_are_found() -> None:
+def test_several_missing_codes_are_found() -> None:
     usual = np.random.default_rng(0).normal(50, 10, 820)
     for one, other in ((998.0, 999.0), (-666666666.0, -222222222.0), (-9999.0, 9999.0)):
         marks = [one] * 100 + [other] * 80
@@ -155,7 +155,7 @@ def test_several_marks_of_missing_values_are_found() -> None:
         assert np.isnan(found(values)[820:]).all()
 
 
-def test_zeros_beside_amounts_are_no_marks() -> None:
+def test_zeros_are_not_missing_codes() -> None:
     rng = np.random.default_rng(0)
     for amounts in (rng.uniform(1, 100, 600), rng.lognormal(3, 1.5, 600)):
         assert number_range(np.concatenate([np.zeros(400), amounts])).far == 0
@@ -187,7 +187,7 @@ def test_estimates_name_groups_whose_counts_are_known(data: Data) -> None:
         model.estimate(rows, bags, bags.rename("group"))
 
 
-def test_noise_larger_than_every_bag_is_named(data: Data) -> None:
+def test_noise_above_bag_sizes_is_named(data: Data) -> None:
     frame, bags, counts, _ = data
     with pytest.warns(LargeNoise, match="deviation of 500"):
         ridge(frame, bags, counts=counts, noise=500.0)

@@ -41,7 +41,7 @@ def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, Ba
     return padded, replace(padded, index=rows_of_bags(of_row, bags))
 
 
-def test_bags_without_padding_are_the_same_bags() -> None:
+def test_unpadded_bags_equal_padded() -> None:
     padded, ragged = bagged()
     for one, other in ((padded, ragged), (padded.where_known(), ragged.where_known())):
         assert np.array_equal(one.sizes, other.sizes)
@@ -53,7 +53,7 @@ def test_bags_without_padding_are_the_same_bags() -> None:
         assert np.array_equal(one.padded(some, width), other.padded(some, width))
 
 
-def test_criteria_of_bags_of_all_sizes_are_those_of_padded_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     padded, ragged = bagged()
     p = np.random.default_rng(1).random(60)
     proba = np.stack([1 - p, p], axis=1)
@@ -64,7 +64,7 @@ def test_criteria_of_bags_of_all_sizes_are_those_of_padded_ones(monkeypatch: pyt
         assert scoring.coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
 
 
-def test_large_bags_are_shown_to_networks_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bags_train_networks_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     _, ragged = bagged()
     monkeypatch.setattr(fitting, "LARGEST_IN_STEP", 4)
     parts = fitting._in_parts(ragged, np.random.default_rng(0))
@@ -76,7 +76,7 @@ def test_large_bags_are_shown_to_networks_in_parts(monkeypatch: pytest.MonkeyPat
     assert np.array_equal(parts.known, ragged.known[whole])
 
 
-def test_large_bags_are_not_held_out_beside_many_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bags_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "MOST_PADDED", 100)
     of_row = np.append(np.repeat(np.arange(60), 2), np.full(500, 60))
     _, small = bagged(rows=len(of_row), bags=61)
@@ -85,7 +85,7 @@ def test_large_bags_are_not_held_out_beside_many_small_ones(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("method", ["count-gbdt", "dllp"])
-def test_little_is_padded_beside_a_large_bag(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bag_causes_little_padding(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,000 bags of a row and one of 1,000: a padded index has a million places."""
     cells: list[int] = []
     padded = BaggedRows.padded
@@ -107,7 +107,7 @@ def test_little_is_padded_beside_a_large_bag(method: str, monkeypatch: pytest.Mo
     assert max(cells) < 10_000
 
 
-def test_a_class_a_row_is_refused() -> None:
+def test_one_class_per_row_is_refused() -> None:
     bags = np.repeat([0, 1, 2], 10)
     counts = pd.DataFrame(0, index=[0, 1, 2], columns=[f"row {number}" for number in range(30)])
     for number, bag in enumerate(bags):
@@ -119,7 +119,7 @@ def test_a_class_a_row_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("columns", "categories", "warned"), [(30, 50, False), (31, 0, True), (1, 51, True)])
-def test_a_table_that_takes_gigabytes_is_warned_of(
+def test_large_memory_use_is_warned_of(
     columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sizes, "_MANY_COLUMNS", 30 + (categories > 0))
@@ -138,7 +138,7 @@ ROWS, BAGS, VOTES = people(240, 30)
 COUNTS = counted(BAGS, VOTES)
 
 
-def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bag_process, "_SCORED", 2)
     grown: dict[int | None, int] = {}
 
@@ -153,7 +153,7 @@ def test_auto_gives_the_same_results_with_any_number_of_threads(monkeypatch: pyt
     assert grown[1] == threading.get_ident() != grown[2]
 
 
-def test_small_tables_have_one_thread_of_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule, "_cores", lambda: 5)
     for jobs, expected in ((None, 1), (-1, 5), (1, 1), (2, 2)):
         with threads_for(jobs, 1000):
@@ -165,7 +165,7 @@ def test_small_tables_have_one_thread_of_linear_algebra(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_the_stage_is_shown_in_a_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     screen = io.StringIO()
     console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)
     monkeypatch.setattr(progress, "Console", lambda **_: console())

@@ -49,7 +49,7 @@ def fitted(method: str, classes: int = 2, **settings: Any) -> LLPClassifier:
 @pytest.mark.parametrize(
     ("method", "classes"), [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3)]
 )
-def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_path: Path) -> None:
+def test_loaded_model_predicts_same(method: str, classes: int, tmp_path: Path) -> None:
     model = fitted(method, classes)
     model.save(tmp_path / "model")
     found = LLPClassifier.load(tmp_path / "model")
@@ -70,7 +70,7 @@ def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_p
             assert np.array_equal(mine.std, other.std)
 
 
-def test_ensembles_classes_and_natural_keys_are_kept(tmp_path: Path) -> None:
+def test_loaded_model_keeps_ensemble_classes_and_keys(tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10)
     keys = pd.DataFrame({"state": "s", "place": bags})
     share = pd.Series(votes).groupby([keys["state"], keys["place"]]).mean()
@@ -85,7 +85,7 @@ def test_ensembles_classes_and_natural_keys_are_kept(tmp_path: Path) -> None:
     assert np.array_equal(LLPClassifier.load(tmp_path / "again").predict(frame), model.predict(frame))
 
 
-def test_no_row_is_saved(tmp_path: Path) -> None:
+def test_saved_model_has_no_row(tmp_path: Path) -> None:
     """As many numbers for a hundred times as many rows."""
     sizes = []
     for copies in (1, 20):
@@ -97,7 +97,7 @@ def test_no_row_is_saved(tmp_path: Path) -> None:
     assert sizes[1] < 1.1 * sizes[0]
 
 
-def test_a_method_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
+def test_unsaveable_method_is_refused(tmp_path: Path) -> None:
     """To its user: what its `fit` may return is for authors of plugins."""
     with pytest.raises(LLPBenchError, match=r"'bag-soft-label-gbdt' cannot be saved\. (?!.*returns?\b)"):
         fitted("bag-soft-label-gbdt").save(tmp_path)
@@ -270,7 +270,7 @@ for steps in itertools.count():
 """
 
 
-def test_a_kill_at_any_step_leaves_the_old_or_the_new_model(saved: Path, newer: Path, tmp_path: Path) -> None:
+def test_kill_during_save_keeps_old_or_new_model(saved: Path, newer: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, *map(str, (newer, saved, tmp_path))], check=True, timeout=300)
     folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name.removeprefix("model")))
     found = [ensemble_of(folder) for folder in folders]
@@ -315,7 +315,7 @@ def test_folder_with_other_files_is_refused(name: str, saved: Path, tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_numbers_and_dates_as_labels_of_bags(tmp_path: Path) -> None:
+def test_numeric_and_date_bag_labels_are_saved(tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10)
     numbers = np.array([int(bag[1:]) for bag in bags])
     model = LLPClassifier("bag-mean-linear").fit(frame, numbers, counts=counted(numbers, votes))
@@ -350,7 +350,7 @@ class Shares:
 '''
 
 
-def test_a_predictor_of_a_plugin_is_saved_and_needs_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_model_needs_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS, "_entries", dict(METHODS._index()))
     before = METHODS._entries
     (tmp_path / "nearer.py").write_text(PLUGIN)

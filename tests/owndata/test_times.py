@@ -35,7 +35,7 @@ COUNTS = counted(DISTRICTS, VOTES)
         np.array(["9", "10", "11"]),
     ],
 )
-def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
+def test_times_of_any_form_order_bags(time: Any) -> None:
     assert (np.diff(read_times(time, BAGS, np.arange(3))) > 0).all()
     assert np.diff(as_times(["2024-02-28", "2024-03-01T12:00"])) == pytest.approx([2.5])
 
@@ -54,12 +54,12 @@ def test_times_of_any_form_are_in_the_order_of_bags(time: Any) -> None:
         ([True, False, True], "got True"),
     ],
 )
-def test_what_is_no_time_is_one_clear_line(time: Any, told: str) -> None:
+def test_invalid_time_is_refused(time: Any, told: str) -> None:
     with pytest.raises(LLPBenchError, match=f"^[^\n]*{told}[^\n]*$"):
         read_times(time, BAGS, np.arange(3))
 
 
-def test_a_fold_learns_from_earlier_bags_alone() -> None:
+def test_time_folds_train_on_earlier_bags_only() -> None:
     rng = np.random.default_rng(0)
     times = rng.integers(0, 30, 60).astype(float)
     counts: FloatArray = np.ones((60, 2))
@@ -80,12 +80,12 @@ def test_a_fold_learns_from_earlier_bags_alone() -> None:
 
 
 @pytest.mark.parametrize("times", [[0.0] * 6, [0.0, 0, 0, 1, 1, 1], [0.0, 1, 2, 3, 3, 3]])
-def test_too_few_times_or_early_bags_are_one_clear_line(times: list[float]) -> None:
+def test_too_few_times_are_refused(times: list[float]) -> None:
     with pytest.raises(LLPBenchError, match="fewer folds"):
         list(later_folds(np.ones((6, 2)), np.array(times), 3))
 
 
-def test_a_drift_is_seen_by_later_bags_and_not_by_random_ones() -> None:
+def test_time_folds_reveal_drift() -> None:
     """A feature that counts the days explains shares of days between those seen, and misleads beyond them."""
     rng = np.random.default_rng(0)
     day = np.repeat(np.arange(30), 10)
@@ -101,7 +101,7 @@ def test_a_drift_is_seen_by_later_bags_and_not_by_random_ones() -> None:
     assert later.board["kl"].min() > 1.5 * random.board["kl"].min()
 
 
-def test_a_network_stops_by_its_latest_bags(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_network_stops_by_latest_bags(monkeypatch: pytest.MonkeyPatch) -> None:
     held, real = [], fitting._held_out
 
     def spy(*given: Any) -> Any:
@@ -115,14 +115,14 @@ def test_a_network_stops_by_its_latest_bags(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("given", [{"method": "bag-gp"}, {"method": "dllp", "labels": [None] * 200}])
-def test_fit_refuses_a_time_that_it_has_no_use_for(given: dict[str, Any]) -> None:
+def test_fit_refuses_unused_time(given: dict[str, Any]) -> None:
     with pytest.raises(LLPBenchError, match="time="):
         LLPClassifier(given["method"]).fit(FRAME, DISTRICTS, counts=COUNTS, time=range(20), labels=given.get("labels"))
     with pytest.raises(LLPBenchError, match="repeats"):
         choose(FRAME, DISTRICTS, counts=COUNTS, time=range(20), repeats=2)
 
 
-def test_dated_bags_are_told_of_once() -> None:
+def test_dated_bags_are_noted_once() -> None:
     dates = np.array([f"2024-02-{int(bag[1:]) + 1:02}" for bag in DISTRICTS])
     with pytest.warns(DatedBags) as told:
         choose(FRAME, dates, counts=counted(dates, VOTES), methods=LINEAR, repeats=1, folds=2, progress=False)

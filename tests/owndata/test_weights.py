@@ -51,7 +51,7 @@ def demand_close(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
-def test_whole_weights_are_repeated_rows(method: str) -> None:
+def test_whole_weights_equal_repeated_rows(method: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RoundedWeights)
         weighted, plain = fitted(method), by_person(method)
@@ -70,7 +70,7 @@ def test_whole_weights_are_repeated_rows(method: str) -> None:
     pd.testing.assert_frame_equal(means, plain.predict_proportions(*people))
 
 
-def test_a_comparison_of_methods_is_that_of_repeated_rows() -> None:
+def test_weighted_choose_equals_repeated_rows() -> None:
     methods = ["bag-mean-linear", "bag-soft-label-linear"]
     given: dict[str, Any] = {"methods": methods, "folds": 2, "repeats": 1, "progress": False}
     weighted = choose(CELLS, BAG, counts=TABLE, sample_weight=PEOPLE, **given)
@@ -79,7 +79,7 @@ def test_a_comparison_of_methods_is_that_of_repeated_rows() -> None:
 
 
 @pytest.mark.parametrize("digits", [1, 2])
-def test_weights_that_are_not_whole_meet_counts_as_printed(digits: int) -> None:
+def test_fractional_weights_match_printed_counts(digits: int) -> None:
     with pytest.warns(RoundedWeights):
         model = fitted(counts=TABLE_OF_PARTS.round(digits), sample_weight=PARTS)
     assert np.allclose(model.bag_sizes_, SUMS)
@@ -92,7 +92,7 @@ def test_weights_that_are_not_whole_meet_counts_as_printed(digits: int) -> None:
         fitted(counts=TABLE_OF_PARTS + 2.0, sample_weight=PARTS)
 
 
-def test_rounded_weights_keep_sizes_of_bags_and_shares_of_features() -> None:
+def test_rounded_weights_keep_bag_sizes_and_shares() -> None:
     labels = read_bag_labels(BAG, CELLS, PARTS)
     found = repeats(CELLS, labels)
     assert (found.exact, found.sizes.tolist()) == (False, np.rint(SUMS).astype(int).tolist())
@@ -106,7 +106,7 @@ def test_rounded_weights_keep_sizes_of_bags_and_shares_of_features() -> None:
     assert sorted(CELLS["age"].iloc[found.places]) == sorted(CELLS["age"].iloc[shuffled].iloc[other.places])
 
 
-def test_many_people_are_scaled_down_and_estimates_are_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = fitted("bag-gp").estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
     monkeypatch.setattr(module, "MOST_REPEATED", len(OFTEN) // 2)
     with pytest.warns(RoundedWeights, match="more than"):
@@ -138,12 +138,12 @@ def test_impossible_weights_are_refused(wrong: Any) -> None:
         (PEOPLE + (BAG == 4), "total weight"),
     ],
 )
-def test_weights_that_do_not_fit_rows_or_counts_are_refused(weight: Any, told: str) -> None:
+def test_inconsistent_weights_are_refused(weight: Any, told: str) -> None:
     with pytest.raises(LLPBenchError, match=told):
         fitted(sample_weight=weight)
 
 
-def test_the_column_of_weights_is_no_feature() -> None:
+def test_weight_column_is_no_feature() -> None:
     rows = CELLS.assign(people=PEOPLE)
     model = fitted(X=rows, sample_weight=rows["people"])
     assert (model.key_features_, list(model.feature_names_in_)) == (["people"], [*CELLS])
@@ -152,14 +152,14 @@ def test_the_column_of_weights_is_no_feature() -> None:
         model.disaggregate(CELLS, BAG)
 
 
-def test_a_bag_left_out_takes_its_weights_along() -> None:
+def test_dropped_bag_drops_its_weights() -> None:
     model = fitted(counts=TABLE.iloc[1:], unmatched="drop")
     plain = LLPClassifier("bag-mean-linear").fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE.iloc[1:], unmatched="drop")
     demand_close(model.predict_proba(CELLS), plain.predict_proba(CELLS))
 
 
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
-def test_rows_that_are_the_same_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_rows_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     often = 12 * PEOPLE
     plain = fitted(method, counts=12 * TABLE, sample_weight=often)
     expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)

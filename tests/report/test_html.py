@@ -143,7 +143,7 @@ def test_first_screen_has_headline_table_and_figure(show: Show) -> None:
     assert "line 7 <b>" in one(browser, "header").text
 
 
-def test_a_tab_is_shown_at_a_time_by_its_address(show: Show, records: list[Record]) -> None:
+def test_address_selects_tab(show: Show, records: list[Record]) -> None:
     browser = show(records, plots=PLOTS)
     links = browser.find_elements("css selector", "nav a")
     seen = []
@@ -162,7 +162,7 @@ def test_a_tab_is_shown_at_a_time_by_its_address(show: Show, records: list[Recor
     assert one(browser, "#plot-second figcaption").text == "About second."
 
 
-def test_shows_the_boards_that_python_makes(show: Show) -> None:
+def test_page_shows_computed_boards(show: Show) -> None:
     found = _random_records()
     boards = {board.criterion.name: board for board in tabulate(found).boards}
     browser = show(found, "#board-fine-ordered")
@@ -190,7 +190,7 @@ def _compare(browser: Chrome, board: Board) -> None:
     assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
 
 
-def test_boards_by_l1_are_left_out_and_those_without_epochs_stand_once(show: Show) -> None:
+def test_page_omits_l1_boards_and_duplicates(show: Show) -> None:
     found = [*runs("a", 0.8, 0.9), *runs("ridge", 0.7, 0.8, encoder=None, bagging="kmeans")]
     browser = show(found, BOARDS)
     names = browser.execute_script("return [...document.querySelectorAll('.board')].map(each => each.id)")
@@ -203,7 +203,7 @@ def test_boards_by_l1_are_left_out_and_those_without_epochs_stand_once(show: Sho
 # ---- order and filters
 
 
-def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> None:
+def test_clicking_heading_sorts_and_third_click_restores(show: Show) -> None:
     browser = show(_random_records(), BOARDS)
     choose(browser, "rows", "all entries")
     first = column(browser, "method")
@@ -221,7 +221,7 @@ def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> No
     assert column(browser, "method") == first
 
 
-def test_filters_are_those_of_the_board_and_change_no_number(show: Show, records: list[Record]) -> None:
+def test_filters_change_no_number(show: Show, records: list[Record]) -> None:
     browser = show([*records, *runs("dllp", 0.7, 0.8, dataset="elsewhere", bagging="random")], BOARDS)
     means = column(browser, "mean AUC")
     choose(browser, "dataset", "adult")
@@ -249,7 +249,7 @@ def test_filters_are_those_of_the_board_and_change_no_number(show: Show, records
 # ---- where a row comes from
 
 
-def test_a_name_opens_the_runs_of_its_row_and_gives_the_focus_back(show: Show, records: list[Record]) -> None:
+def test_entry_dialog_shows_runs_and_returns_focus(show: Show, records: list[Record]) -> None:
     browser = show(records, BOARDS)
     choose(browser, "rows", "all entries")
     click(browser, ".method button", "nova (mlp)")
@@ -269,7 +269,7 @@ def test_a_name_opens_the_runs_of_its_row_and_gives_the_focus_back(show: Show, r
     assert browser.switch_to.active_element.text == "nova (mlp)"
 
 
-def test_the_dialog_says_how_to_run_it_again(show: Show) -> None:
+def test_dialog_shows_command(show: Show) -> None:
     found = runs("dllp", 0.8, 0.9, bagging="ordered:columns=age+work class", pretraining="bag", params={"weight": 0.5})
     for run in found:
         run["method"]["changed"] = {"weight": 0.5, "pretraining.epochs": 7, "tau": None}
@@ -291,7 +291,7 @@ def test_the_dialog_says_how_to_run_it_again(show: Show) -> None:
 # ---- strangers' texts, the network, screens
 
 
-def test_strangers_texts_are_texts_without_control_characters(show: Show) -> None:
+def test_foreign_texts_are_escaped_in_page(show: Show) -> None:
     found = [run for name in HOSTILE for run in runs(name, 0.8, 0.9, params={name: name}, dataset=name, bagging=name)]
     found += [failed(name, name, seed=2, dataset=name, bagging=name, params={name: name}) for name in HOSTILE]
     for run in found:
@@ -325,7 +325,7 @@ def test_strangers_texts_are_texts_without_control_characters(show: Show) -> Non
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", browser.execute_script(every))
 
 
-def test_without_scripts_tabs_work_and_all_boards_can_be_read(show: Show, chrome: Chrome) -> None:
+def test_page_is_readable_without_scripts(show: Show, chrome: Chrome) -> None:
     found = _random_records()
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
@@ -345,7 +345,7 @@ def test_without_scripts_tabs_work_and_all_boards_can_be_read(show: Show, chrome
 
 
 @pytest.mark.parametrize("width", [360, 768])
-def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: list[Record], width: int) -> None:
+def test_small_screen_scrolls_tables_only(show: Show, records: list[Record], width: int) -> None:
     long = fine_alone(runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3))
     plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
     resize(show([]), width)
@@ -360,7 +360,7 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
     assert wide <= seen
 
 
-def test_a_phone_has_room_for_each_tab_of_the_published_page(show: Show, records: list[Record]) -> None:
+def test_published_tabs_fit_a_phone(show: Show, records: list[Record]) -> None:
     name = "method-with-a-" + "long_setting_" * 3
     sizes = [("adult", 64), ("adult", 256), ("credit", 64)]
     long = [each for dataset, size in sizes for each in runs(name, 0.9, 0.95, dataset=dataset, bag_size=size)]
@@ -377,7 +377,7 @@ def test_a_phone_has_room_for_each_tab_of_the_published_page(show: Show, records
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_their_ground(show: Show, records: list[Record], scheme: str) -> None:
+def test_text_has_enough_contrast(show: Show, records: list[Record], scheme: str) -> None:
     """WCAG AA: a contrast of 4.5 everywhere. And what prefers dark is dark."""
     browser = show(make_report(records, warnings=("a warning",)), plots=PLOTS)
     prefer(browser, scheme)
@@ -423,7 +423,7 @@ function poor(root = document.body) {
 # ---- the page as a file
 
 
-def test_equal_records_give_equal_pages_that_point_nowhere(records: list[Record]) -> None:
+def test_page_is_deterministic_and_self_contained(records: list[Record]) -> None:
     page = to_html(make_report(records, warnings=["one"]))
     assert page == to_html(make_report(records[::-1], warnings=["one"]))
     assert re.findall(r"https?:|//[a-z0-9]+\.|url\(|@import", page) == []

@@ -37,7 +37,7 @@ def rows(table: ReportTable) -> list[dict[str, str]]:
     ]
 
 
-def test_first_board_needs_no_labels_and_the_one_with_labels_comes_last() -> None:
+def test_board_without_labels_comes_first() -> None:
     found = tabulate([*journal("a", "b"), *journal("a", "b", bagging="random")])
     boards = [Standings(lines(board)) for board in found.main_boards()]
     assert [board.has_labels for board in boards] == [False, False, True, True]
@@ -51,7 +51,7 @@ def test_headline_has_at_most_fifteen_words_and_one_number() -> None:
     assert [word for word in words if word[:1].isdigit()] == [f"{first.ranked[0]['mean']:.1f}"]
 
 
-def test_skipped_ranks_are_said_and_entries_trained_on_labels_have_no_rank() -> None:
+def test_entries_trained_on_labels_have_no_rank() -> None:
     made = [run for n in range(12) for run in runs(f"m{n:02}", 0.9 - n / 50, 0.9 - n / 50)]
     made += [*runs("supervised", 0.95, role="ceiling"), *runs("floor", 0.5, 0.5, role="floor")]
     table = rows(Standings(lines(tabulate(made).main_boards()[0])).table())
@@ -60,7 +60,7 @@ def test_skipped_ranks_are_said_and_entries_trained_on_labels_have_no_rank() -> 
     assert "4" in table[8]["method"]
 
 
-def test_board_with_validation_labels_says_what_these_labels_are_worth() -> None:
+def test_board_with_validation_labels_has_their_worth() -> None:
     control = runs("validation-labels", *[0.95] * 3, role="control", encoder=None)
     by_criterion = {
         board.criterion.name: Standings(lines(board))
@@ -71,7 +71,7 @@ def test_board_with_validation_labels_says_what_these_labels_are_worth() -> None
     assert "validation-labels" not in {row["method"] for row in rows(by_criterion["mpiou"].table())}
 
 
-def test_lines_are_read_back_as_they_were_written(tmp_path: Path) -> None:
+def test_overview_round_trips(tmp_path: Path) -> None:
     report = make_report([*journal("a", "b"), *runs("=odd", None, dataset="d0")])
     write_report(report, tmp_path)
     (first, *_), made = standings_of(read_lines(tmp_path / STANDINGS)), report.leaderboards.boards[0]
@@ -80,7 +80,7 @@ def test_lines_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     assert written == pytest.approx([line["mean"] for line in lines(made)], nan_ok=True)
 
 
-def test_front_page_begins_with_core_and_natural_bags(tmp_path: Path) -> None:
+def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
     suites = {"core": ["ordered", "random"], "natural": ["natural", "natural:split=bags"]}
     suites |= {"few-bags": ["20 ordered"], "rare": ["ordered"]}
     for folder, baggings in suites.items():

@@ -29,21 +29,21 @@ def numbers(line: str) -> list[float]:
     return [float(number) for number in re.findall(r"[-+]?\d+\.\d+", line)]
 
 
-def test_seeds_of_one_dataset_are_paired() -> None:
+def test_differences_pair_seeds_of_one_dataset() -> None:
     (line,) = compared(*MINE, *runs("dllp", 0.81, 0.82, 0.87, 0.1))  # no run of mine has the last seed
     expected = stats.ttest_1samp([-1.0, 0.0, -3.0], 0).confidence_interval(0.95)
     assert numbers(line) == pytest.approx([-4 / 3, *expected], abs=0.051)
     assert "3 seeds" in line
 
 
-def test_bag_sizes_are_averaged_by_seed() -> None:
+def test_differences_average_bag_sizes_by_seed() -> None:
     large = [*runs("mine", 0.7, 0.7, 0.7, bag_size=256), *runs("dllp", 0.71, 0.72, 0.76, bag_size=256)]
     (line,) = compared(*MINE, *runs("dllp", 0.81, 0.82, 0.87), *large)
     expected = stats.ttest_1samp([-1.0, -1.0, -4.5], 0).confidence_interval(0.95)
     assert numbers(line) == pytest.approx([-6.5 / 3, *expected], abs=0.051)
 
 
-def test_datasets_are_the_independent_values_of_several() -> None:
+def test_differences_of_datasets_are_independent_values() -> None:
     gains, records = {"a": 0.01, "b": 0.03, "c": 0.02, "d": 0.05}, []
     for dataset, gain in gains.items():
         records += runs("dllp", 0.6, 0.7, dataset=dataset)
@@ -55,7 +55,7 @@ def test_datasets_are_the_independent_values_of_several() -> None:
     assert "4 datasets, 2 seeds, significantly better" in line
 
 
-def test_significance_is_corrected_for_the_number_of_comparisons() -> None:
+def test_significance_is_corrected_for_comparisons() -> None:
     others = [*runs("dllp", 0.78, 0.806, 0.811), *runs("bdc", 0.81, 0.81, 0.85), *runs("vat", 0.9, 0.921, 0.939)]
     verdicts = [line.rpartition("seeds, ")[2] for line in compared(*MINE, *others, names=["dllp", "bdc", "vat"])]
     assert verdicts[1:] == ["not significant", "significantly worse"]
@@ -67,7 +67,7 @@ def test_two_seeds_have_no_interval() -> None:
     assert numbers(line) == [-0.5]
 
 
-def test_the_other_entry_is_the_default_with_the_same_encoder_pretraining_and_protocol() -> None:
+def test_rival_is_default_entry_of_same_protocol() -> None:
     others = [
         *runs("dllp", 0.5, 0.5, 0.5, encoder="saint"),
         *runs("dllp", 0.5, 0.5, 0.5, 0.5, params={"hidden": 8}),
@@ -82,6 +82,6 @@ def test_the_other_entry_is_the_default_with_the_same_encoder_pretraining_and_pr
     assert numbers(compared(*MINE, *runs("gp", 0.8, encoder=None, protocol=None), names=["gp"])[0]) == [0.0]
 
 
-def test_an_unknown_method_is_one_clear_line() -> None:
+def test_unknown_rival_is_refused() -> None:
     with pytest.raises(LLPBenchError, match=r"'dlp'.*Did you mean dllp\?"):
         compared(*MINE, *runs("dllp", 0.8), names=["dlp"])

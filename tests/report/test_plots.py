@@ -93,7 +93,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Plot], Path]:
 # ---- as files
 
 
-def test_every_kind_is_drawn_where_there_are_data_for_it(odd: tuple[list[Plot], Path]) -> None:
+def test_every_figure_is_drawn_if_data_exist(odd: tuple[list[Plot], Path]) -> None:
     plots, folder = odd
     kinds = {"bag-size", "time", "differences", "robustness", "proportions"}
     assert {kind for kind in kinds for plot in plots if plot.name.startswith(kind)} == kinds
@@ -107,7 +107,7 @@ def test_every_kind_is_drawn_where_there_are_data_for_it(odd: tuple[list[Plot], 
     assert save(gallery(tabulate([failed("dllp", bags={}), failed("mine", bags={})])), folder / "none") == []
 
 
-def test_names_from_outside_are_text_and_nothing_else(odd: tuple[list[Plot], Path]) -> None:
+def test_foreign_names_are_plain_text_in_figures(odd: tuple[list[Plot], Path]) -> None:
     texts = set()
     for plot in odd[0]:
         assert "<script" not in plot.svg
@@ -120,7 +120,7 @@ def test_names_from_outside_are_text_and_nothing_else(odd: tuple[list[Plot], Pat
     assert re.search(r"long-x+…x+-end", everything)
 
 
-def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_path: Path) -> None:
+def test_svg_ignores_user_settings(tmp_path: Path) -> None:
     boards = tabulate(journal(("dllp", "mine"), datasets=("adult",), bags=BAGS, aucs={"auc": 0.8}))
     first = save(gallery(boards), tmp_path / "first")
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "path"}):
@@ -133,7 +133,7 @@ def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_pat
     assert all(word in texts for word in plot.title.split()), "a picture says what it is of"
 
 
-def test_a_small_svg_is_the_same_picture() -> None:
+def test_compact_svg_is_same_picture() -> None:
     """Names with tags and styles in them stay as they are."""
     svg = (
         '<svg>\n<defs>\n<style type="text/css">*{}</style>\n</defs>\n<g id="axes_1">\n <g>\n  <g/>\n'
@@ -150,7 +150,7 @@ def test_a_small_svg_is_the_same_picture() -> None:
     )
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_plot_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(LLPBenchError, match=r"plots cannot be written into .*file.*--out") as caught:
         save(gallery(tabulate(journal())), tmp_path / "file")
@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[Record], tmp_path: Path) -> None:
+def test_incomplete_journals_are_drawn_without_warnings(records: list[Record], tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
@@ -185,7 +185,7 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
 # ---- looks, names, and the rows that are drawn
 
 
-def test_labels_keep_both_ends_of_long_names_and_what_sets_rows_apart() -> None:
+def test_long_labels_keep_both_ends() -> None:
     name = "first-" + "x" * 80 + "-last"
     assert len(shown(name)) == LONGEST
     assert shown(name).startswith("first-")
@@ -200,14 +200,14 @@ def test_labels_keep_both_ends_of_long_names_and_what_sets_rows_apart() -> None:
     assert set(labels(two).values()) == {"a (mlp)", "a (saint)"}
 
 
-def test_leader_best_network_and_floor_are_drawn_first() -> None:
+def test_leader_best_network_and_baseline_are_drawn_first() -> None:
     direct = [run for name, auc in (("x", 0.95), ("y", 0.94), ("z", 0.93)) for run in runs(name, auc, encoder=None)]
     of = fine([*direct, *journal(("net", "other"), sizes=(64,), datasets=("adult",), seeds=1)])
     assert [of.entries["method"][place] for place in prominent(of, of.learners, 3)] == ["x", "net", "bag-soft-label"]
     assert prominent(of, of.ranked[-1:], 3) == of.ranked[-1:]
 
 
-def test_a_legend_names_each_mark_once_and_fits() -> None:
+def test_legend_names_each_mark_once() -> None:
     figure, axes, _ = layout.panels(2, height=2)
     names = [f"{'long ' * 6}{n}" for n in range(5)]
     for ax in axes:
@@ -229,7 +229,7 @@ def points(line: Line2D) -> list[tuple[float, float]]:
     return [(x, round(y, 6)) for x, y in np.asarray(line.get_xydata()).tolist()]
 
 
-def test_pretraining_is_compared_with_the_same_method_without() -> None:
+def test_pretraining_figure_compares_with_none() -> None:
     """Seed by seed on a single dataset, on several by the means of their columns."""
     runs_of_a = [
         *runs("a", 0.8, 0.9),
@@ -245,7 +245,7 @@ def test_pretraining_is_compared_with_the_same_method_without() -> None:
     assert not list(pretraining(fine(runs("a", 0.8, 0.9)), "x"))
 
 
-def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
+def test_differences_figure_compares_leader_with_ranked_entries() -> None:
     scores = {"first": (0.9, 0.8, 0.7), "second": (0.8, 0.75, 0.6), "third": (0.6, 0.85, 0.5)}
     records = [
         run
@@ -280,7 +280,7 @@ def test_robustness_bars_are_sorted_by_mean_rank() -> None:
     assert not list(robustness_bars(fine(journal(seeds=1)), "x"))
 
 
-def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
+def test_pareto_front_has_undominated_entries() -> None:
     def timed(method: str, auc: float, seconds: float, **facts: Any) -> Record:
         return record(method, auc, times={"train": seconds, "warm-up": 1.0, "total": 99.0}, **facts)
 
@@ -317,7 +317,7 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     assert "runs others" not in quiet.caption
 
 
-def test_bag_size_curves_follow_the_means() -> None:
+def test_bag_size_curves_show_means() -> None:
     records = [*runs("a", 0.8, 0.9, 0.85), *runs("a", 0.6, bag_size=1024)]  # of a single seed no spread
     (drawing,) = bag_size_curves(fine(records), "x")
     (ax,) = visible(drawing)
@@ -329,7 +329,7 @@ def test_bag_size_curves_follow_the_means() -> None:
     assert not list(bag_size_curves(fine(journal(sizes=(64,), datasets=("adult",))), "x"))
 
 
-def test_reliability_pools_seeds_and_leaves_out_small_bins_and_ceilings() -> None:
+def test_reliability_pools_seeds_and_omits_small_bins() -> None:
     def judged(method: str, seed: int, role: str = "", rows: int = 60) -> Record:
         made = record(method, 0.8, seed=seed, role=role)
         for result in made["results"].values():
@@ -346,7 +346,7 @@ def test_reliability_pools_seeds_and_leaves_out_small_bins_and_ceilings() -> Non
     assert not list(reliability(fine([record("a", 0.7)]), "x"))
 
 
-def test_proportions_are_of_the_dataset_with_most_kinds_of_bags() -> None:
+def test_proportions_figure_uses_dataset_with_most_baggings() -> None:
     """At the usual size, ordered and random bags first, then such as follow a column."""
     made = ["kmeans", "column:by=job+education", "random", "column:by=job", "ordered"]
     records = [record("a", dataset="adult", bagging=bagging, bags=BAGS, bag_size=256) for bagging in made]
@@ -359,7 +359,7 @@ def test_proportions_are_of_the_dataset_with_most_kinds_of_bags() -> None:
     assert not list(proportions(tabulate(journal(bags={}))))
 
 
-def test_the_shares_of_bags_count_every_seed_once() -> None:
+def test_bag_shares_count_every_seed_once() -> None:
     other, half = ({"number": 2, "histograms": both} for both in ([[0, 2], [2, 0]], [[1, 1], [1, 1]]))
     records = [
         *(record(method, seed=0, bags=other) for method in ("a", "b", "c")),
@@ -388,7 +388,7 @@ def test_gallery_has_figures_of_first_board_and_differences_of_second_bagging() 
     assert names[3:] == ["time-coarse-mpiou-ordered", "bag-size-coarse-mpiou-ordered", "proportions"]
 
 
-def test_every_kind_has_a_title_a_caption_and_a_line_in_the_documentation() -> None:
+def test_every_figure_has_title_caption_and_documentation() -> None:
     root = Path(__file__).parents[2]
     blocks = re.findall(r"{% block (\w+) %}", (root / "llpbench/report/templates/captions.j2").read_text("utf-8"))
     assert {f"{part}_{kind.replace('-', '_')}" for kind in KINDS for part in ("title", "plot")} <= {*blocks}

@@ -69,7 +69,7 @@ def published() -> Iterator[Published]:
     ],
 )
 @pytest.mark.usefixtures("published")
-def test_the_main_boards_are_what_the_records_say(suite: str, name: str, criterion: str, bagging: str) -> None:
+def test_published_boards_match_independent_recomputation(suite: str, name: str, criterion: str, bagging: str) -> None:
     records, tunings, report = read_suite(suite)
     expected, _ = recompute(records, tunings, criterion, bagging)
     boards = report.leaderboards.boards
@@ -91,12 +91,12 @@ def test_the_main_boards_are_what_the_records_say(suite: str, name: str, criteri
 
 @pytest.mark.parametrize("suite", ["", "core", "natural", "multiclass", "few-bags", "rare"])
 @pytest.mark.usefixtures("published")
-def test_the_published_standings_are_those_that_the_code_makes(suite: str) -> None:
+def test_published_csv_is_current(suite: str) -> None:
     made = standings_csv(read_suite(suite).report.leaderboards)
     assert_frame_equal(read_csv(PUBLISHED / suite / "boards.csv"), read_csv(StringIO(made)), atol=1e-5)
 
 
-def test_the_papers_column_of_readme_is_what_the_records_say(published: Published) -> None:
+def test_readme_paper_column_matches_records(published: Published) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     expected, _ = recompute(published.records, published.tunings, "auc", "ordered")
     means = {
@@ -124,7 +124,7 @@ def overview_of(report: Report) -> Overview:
     return make_overview([Standings(lines(board)) for board in report.leaderboards.main_boards()], below)
 
 
-def test_the_published_markdown_has_the_numbers_that_the_code_makes(published: Published) -> None:
+def test_published_markdown_is_current(published: Published) -> None:
     line = next(line for line in (PUBLISHED / "README.md").read_text().splitlines() if line.startswith("- Figures: "))
     figures = dict(re.findall(r"\[([^]]+)\]\(([^)]+)\)", line))
     assert {(PUBLISHED / path).resolve() for path in figures.values()} == {*PLOTS.resolve().glob("*.svg")}
@@ -136,7 +136,7 @@ def test_the_published_markdown_has_the_numbers_that_the_code_makes(published: P
         assert _numbers(committed) == pytest.approx(_numbers(text), abs=ROUNDING), name
 
 
-def test_the_published_page_has_the_numbers_that_the_code_makes(published: Published) -> None:
+def test_published_page_is_current(published: Published) -> None:
     made, committed = (
         _CELLS.findall(page) for page in (to_html(published.report, overview_of(published.report)), _published_page())
     )
@@ -146,7 +146,7 @@ def test_the_published_page_has_the_numbers_that_the_code_makes(published: Publi
         assert _numbers(one) == pytest.approx(_numbers(other), abs=ROUNDING)
 
 
-def test_what_is_published_is_small() -> None:
+def test_published_files_are_small() -> None:
     pages = [path.stat().st_size for path in PUBLISHED.glob("*.md")]
     assert len(pages) <= 3
     assert max(pages) <= 30_000

@@ -72,14 +72,14 @@ def test_readme_has_first_rows_of_main_boards_and_links_all_files(records: list[
     assert "- ridge on adult 64, seed 1: singular matrix" in few
 
 
-def test_long_tables_are_cut() -> None:
+def test_long_tables_are_truncated() -> None:
     rows = tuple((text(f"row {n}"),) for n in range(digest.MOST_LINES + 3))
     made = to_markdown(ReportTable("long", "Long", "", (Heading("name", numeric=False),), rows))
     assert made.count("| row ") == digest.MOST_LINES
     assert "3 rows" in made
 
 
-def test_names_cannot_break_a_table(tmp_path: Path) -> None:
+def test_names_cannot_break_tables(tmp_path: Path) -> None:
     for name, method in (("plain", "name"), ("hostile", HOSTILE)):
         records = [*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)]
         write_leaderboards(fine_alone(records), tmp_path / name)
@@ -90,7 +90,7 @@ def test_names_cannot_break_a_table(tmp_path: Path) -> None:
         assert columns[0] == columns[1]
 
 
-def test_standings_are_a_file_for_machines(tmp_path: Path) -> None:
+def test_board_csv_is_machine_readable(tmp_path: Path) -> None:
     found = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.8)]
     found += [record(name, auc, dataset=dataset) for name, auc in (("a", 0.7), ("b", 0.6)) for dataset in ("x", "y")]
     write_leaderboards(found, tmp_path)
@@ -102,7 +102,7 @@ def test_standings_are_a_file_for_machines(tmp_path: Path) -> None:
     assert {line["method"] for line in csv.DictReader((tmp_path / "boards.csv").open())} == {"'=cmd|x"}
 
 
-def test_table_in_markdown() -> None:
+def test_markdown_table_is_rendered() -> None:
     rows = ((text("a_b"), score(Summary(81.0, None, 1), "1/2 failed", strong=True)), (text("c"), number(None)))
     headings = (Heading("method", numeric=False), Heading("adult 64"))
     made = to_markdown(ReportTable("example", "An example_", "50 % & more.", headings, rows, {"Note": ("a line",)}))
@@ -110,7 +110,7 @@ def test_table_in_markdown() -> None:
     assert made.endswith("- a line")
 
 
-def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
+def test_wide_terminal_tables_are_split() -> None:
     file = io.StringIO()
     wide = ReportTable(
         "wide",
@@ -126,7 +126,7 @@ def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
     assert all(f"column {n}" in file.getvalue() and f"{n}.00" in file.getvalue() for n in range(12))
 
 
-def test_terminal_shows_title_headline_standings_and_failures_in_order(records: list[Record]) -> None:
+def test_terminal_shows_title_headline_board_and_failures(records: list[Record]) -> None:
     boards = tabulate(records)
     shown = printed(boards, width=200)
     parts = ("No labels", "dllp is best", "\nmethod", "at most", "With validation labels", "Failed: ridge")
@@ -136,7 +136,7 @@ def test_terminal_shows_title_headline_standings_and_failures_in_order(records: 
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
+def test_board_fits_a_screen(width: int) -> None:
     names = [f"a-method-with-a-long-name-{n:02}" for n in range(60)]
     some = [
         run
@@ -166,7 +166,7 @@ def test_significance_needs_six_datasets_and_three_seeds(datasets: int, seeds: i
     assert ("1 of 1" in printed(tabulate(fine_alone(some)), width=120)) == tested
 
 
-def test_names_are_shown_as_they_are_and_an_ascii_terminal_is_spoken_to_in_ascii(records: list[Record]) -> None:
+def test_ascii_terminal_gets_ascii(records: list[Record]) -> None:
     long = "a-method-" + "with-a-name-" * 9
     made = [*runs("[bold]x[/bold]", 0.8, 0.8), *runs("y\x1b[31m", 0.7, 0.7), *runs(long, 0.8, 0.81)]
     text = printed(tabulate(fine_alone(made)), width=120)
@@ -176,12 +176,12 @@ def test_names_are_shown_as_they_are_and_an_ascii_terminal_is_spoken_to_in_ascii
     assert "83.00 +- - (1)" in printed(tabulate(fine_alone(records)), encoding="ascii")
 
 
-def test_many_failures_do_not_flood_the_terminal() -> None:
+def test_many_failures_are_summarised() -> None:
     assert printed(tabulate([failed(dataset=f"d{i}") for i in range(50)])).count("Failed:") == 4
 
 
 class TestFiles:
-    def test_they_replace_older_ones_and_leave_nothing_else(self, records: list[Record], tmp_path: Path) -> None:
+    def test_report_replaces_older_files(self, records: list[Record], tmp_path: Path) -> None:
         names = {".written", "README.md", "boards.csv", "index.html"}
         for made, more in ((runs("dllp", 0.8) + runs("b", 0.7), {"which-method.md"}), (records[:4], set())):
             write_leaderboards(made, tmp_path)
@@ -189,7 +189,7 @@ class TestFiles:
         write_leaderboards(records, tmp_path)
         assert "ridge" in (tmp_path / "boards.csv").read_text(encoding="utf-8")
 
-    def test_somebody_s_own_readme_is_left_alone(self, records: list[Record], tmp_path: Path) -> None:
+    def test_foreign_readme_is_kept(self, records: list[Record], tmp_path: Path) -> None:
         (tmp_path / "README.md").write_text("mine")
         for _ in range(2):
             write_leaderboards(fine_alone(records), tmp_path)
@@ -199,17 +199,17 @@ class TestFiles:
             write_leaderboards(fine_alone(records), tmp_path)
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
-    def test_an_empty_journal_says_what_to_do(self, tmp_path: Path) -> None:
+    def test_empty_journal_is_refused(self, tmp_path: Path) -> None:
         assert "llpbench run" in printed(write_leaderboards([], tmp_path))
         assert "llpbench run" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
-    def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
+    def test_output_folder_that_is_a_file_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "taken").write_text("mine")
         with pytest.raises(LLPBenchError, match=r"cannot be written into '.*taken': .*Choose another --out") as caught:
             write_leaderboards([], tmp_path / "taken")
         assert "\n" not in str(caught.value)
 
-    def test_a_full_disk_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_full_disk_keeps_old_report(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_leaderboards(fine_alone(runs("old", 0.8)), tmp_path)
         before = {file: file.read_bytes() for file in tmp_path.rglob("*.*")}
 
@@ -222,7 +222,7 @@ class TestFiles:
         assert {file: file.read_bytes() for file in tmp_path.rglob("*.*")} == before
 
 
-def test_a_whole_report_needs_no_engine_and_no_plugin(tmp_path: Path) -> None:
+def test_report_needs_no_torch_and_no_plugin(tmp_path: Path) -> None:
     """So a board can be made where the plugin of a run is not installed, nor torch."""
     code = """
 import sys
@@ -246,7 +246,7 @@ write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
     assert list((tmp_path / "plots").glob("*.svg"))
 
 
-def test_unequal_bags_are_shown_by_their_real_sizes(tmp_path: Path) -> None:
+def test_unequal_bags_show_real_sizes(tmp_path: Path) -> None:
     uneven = {"number": 30, "sizes": [1, 9, 11660], "validation": 12, "test": 9}
     records = [*runs("a", 0.8, 0.9, bag_size=0, bags=uneven), *runs("a", 0.7, 0.8, dataset="credit")]
     write_leaderboards(records, tmp_path)
@@ -254,7 +254,7 @@ def test_unequal_bags_are_shown_by_their_real_sizes(tmp_path: Path) -> None:
     assert "1–9–11,660" in printed(tabulate(records))
 
 
-def test_auc_of_more_than_two_classes_is_explained() -> None:
+def test_multiclass_auc_is_explained() -> None:
     facts = {"code": "DI", "licence": "MIT", "rows": 53_940, "numeric": 7, "categorical": 2, "classes": 5}
     five = [record("a", auc, seed=seed, dataset="diamonds") for seed, auc in enumerate((0.8, 0.9))]
     for each in five:
@@ -264,7 +264,7 @@ def test_auc_of_more_than_two_classes_is_explained() -> None:
     assert "More than two classes" not in printed(tabulate(fine_alone(runs("a", 0.7, 0.8))))
 
 
-def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> None:
+def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     records = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7)]
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
     write_report(report, tmp_path)
@@ -282,7 +282,7 @@ def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> No
     assert score_lines(board, [*board.entries["method"]].index("a"), 0) == ["failed", "stale"]
 
 
-def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_path: Path) -> None:
+def test_early_failure_keeps_report_of_others(tmp_path: Path) -> None:
     """Its record names no hardware."""
     early = failed("llp-vat", "no such column", hardware={}, bags={}, data={}, times={}, members=0)
     write_report(make_report([*runs("dllp", 0.8, 0.9), early]), tmp_path)
@@ -292,7 +292,7 @@ def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_p
     assert "80.00 ± – (1)" in page
 
 
-def test_reports_in_nested_folders_link_to_each_other(tmp_path: Path) -> None:
+def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
     for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
         write_report(make_report(fine_alone(runs("a", 0.8, 0.9)), title=title), folder)
@@ -304,7 +304,7 @@ def test_reports_in_nested_folders_link_to_each_other(tmp_path: Path) -> None:
     assert "](plots/" not in above
 
 
-def test_shortened_labels_never_read_the_same() -> None:
+def test_shortened_labels_stay_distinct() -> None:
     labels = [
         "tabllp-bdc (mlp, self+bag, view=a)",
         "tabllp-bdc (mlp, self+bag, view=b)",

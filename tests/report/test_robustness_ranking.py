@@ -31,7 +31,7 @@ def ranking(records: list[Record]) -> ReportTable:
     return make_report(records).robustness[0]
 
 
-def test_mean_ranks_are_over_the_tasks_of_a_dataset_then_over_datasets() -> None:
+def test_mean_ranks_average_tasks_then_datasets() -> None:
     board = fine(RECORDS)
     found = robustness(board)
     assert [*board.entries["method"][found.index]] == ["steady", "good"]
@@ -62,7 +62,7 @@ def test_constants_methods_trained_on_labels_and_incomplete_entries_have_no_rank
     assert table.notes == {"Not ranked: without two seeds on every task": ("half (mlp)",)}
 
 
-def test_label_of_an_entry_tells_its_pretraining() -> None:
+def test_entry_label_shows_pretraining() -> None:
     both = [*runs("tabllp-bdc", 0.8, 0.9), *runs("tabllp-bdc", 0.8, 0.84, pretraining="self+bag")]
     assert [row[1].lines[0] for row in ranking(both).rows] == ["tabllp-bdc (mlp, self+bag)", "tabllp-bdc (mlp)"]
 

@@ -49,7 +49,7 @@ FOUR = (
 )
 
 
-def test_the_overall_mean_has_the_spread_of_its_seeds() -> None:
+def test_overall_mean_has_spread_over_seeds() -> None:
     # seed 0: (80 + 70) / 2 = 75, seed 1: (84 + 70) / 2 = 77: std sqrt(2)
     assert overall(board(*FOUR), "a (mlp)") == pytest.approx((76.0, 2**0.5, 2))
     single = board(runs("a", 0.8), runs("b", 0.7))
@@ -69,7 +69,7 @@ def test_the_overall_mean_has_the_spread_of_its_seeds() -> None:
 
 
 @pytest.mark.parametrize("seeds", [((0, 1), (2, 3)), ((0, 1), (1, 2)), ((0, 1), (0, 1, 2, 3))])
-def test_sizes_that_share_not_all_seeds_have_no_interval_against_the_floor(seeds: tuple[tuple[int, int], ...]) -> None:
+def test_unpaired_seeds_have_no_interval(seeds: tuple[tuple[int, int], ...]) -> None:
     aucs = {"supervised": (0.91, 0.90), "a": (0.82, 0.70), "bag-soft-label": (0.71, 0.60)}
     roles = {"supervised": "ceiling", "bag-soft-label": "floor"}
     found = board(
@@ -84,7 +84,7 @@ def test_sizes_that_share_not_all_seeds_have_no_interval_against_the_floor(seeds
 
 
 @pytest.mark.parametrize("engine", [{"ensemble": 5}, {"precision": "bfloat16"}])
-def test_ensembles_and_other_precisions_are_no_reference_of_the_usual_rows(engine: dict[str, Any]) -> None:
+def test_ensembles_and_precisions_are_no_reference(engine: dict[str, Any]) -> None:
     aucs = {"dllp": (0.75, ""), "bag-soft-label": (0.65, "floor"), "supervised": (0.95, "ceiling")}
     usual, better = (
         [
@@ -104,7 +104,7 @@ def datasets(method: str, *aucs: float, **facts: object) -> list[Record]:
     return [record(method, auc, dataset=f"d{i}", **facts) for i, auc in enumerate(aucs)]  # type: ignore[arg-type]
 
 
-def test_what_is_trained_on_labels_but_no_ceiling_is_called_supervised() -> None:
+def test_label_trained_entry_is_called_supervised() -> None:
     direct = datasets("supervised-gbdt", 0.99, role="ceiling", encoder=None)
     found = board(direct, datasets("supervised", 0.9, role="ceiling"), datasets("a", 0.8))
     marks = [*zip(found.entries["method"], found.entries["mark"], strict=True)]
@@ -113,13 +113,13 @@ def test_what_is_trained_on_labels_but_no_ceiling_is_called_supervised() -> None
     assert [*alone.entries["mark"]] == ["ceiling", ""], "the only mark that there is"
 
 
-def test_one_ceiling_stands_on_all_boards() -> None:
+def test_supervised_entry_is_on_all_boards() -> None:
     aucs = {"auc": 0.9, "mpiou": 0.6, "l1": 0.5}
     made = [*runs("a", 0.8), record("supervised", role="ceiling", aucs=aucs), *runs("floor", 0.7, role="floor")]
     assert [found.summary(0, 0) for found in tabulate(made).boards] == [(90.0, None, 1)] * 3
 
 
-def test_the_floor_is_ranked_and_every_row_is_compared_with_it() -> None:
+def test_every_entry_is_compared_with_baseline() -> None:
     scores = {"a": (0.80, 0.75, 0.76), "floor": (0.70, 0.73, 0.70), "b": (0.60, 0.70, 0.65)}
     found = board(*(datasets(name, *aucs, role="floor" if name == "floor" else "") for name, aucs in scores.items()))
     ranked = [*found.entries[["method", "rank", "mark"]].itertuples(index=False, name=None)]
@@ -133,7 +133,7 @@ def test_the_floor_is_ranked_and_every_row_is_compared_with_it() -> None:
     assert parts(two, "a (mlp)", "floor", "points", "low", "high") == (pytest.approx(6.0), None, None)
 
 
-def test_rounding_does_not_break_ties() -> None:
+def test_ranks_use_unrounded_scores() -> None:
     """0.1 + 0.2 + 0.3 is more than 0.3 + 0.2 + 0.1 in floats."""
     for some in (datasets, runs):
         found = board(some("a", 0.3, 0.2, 0.1), some("b", 0.1, 0.2, 0.3))
@@ -168,7 +168,7 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
 
 
-def test_ranks_and_coverage() -> None:
+def test_ranks_and_coverage_match_hand_computation() -> None:
     found = board(*FOUR, [*runs("c", 0.99, 0.99), failed("c", bag_size=256)])
     assert parts(found, "a (mlp)", "coverage", "done", "failed", "expected") == (4, 0, 4)
     c = standing(found, "c (mlp)")
@@ -176,7 +176,7 @@ def test_ranks_and_coverage() -> None:
     assert parts(found, "c (mlp)", "coverage", "done", "failed", "expected") == (2, 1, 4)
 
 
-def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
+def test_zero_variance_entries_share_ranks() -> None:
     found = board(runs("a", 0.8, 0.8, 0.8), runs("b", 0.8, 0.8, 0.8), runs("c", 0.7, 0.7, 0.7))
     assert [*found.entries["rank"]] == [1, 1, 3]
     assert overall(found, "a (mlp)") == (80.0, 0.0, 3)
@@ -186,7 +186,7 @@ def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
 @pytest.mark.parametrize(
     ("devices", "marked"), [("cpu cuda", [False, True]), ("cpu cpu", [False] * 2), ("cuda cuda", [False] * 2)]
 )
-def test_seconds_on_a_gpu_are_marked_beside_seconds_on_a_cpu(devices: str, marked: list[bool]) -> None:
+def test_gpu_seconds_are_marked(devices: str, marked: list[bool]) -> None:
     one, other = ({**record()["hardware"], "device": device} for device in devices.split())
     found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other))
     assert ["*" in field.lines[0] for field in map(leaderboard.COLUMNS["seconds"].field, lines(found))] == marked
@@ -204,7 +204,7 @@ class TestMetric:
                 result["test"] |= test
         return made
 
-    def test_more_is_better_or_less_is(self) -> None:
+    def test_ranking_follows_direction_of_metric(self) -> None:
         made = [*self.judged("a", brier=0.2, accuracy=0.9), *self.judged("b", brier=0.1, accuracy=0.7)]
         for metric, order, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
             found = fine(made, metric=metric)
@@ -212,19 +212,19 @@ class TestMetric:
             assert found.summary(0, 0) == Summary(cast("float", pytest.approx(best)), 0.0, 2)
             assert found.leaders == {(0, 0)}
 
-    def test_less_is_ahead_of_the_floor(self) -> None:
+    def test_lower_metric_beats_baseline(self) -> None:
         low = self.judged("floor", brier=0.4)
         for run in low:
             run["method"]["role"] = "floor"
         found = fine([*self.judged("a", brier=0.1), *low], metric="brier")
         assert parts(found, "a (mlp)", "floor", "points", "ahead") == pytest.approx((0.3, 1))
 
-    def test_runs_that_lack_it_have_no_rank(self) -> None:
+    def test_runs_without_metric_have_no_rank(self) -> None:
         found = fine([*self.judged("a", brier=0.1), *runs("b", 0.9, 0.9)], metric="brier")
         assert [*zip(found.entries["method"], found.entries["rank"], strict=True)] == [("a", 1), ("b", None)]
 
 
-def test_a_column_of_a_plugin_is_a_column_of_every_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_column_is_on_every_board(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
 
     def memory(board: Board) -> DataFrame:
@@ -239,7 +239,7 @@ def test_a_column_of_a_plugin_is_a_column_of_every_leaderboard(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("part", ["compute", "format"])
-def test_a_broken_column_of_a_plugin_is_one_line_with_its_file(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_plugin_column_names_its_file(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
 
     def compute(board: Board) -> DataFrame:
@@ -255,7 +255,7 @@ def test_a_broken_column_of_a_plugin_is_one_line_with_its_file(part: str, monkey
     assert column.explained(board(*FOUR)) == "", "no caption was given"
 
 
-def test_a_journal_in_which_no_method_has_every_run_that_counts_has_a_board_without_ranks() -> None:
+def test_board_without_complete_entry_has_no_ranks() -> None:
     datasets = [f"d{number}" for number in range(6)]
     records = [
         record(f"m{lacking}", seed=seed, dataset=dataset)
@@ -278,7 +278,7 @@ def leaders(shown: Board) -> set[tuple[str, str]]:
     return {(shown.entries["method"][entry], shown.titles[task]) for entry, task in shown.leaders}
 
 
-def test_rows_are_ranked_by_the_mean_over_columns_between_ceilings_and_floors() -> None:
+def test_entries_are_ranked_by_mean_over_tasks() -> None:
     shown = board(
         [record("floor", 0.95, role="floor")],  # beats all, and still stands apart
         [record("b", 0.70), record("b", 0.90, bag_size=256)],  # mean 80
@@ -288,14 +288,14 @@ def test_rows_are_ranked_by_the_mean_over_columns_between_ceilings_and_floors() 
     assert order(shown) == [("high-ceiling", None), ("low-ceiling", None), ("b", 1), ("a", 2), ("floor", None)]
 
 
-def test_a_failed_seed_or_column_costs_the_rank_however_good_the_others_are() -> None:
+def test_failed_seed_costs_rank() -> None:
     shown = board(runs("a", 0.7, 0.7), [record("b", 0.99, seed=0), failed("b", seed=1)], runs("c", 0.6, 0.6))
     assert order(shown) == [("a", 1), ("c", 2), ("b", None)]
     column = [record("a", 0.7), record("a", 0.5, bag_size=256)], [record("b", 0.99), failed("b", bag_size=256)]
     assert order(board(*column)) == [("a", 1), ("b", None)]
 
 
-def test_unranked_rows_stand_by_what_they_completed() -> None:
+def test_unranked_entries_are_ordered_by_completion() -> None:
     shown = board(
         runs("a", 0.7, 0.7, 0.7),
         [record("b", 0.9, seed=0), failed("b", seed=1), failed("b", seed=2)],
@@ -305,13 +305,13 @@ def test_unranked_rows_stand_by_what_they_completed() -> None:
     assert order(shown) == [("a", 1), ("d", 2), ("c", None), ("b", None)]
 
 
-def test_columns_and_seeds_that_only_a_newcomer_ran_change_no_rank() -> None:
+def test_extra_tasks_of_newcomer_change_no_rank() -> None:
     published = [runs("a", 0.8, 0.8), runs("b", 0.7, 0.7), runs("c", 0.6, 0.6)]
     newcomer = [*runs("new", 0.75, 0.75, 0.75, 0.75), record("new", 0.1, bag_size=256)]
     assert order(board(*published, newcomer)) == [("a", 1), ("new", 2), ("b", 3), ("c", 4)]
 
 
-def test_arms_of_one_method_on_one_column_take_no_other_away() -> None:
+def test_variants_of_one_method_keep_other_ranks() -> None:
     both = [
         run for name, auc in (("a", 0.8), ("b", 0.7)) for size in (64, 256) for run in runs(name, auc, bag_size=size)
     ]
@@ -320,42 +320,42 @@ def test_arms_of_one_method_on_one_column_take_no_other_away() -> None:
     assert [*shown.entries["rank"]] == [1, 2, None, None, None]
 
 
-def test_a_column_where_everything_failed_takes_no_rank_away() -> None:
+def test_task_failed_by_all_costs_no_rank() -> None:
     shown = board(*([record(m, auc), failed(m, dataset="credit")] for m, auc in (("a", 0.8), ("b", 0.7))))
     assert order(shown) == [("a", 1), ("b", 2)]
 
 
-def test_methods_that_share_no_run_are_not_ranked() -> None:
+def test_disjoint_methods_are_not_ranked() -> None:
     assert order(board([record("a", 0.8)], [record("b", 0.9, bag_size=256)])) == [("a", None), ("b", None)]
 
 
 class TestLeaders:
-    def test_all_within_one_std_of_the_best_are_marked_with_it(self) -> None:
+    def test_entries_within_one_std_of_best_are_marked(self) -> None:
         # a: 90 ± 1.41, so b at 88.6 is within one std and c at 88.5 is not
         shown = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886), runs("c", 0.885, 0.885))
         assert leaders(shown) == {("a", "adult 64"), ("b", "adult 64")}
         assert leaders(board(runs("a", 0.90, 0.92), runs("b", 0.80, 0.82))) == {("a", "adult 64")}
         assert leaders(board(runs("a", 0.9), runs("b", 0.8))) == set(), "a single seed leads nothing"
 
-    def test_seeds_of_its_own_make_no_score_a_leader(self) -> None:
+    def test_own_seeds_make_no_leader(self) -> None:
         best, near, other = runs("a", 0.80, 0.81, 0.82), runs("b", 0.80, 0.80, 0.81), runs("c", 0.70, 0.71, 0.72)
         before = fine([*best, *near, *other]).leaders
         more = [record("c", 0.99, seed=seed) for seed in range(3, 20)]
         assert fine([*best, *near, *other, *more]).leaders == before == {(0, 0), (1, 0)}
 
-    def test_a_ceiling_never_leads_and_a_floor_can(self) -> None:
+    def test_supervised_entry_never_leads(self) -> None:
         shown = board(
             runs("top", 0.98, 0.99, role="ceiling"), runs("a", 0.80, 0.81), runs("base", 0.90, 0.91, role="floor")
         )
         assert leaders(shown) == {("base", "adult 64")}
 
-    def test_a_score_with_failed_seeds_does_not_lead(self) -> None:
+    def test_score_with_failed_seeds_does_not_lead(self) -> None:
         shown = board(
             runs("a", 0.70, 0.71, 0.72), [*runs("b", 0.98, 0.99), failed("b", seed=2)], runs("c", 0.60, 0.61, 0.62)
         )
         assert leaders(shown) == {("a", "adult 64")}
 
-    def test_a_column_of_one_newcomer_is_no_contest(self) -> None:
+    def test_task_of_one_entry_has_no_leader(self) -> None:
         shown = board(
             runs("a", 0.7, 0.8), runs("b", 0.5, 0.6), [*runs("new", 0.1, 0.2), *runs("new", 0.9, 0.9, bag_size=256)]
         )

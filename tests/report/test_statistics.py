@@ -42,7 +42,9 @@ def test_identical_methods_have_equal_rank_intervals(others: int) -> None:
 
 
 @pytest.mark.parametrize(("level", "highest"), [(0.9, [2, 2, 3]), (0.8, [2, 2, 3]), (0.7, [1, 2, 3])])
-def test_rank_intervals_by_hand(level: float, highest: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_intervals_match_hand_computation(
+    level: float, highest: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # a - b: 2, 4: mean 3, error 1, t = 3. a - c: 9, 11: t = 10. b - c: 7, 7: error 0. Of one degree of freedom t at
     # (1 - level) / 2 one-sided is 6.31 at level 0.9: only c differs significantly, from both; 3.08 at level 0.8, where
     # a and b still share both ranks; 1.96 at level 0.7 separates all
@@ -95,7 +97,7 @@ def test_robustness_shares_ranks_and_weighs_datasets_equally() -> None:
     assert statistics.robustness(stds, "xyy").to_dict() == expected
 
 
-def test_robustness_of_the_paper_to_the_digit() -> None:
+def test_robustness_matches_paper_exactly() -> None:
     paper = files("llpbench.report") / "paper"
     with (paper / "fine_grained.csv").open() as rows:
         scores = read_csv(rows)
@@ -106,7 +108,7 @@ def test_robustness_of_the_paper_to_the_digit() -> None:
     assert statistics.robustness(stds, [*stds.columns]).to_dict() == published.to_dict()
 
 
-def test_pareto_front_by_hand() -> None:
+def test_pareto_front_matches_hand_computation() -> None:
     cost = Series({"dear": 9.0, "cheap": 1.0, "middle": 3.0, "beaten": 4.0, "as good": 5.0, "as cheap": 1.0})
     value = Series({"cheap": 0.5, "dear": 0.9, "middle": 0.7, "beaten": 0.6, "as good": 0.7, "as cheap": 0.4})
     # middle beats beaten in both, "as good" in cost; cheap beats "as cheap" in value
@@ -115,7 +117,7 @@ def test_pareto_front_by_hand() -> None:
     assert statistics.pareto_front(alike, alike) == ["c", "b", "a"], "equal ones are both ahead"
 
 
-def test_interval_by_hand() -> None:
+def test_interval_matches_hand_computation() -> None:
     # mean 2, std 1, t of 2 degrees of freedom 4.3027 (any table): 2 ± 4.3027 / sqrt(3)
     assert statistics.interval([1.0, 2.0, 3.0]) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
     assert statistics.interval([0.1] * 10) == (0.1, 0.1)

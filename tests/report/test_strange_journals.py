@@ -164,7 +164,7 @@ def strange_runs() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["dllp-v1.5", "my method", "ünï", "\U0001f600", 'a"b', "a#b]"])
-def test_a_configuration_is_read_back_whatever_methods_and_datasets_are_called(tmp_path: Path, name: str) -> None:
+def test_configuration_round_trips_for_strange_names(tmp_path: Path, name: str) -> None:
     search: Any = changed(SEARCHES[0], {"spec.cell.method": name, "spec.cell.dataset": name})
     (file,) = write_configurations([search], tmp_path)
     settings = resolve({}, config=file)
@@ -172,7 +172,7 @@ def test_a_configuration_is_read_back_whatever_methods_and_datasets_are_called(t
     assert settings.set[name] == search["best"]["auc"]["params"]
 
 
-def test_strange_runs_spoil_no_report(tmp_path: Path) -> None:
+def test_strange_runs_do_not_break_report(tmp_path: Path) -> None:
     strange = strange_runs()
     contents = journal(tmp_path, *strange)
     assert contents.warnings == ()
@@ -183,7 +183,7 @@ def test_strange_runs_spoil_no_report(tmp_path: Path) -> None:
     assert all(len(file.name.encode()) < 200 for file in tmp_path.rglob("*"))
 
 
-def test_strange_searches_spoil_no_report(tmp_path: Path) -> None:
+def test_strange_searches_do_not_break_report(tmp_path: Path) -> None:
     strange = [changed(SEARCHES[0], {"tuning": f"{n:016x}", **each}) for n, each in enumerate(STRANGE_SEARCHES)]
     contents = journal(tmp_path / "out", *strange)
     assert (contents.warnings, len(contents.tunings)) == ((), len(SEARCHES) + len(strange))
@@ -203,7 +203,7 @@ def test_strange_runs_are_drawn_merged_and_planned_over(tmp_path: Path, llpbench
     assert planned.code == 0, planned.err
 
 
-def test_long_names_of_baggings_are_cut_the_same_way_each_time(tmp_path: Path) -> None:
+def test_long_bagging_names_are_cut_consistently(tmp_path: Path) -> None:
     baggings = [f"ordered:columns={COLUMNS}+{last}" for last in ("age", "sex")]
     assert min(len(bagging.encode()) for bagging in baggings) > 255
     first, second = (record("dllp", 0.8, bagging=bagging) for bagging in baggings)
@@ -218,7 +218,7 @@ SURPRISES = [None, -1, 0, 1e6, 1e100, 2**53 - 1, "", HOSTILE, [], {}, {"auc": 1}
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_whatever_the_schema_lets_through_can_be_shown(tmp_path: Path, seed: int) -> None:
+def test_every_valid_record_can_be_shown(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     kept: list[dict[str, Any]] = []
     while len(kept) < 60:

@@ -33,7 +33,7 @@ def field(of: ReportTable, column: str, *labels: str) -> Any:
     return next(row[place] for row in of.rows if tuple(f.lines[0] for f in row[: len(labels)]) == labels)
 
 
-def test_paper_ours_difference_and_flag() -> None:
+def test_study_table_has_paper_ours_difference_and_flag() -> None:
     # paper: DLLP on AD 87.61 ± 0.21; ours 89 ± 0.71 is 1.39 above, less than 2 x 0.71, then 90 ± 0.71 is more
     near = field(table("fine-grained", runs("dllp", 0.885, 0.895, **HERE)), "AD", "DLLP")
     assert near.lines == ("paper 87.61 ± 0.21", "89.00 ± 0.71 (2)", "+1.39")
@@ -53,7 +53,7 @@ def test_paper_ours_difference_and_flag() -> None:
     assert "300 epochs, patience 20" in less.caption
 
 
-def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() -> None:
+def test_study_never_mixes_settings() -> None:
     short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
     made = tables(
         "fine-grained",
@@ -83,14 +83,14 @@ def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() ->
     assert len({t.name for t in found}) == 5
 
 
-def test_a_method_with_its_own_network_joins_every_encoder() -> None:
+def test_own_network_joins_every_encoder() -> None:
     gan = record("llp-gan", 0.9, bag_size=256, encoder=None)
     gan["spec"]["protocol"] = record("dllp")["spec"]["protocol"]
     found = tables("fine-grained", [gan, *(record("dllp", 0.8, bag_size=256, encoder=e) for e in ("mlp", "saint"))])
     assert [field(made.table, "AD", "LLP-GAN").lines[1] for made in found] == ["90.00 ± – (1)"] * 2
 
 
-def test_other_configurations_are_not_the_studys() -> None:
+def test_study_ignores_other_configurations() -> None:
     own = record("dllp", 0.8, **HERE)
     other = record("dllp", 0.9, params={"weight": 2.0}, **HERE)
     other["method"]["changed"] = {"weight": 2.0}
@@ -101,7 +101,7 @@ def test_other_configurations_are_not_the_studys() -> None:
     assert field(found, "AD", "DLLP").lines[1] == "80.00 ± 0.00 (2)"
 
 
-def test_a_named_hyperparameter_chooses_its_runs() -> None:
+def test_named_hyperparameter_selects_runs() -> None:
     runs_of = {}
     for generator, auc in (("greedy", 0.8), ("linear", 0.7)):
         run = record("tabllp-bdc", auc, pretraining="self+bag", params={"generator": generator}, **HERE)
@@ -112,7 +112,7 @@ def test_a_named_hyperparameter_chooses_its_runs() -> None:
     assert field(found, "AD", "Linear").lines[1].startswith("70.00 ")
 
 
-def test_best_pretraining_is_chosen_by_validation_over_the_seeds_that_all_have() -> None:
+def test_best_pretraining_is_chosen_on_common_seeds() -> None:
     def pretrained(pretraining: str, seed: int, test: float, validation: float) -> Record:
         run = record("dllp", test, seed=seed, pretraining=pretraining, **HERE)
         run["results"]["auc"]["validation"] = validation
@@ -123,7 +123,7 @@ def test_best_pretraining_is_chosen_by_validation_over_the_seeds_that_all_have()
     assert (lines[1], lines[-1]) == ("70.00 ± – (1)", "bag, best of 2 of 3")
 
 
-def test_criteria_diagnostics_and_times_are_read_off_the_same_runs() -> None:
+def test_study_reads_criteria_diagnostics_and_times_of_same_runs() -> None:
     run = record("tabllp-bdc", pretraining="self+bag", aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7}, **HERE)
     run["results"]["mpiou"]["diagnostics"] = {"pair-accuracy": 0.75, "cas": 0.6}
     run["results"]["auc"]["diagnostics"] = {"pair-accuracy": 0.85, "cas": 0.62}
@@ -139,7 +139,7 @@ def test_criteria_diagnostics_and_times_are_read_off_the_same_runs() -> None:
     assert field(table("fine-grained", [run]), "BA", "TabLLP-BDC").lines[1].startswith("90.00 ")
 
 
-def test_failed_runs_nan_and_infinite_values_are_no_results_and_runs_of_other_code_are_named() -> None:
+def test_failed_and_infinite_values_are_no_results() -> None:
     broken = record("dllp", None, seed=1, **HERE)
     infinite = record("dllp", float("inf"), seed=2, **HERE)
     found = table("fine-grained", [record("dllp", 0.8, **HERE), broken, infinite, failed("dllp", seed=3, **HERE)])
@@ -153,7 +153,7 @@ def test_failed_runs_nan_and_infinite_values_are_no_results_and_runs_of_other_co
     assert made.table.notes["Made by other code"] == ("dllp on adult, seed 0: the method has changed",)
 
 
-def test_robustness_is_one_table_of_the_tasks_that_all_methods_have() -> None:
+def test_robustness_study_uses_common_tasks() -> None:
     smaller = {**HERE, "bag_size": 64}
     found = table(
         "robustness",
@@ -168,7 +168,7 @@ def test_robustness_is_one_table_of_the_tasks_that_all_methods_have() -> None:
     assert "ours over 2 tasks" in found.caption
 
 
-def test_bdc_without_pretraining_is_shown_with_a_remark_if_the_papers_has_not_run() -> None:
+def test_bdc_without_pretraining_is_shown_with_remark() -> None:
     plain = runs("tabllp-bdc", 0.90, 0.91, **HERE)
     remark = "without pretraining"
     shown = field(table("fine-grained", plain), "AD", "TabLLP-BDC").lines
@@ -180,13 +180,13 @@ def test_bdc_without_pretraining_is_shown_with_a_remark_if_the_papers_has_not_ru
     assert tables("aggregation", plain) == [], "it has no aggregation of rows in pretraining"
 
 
-def test_every_number_of_the_paper_is_read() -> None:
+def test_every_paper_number_is_read() -> None:
     assert len(reference("fine_grained").values) == 81
     assert reference("pretraining").find({"pretraining": "Self", "method": "DLLP"}, "BA") == (84.36, None)
     assert reference("fine_grained").find({"method": "DLLP"}, "AD") == (87.61, 0.21)
 
 
-def test_times_are_compared_on_the_papers_hardware_only() -> None:
+def test_times_are_compared_on_paper_hardware_only() -> None:
     def timed(name: str) -> PaperFigure:
         hardware = {**record("dllp")["hardware"], "name": name}
         runs = [
@@ -201,7 +201,7 @@ def test_times_are_compared_on_the_papers_hardware_only() -> None:
     assert here.difference == there.difference
 
 
-def test_the_summary_counts_a_shared_figure_once() -> None:
+def test_summary_counts_shared_number_once() -> None:
     made = [*runs("dllp", 0.895, 0.905, **HERE), failed("dllp", seed=2, **HERE)]
     fine, others = (tables(name, made) for name in ("fine-grained", "bag-size"))
     assert field(fine[0].table, "AD", "DLLP").lines[2:] == ("+2.39 ⚑", "1 failed")
@@ -239,7 +239,7 @@ def contrasts(records: list[Record]) -> ReportTable:
     return tables("bag-number", records)[1].table
 
 
-def test_a_level_has_only_runs_of_its_number_of_bags() -> None:
+def test_level_has_runs_of_its_number_of_bags_only() -> None:
     others = [record("bag-gp", 0.5, bag_size=256, encoder=None, seed=seed) for seed in (7, 8)]  # of all bags
     scores = tables("bag-number", [*bags_journal(), *others])[0].table
     assert field(scores, "AD", "bag-gp", "13 of 256").lines == ("69.90 ± 0.14 (2)",)
@@ -247,7 +247,7 @@ def test_a_level_has_only_runs_of_its_number_of_bags() -> None:
     assert tables("bag-size", bags_journal("dllp", "mlp")) == [], "runs of fewer bags are of no other study"
 
 
-def test_contrasts_compare_levels_by_dataset_or_by_seed_of_a_single_dataset() -> None:
+def test_contrasts_pair_by_dataset_or_seed() -> None:
     size, number, rows = "13 of 64 → 13 of 1024", "13 of 256 → 52 of 256", "208 of 64 → 13 of 1024"
     found = contrasts(bags_journal())
     assert [heading.text for heading in found.headings] == ["method", size, number, rows]
@@ -265,14 +265,14 @@ def test_contrasts_compare_levels_by_dataset_or_by_seed_of_a_single_dataset() ->
     assert field(alone, size, "bag-gp").lines == ("+12.0", "adult, 1 seed")
 
 
-def test_methods_without_epochs_stand_beside_those_with_any() -> None:
+def test_methods_without_epochs_join_study() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [*bags_journal(), *bags_journal("llp-vat", "mlp"), *bags_journal("dllp", "mlp", protocol=short)]
     found = [made.table for made in tables("bag-number", records) if made.table.name.endswith("-contrasts")]
     assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
 
 
-def test_ensembles_have_tables_of_their_own_whatever_the_order_of_records() -> None:
+def test_ensembles_have_own_study_tables() -> None:
     def shown(records: list[Record]) -> dict[str, list[str]]:
         return {
             each.table.title: [row[1].lines[0] for row in each.table.rows] for each in tables("bag-number", records)

@@ -23,7 +23,7 @@ def test_mean_and_sample_std_over_seeds() -> None:
     assert summarise([0.1 + 0.2] * 3) == Summary(0.1 + 0.2, 0.0, 3), "a spread of exactly 0"
 
 
-def test_each_criterion_has_a_board_of_its_own() -> None:
+def test_each_criterion_has_its_own_board() -> None:
     boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7, "kl": 0.6})]).boards
     shown = [(b.criterion.regime, b.criterion.name, b.summary(0, 0)) for b in boards]
     expected = [("fine", "auc", 90.0), ("coarse", "mpiou", 80.0), ("coarse", "l1", 70.0)]
@@ -32,7 +32,7 @@ def test_each_criterion_has_a_board_of_its_own() -> None:
     assert [board.score(0, 0).undefined for board in lacking] == [0, 0, 1]
 
 
-def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> None:
+def test_runs_of_fewer_bags_have_own_boards() -> None:
     records = [record(max_bags=13), record(), record(bagging="random"), record("bag-gp", max_bags=13, encoder=None)]
     boards = fine_boards(records)
     assert [(board.bagging, board.labels) for board in boards] == [
@@ -42,7 +42,7 @@ def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> No
     ]
 
 
-def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name() -> None:
+def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
     boards = fine_boards(every)
     assert [[*board.tasks["bag_size"]] for board in boards] == [[64], [256]]
@@ -54,7 +54,7 @@ def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name
     assert names_of(fine_boards(every[2:])) == ["fine-ordered"]
 
 
-def test_of_several_protocols_the_board_of_most_columns_keeps_its_name() -> None:
+def test_protocol_with_most_tasks_keeps_board_name() -> None:
     shorter = record("dllp", dataset="credit", protocol={**PROTOCOL, "epochs": 7})
     boards = fine_boards([record("dllp"), record("dllp", bag_size=256), shorter])
     assert [len(board.tasks) for board in boards] == [2, 1]
@@ -63,7 +63,7 @@ def test_of_several_protocols_the_board_of_most_columns_keeps_its_name() -> None
     assert names[1].startswith("fine-ordered-b2-e7-")
 
 
-def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
+def test_board_states_spread_of_bags() -> None:
     def bags(**facts: float | None) -> dict[str, Any]:
         return {**record()["bags"], **facts}
 
@@ -83,7 +83,7 @@ def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
     assert whole_table(board, "fine").notes["How training bags differ"] == notes(board)[DIFFERENCES_NOTE]
 
 
-def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> None:
+def test_natural_board_states_whether_test_bags_are_new() -> None:
     def caption(bagging: str, size: int = 0) -> str:
         return whole_table(fine([record(bagging=bagging, bag_size=size)]), "fine").caption
 
@@ -93,7 +93,7 @@ def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> Non
     assert "same bags" not in caption("ordered", 64)
 
 
-def test_natural_keys_are_columns_of_one_board() -> None:
+def test_natural_keys_are_tasks_of_one_board() -> None:
     places = [("adult", "column:by=job+sex"), ("adult", "column:by=job"), ("credit", "column:by=city")]
     records = [
         record(method, auc, dataset=dataset, bagging=bagging, bag_size=0, seed=seed)
@@ -113,7 +113,7 @@ def test_natural_keys_are_columns_of_one_board() -> None:
     assert "different assignments" not in " ".join(notes(board)[SURPRISES])
 
 
-def test_baggings_and_protocols_are_never_mixed_and_methods_without_epochs_join_each() -> None:
+def test_baggings_and_protocols_are_never_mixed() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]
     boards = fine_boards([*records, record("ridge", encoder=None)])
@@ -122,26 +122,26 @@ def test_baggings_and_protocols_are_never_mixed_and_methods_without_epochs_join_
     ]
 
 
-def test_methods_without_epochs_have_one_board_for_all_criteria() -> None:
+def test_boards_without_epochs_are_not_repeated() -> None:
     boards = tabulate([*runs("ridge", 0.8, 0.9, encoder=None), *runs("dllp", 0.8, bagging="random")]).boards
     names = [(board.bagging, board.criterion.name) for board in boards]
     assert names == [("ordered", "auc"), ("random", "auc"), ("random", "mpiou"), ("random", "l1")]
 
 
-def test_the_last_record_of_a_run_counts() -> None:
+def test_board_uses_last_record_of_run() -> None:
     retried = fine([failed(seed=0), record(auc=0.8, seed=0)])
     assert (retried.summary(0, 0), retried.score(0, 0).failed) == (Summary(80.0, None, 1), 0)
     broken = fine([record(auc=0.8, seed=0), failed(seed=0)])
     assert (broken.summary(0, 0), broken.score(0, 0).failed) == (None, 1)
 
 
-def test_every_expected_seed_succeeded_failed_or_is_missing() -> None:
+def test_every_expected_seed_has_a_state() -> None:
     records = [*runs("a", 0.9, 0.9, 0.9, 0.9), record("b", 0.8, seed=0), failed("b", seed=2)]
     b = fine(records).score(1, 0)
     assert (b.runs, b.failed, b.missing, b.expected) == (2, 1, 2, 4)
 
 
-def test_nobody_lacks_the_seeds_that_few_rows_have() -> None:
+def test_rare_seeds_are_not_expected_of_others() -> None:
     records = [*runs("a", 0.9, 0.9, 0.9, 0.9), *runs("b", 0.8, 0.8), *runs("c", 0.7)]
     found = fine(records).scores
     assert [*zip(found["missing"], found["expected"], strict=True)] == [(0, 4), (0, 2), (1, 2)]
@@ -149,13 +149,13 @@ def test_nobody_lacks_the_seeds_that_few_rows_have() -> None:
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
-def test_a_value_that_is_no_number_is_never_averaged(value: float | None) -> None:
+def test_undefined_values_are_never_averaged(value: float | None) -> None:
     found = fine(runs("dllp", 0.8, value, 0.9))
     assert found.summary(0, 0) == pytest.approx((85.0, 7.0710678, 2))
     assert found.score(0, 0).undefined == 1
 
 
-def test_failures_are_named_also_of_columns_without_any_success_and_the_same_reason_is_said_once() -> None:
+def test_failures_are_listed_once_per_reason() -> None:
     board = fine([record(), failed(dataset="credit")])
     assert [*board.tasks["title"]] == ["adult 64", "credit 64"]
     assert notes(board)[FAILED] == ("dllp (mlp) on credit 64, seed 0: loss became NaN in epoch 4",)
@@ -169,7 +169,7 @@ def test_failures_are_named_also_of_columns_without_any_success_and_the_same_rea
     assert len(notes(board)[WITHOUT_VALUE]) == 1
 
 
-def test_a_run_that_is_older_than_a_metric_has_neither_failed_nor_an_undefined_value() -> None:
+def test_run_older_than_metric_is_not_failed() -> None:
     old, new = record("dllp", seed=0), record("dllp", seed=1)
     new["results"]["auc"]["test"]["brier"] = None
     board = fine([old, new, failed("mine")], metric="brier")
@@ -181,11 +181,11 @@ def test_a_run_that_is_older_than_a_metric_has_neither_failed_nor_an_undefined_v
 
 
 class TestMethodsWithoutEpochs:
-    def test_their_seeds_are_expected_of_the_others(self) -> None:
+    def test_common_seeds_are_expected(self) -> None:
         board = fine([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)])
         assert dict(zip(board.entries["method"], board.scores["missing"], strict=True)) == {"dllp": 2, "ridge": 0}
 
-    def test_seeds_of_one_protocol_are_no_gap_in_another(self) -> None:
+    def test_seeds_of_other_protocol_are_no_gap(self) -> None:
         short = {**PROTOCOL, "epochs": 30}
         records = [
             *runs("dllp", *[0.8] * 2, protocol=short),
@@ -202,7 +202,7 @@ class TestMethodsWithoutEpochs:
 
 
 class TestConfigurations:
-    def test_only_what_differs_from_the_defaults_is_named(self) -> None:
+    def test_labels_name_differences_from_defaults(self) -> None:
         records = [record(auc=w, params={"weight": w, "mode": "soft", "rate": 1e-3}) for w in (0.9, 0.8)]
         for run in records:
             run["method"]["changed"] = {"weight": run["spec"]["params"]["weight"]}
@@ -212,7 +212,7 @@ class TestConfigurations:
             run["method"]["changed"] = {}
         assert sorted(fine(records).labels) == ["dllp (mlp, weight=0.8)", "dllp (mlp, weight=0.9)"]
 
-    def test_a_field_that_reports_do_not_know_separates_rows(self) -> None:
+    def test_unknown_field_separates_entries(self) -> None:
         first, second = record(auc=0.9), record(auc=0.8)
         for run, trials in ((first, 0), (second, 50)):
             run["spec"]["tuning"] = {"trials": trials}
@@ -221,7 +221,7 @@ class TestConfigurations:
         board = fine([first, second])
         assert board.labels == ["dllp (mlp, tuning.trials=0)", "dllp (mlp, tuning.trials=50)"]
 
-    def test_another_precision_is_another_row_wherever_it_ran(self) -> None:
+    def test_other_precision_is_another_entry(self) -> None:
         first, second = record(auc=0.9), record(auc=0.8, dataset="credit")
         second["spec"]["precision"] = "bfloat16"
         second["cell"], second["run"] = "other", "other-0"
@@ -236,18 +236,18 @@ class TestBags:
     def sized(*sizes: float, validation: int = 7, **facts: Any) -> Record:
         return record(bags={"sizes": list(sizes), "validation": validation}, **facts)
 
-    def test_unequal_bags_by_least_median_and_most_over_seeds(self) -> None:
+    def test_unequal_bag_sizes_are_least_median_most(self) -> None:
         records = [self.sized(1, 9, 11000, bag_size=0), self.sized(2, 12, 11660, validation=9, bag_size=0, seed=1)]
         (task,) = fine(records).tasks.itertuples()
         assert (task.title, task.is_unequal) == ("adult 1–10.5–11,660", True)
 
-    def test_what_no_run_says_is_not_made_up(self) -> None:
+    def test_unknown_bag_sizes_are_empty(self) -> None:
         lost, sized = failed(bag_size=0, bags={}), failed(dataset="credit", bags={})
         assert [*fine([lost, sized]).tasks["title"]] == ["adult unknown sizes", "credit 64"]
 
 
 class TestStale:
-    def test_runs_of_other_code_are_marked_and_explained(self) -> None:
+    def test_stale_runs_are_marked_and_explained(self) -> None:
         records = [*runs("dllp", 0.8, 0.9), *runs("dllp", 0.7, 0.8, bag_size=256), *runs("mine", 0.6, 0.7)]
         old = {run["run"]: "dllp.py has changed" for run in records[1:4]}
         board = fine(records, stale=old)
@@ -258,7 +258,7 @@ class TestStale:
 
 
 class TestSurprises:
-    def test_below_chance(self) -> None:
+    def test_note_on_scores_below_chance(self) -> None:
         records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
         cells = [records[0]["cell"], records[2]["cell"]]
         assert set(notes(fine(records))[SURPRISES]) == {
@@ -266,7 +266,7 @@ class TestSurprises:
             f"rarely (mlp): AUC below 50, worse than chance, on adult 256, seed 1 (cell {cells[1]}): 49.99",
         }
 
-    def test_above_the_ceiling_by_more_than_one_std(self) -> None:
+    def test_note_on_scores_above_supervised(self) -> None:
         records = [
             *runs("supervised", 0.90, 0.90, role="ceiling"),
             *runs("close", 0.89, 0.92),
@@ -278,12 +278,12 @@ class TestSurprises:
         board = fine([*records[:2], *runs("dllp", 0.85, 0.86), *runs("low", 0.80, 0.81, role="floor")])
         assert notes(board)[SURPRISES] == ("supervised (mlp): the same AUC for all seeds, on adult 64",)
 
-    def test_the_same_number_for_every_seed(self) -> None:
+    def test_note_on_equal_seeds(self) -> None:
         same, single = (notes(fine(runs("dllp", *aucs)))[SURPRISES] for aucs in ((0.8, 0.8), (0.8,)))
         assert same == ("dllp (mlp): the same AUC for all seeds, on adult 64",)
         assert single == ()
 
-    def test_runs_on_different_data(self) -> None:
+    def test_note_on_different_data(self) -> None:
         records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
         assert notes(fine(records))[SURPRISES] == (
             "adult: its runs saw 2 different versions of the data, so they cannot be compared",
@@ -291,7 +291,7 @@ class TestSurprises:
         )
 
 
-def test_the_origin_names_each_thing_once() -> None:
+def test_origin_names_each_source_once() -> None:
     records = [
         record(seed=0),
         record(seed=1, code={"version": "0.1.0", "commit": "fedcba9876543210", "dirty": True}),

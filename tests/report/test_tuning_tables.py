@@ -46,7 +46,7 @@ def board(found: Leaderboards, criterion: str) -> Board:
     return one
 
 
-def test_a_configuration_is_shown_under_the_criterion_that_chose_it_alone() -> None:
+def test_tuned_entry_is_shown_under_its_criterion_only() -> None:
     found = tabulate(RECORDS, tunings=TUNINGS)
     rows = {
         name: dict(zip(board(found, name).labels, board(found, name).scores["cell"], strict=True))
@@ -62,12 +62,12 @@ def test_a_configuration_is_shown_under_the_criterion_that_chose_it_alone() -> N
     }
 
 
-def test_without_its_search_a_configuration_is_a_row_of_its_own() -> None:
+def test_configuration_without_search_is_an_entry() -> None:
     labels = board(tabulate(RECORDS), "auc").labels
     assert labels == ["dllp (mlp, weight=0.5)", "dllp (mlp)", "dllp (mlp, weight=0.9)"]
 
 
-def test_a_board_with_nothing_but_what_another_criterion_chose_is_left_out() -> None:
+def test_board_of_other_criterion_choices_is_omitted() -> None:
     found = tabulate(seeds(BETTER, 0.8, 0.9), tunings=TUNINGS)
     assert [each.criterion.name for each in found.boards] == ["auc"]
 
@@ -80,25 +80,25 @@ def gains(records: list[Record], criterion: str = "auc") -> dict[str, Field]:
     return {heading.text: field for heading, field in zip(table.headings, row, strict=True)}
 
 
-def test_the_gain_is_paired_by_seed_and_stands_beside_what_validation_promised() -> None:
+def test_tuning_gain_is_paired_by_seed() -> None:
     row = gains(RECORDS)
     # differences 2, 3 and 1: mean 2, std 1, half of the interval 4.3027 / sqrt(3)
     assert row["gain"].lines == ("+2.00 [-0.48, 4.48]",)
     assert [row[name].lines[0] for name in ("gain on validation data (auc)", "trials")] == ["3.00", "10"]
 
 
-def test_of_a_criterion_that_falls_better_is_positive() -> None:
+def test_gain_of_falling_criterion_is_positive() -> None:
     row = gains(RECORDS, "l1")
     assert row["gain on validation data (l1)"].lines == ("0.0300",)
     assert row["gain"].lines[0].startswith("-10.00 ")
 
 
-def test_one_seed_has_no_interval_and_a_missing_default_no_gain() -> None:
+def test_gain_needs_two_seeds_and_default() -> None:
     assert gains([*seeds(START, 0.80), *seeds(BETTER, 0.82)])["gain"].lines == ("+2.00",)
     assert gains(seeds(BETTER, 0.82, 0.83))["gain"].lines == ("–",)
 
 
-def test_the_choice_of_a_repeated_search_is_no_row() -> None:
+def test_repeated_search_adds_no_entry() -> None:
     old = {**TUNINGS[0], "finished": "2025-01-01T00:00:00Z", "numerics": 0}
     old["best"] = {"auc": {**TUNINGS[0]["best"]["auc"], "cell": FORMER.id}}
     records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]
@@ -110,7 +110,7 @@ def test_the_choice_of_a_repeated_search_is_no_row() -> None:
     assert "dllp (mlp, weight=0.7)" in {*missing.labels}
 
 
-def test_which_record_of_a_search_counts_and_what_it_remembers_depends_on_no_order() -> None:
+def test_search_records_are_order_independent() -> None:
     def record(cell: Cell, numerics: int) -> TuningRecord:
         made = searched(START, "fine", {"auc": (cell, 0.83, 0.80)})
         return cast(TuningRecord, {**made, "numerics": numerics})
@@ -123,7 +123,7 @@ def test_which_record_of_a_search_counts_and_what_it_remembers_depends_on_no_ord
     assert "former" not in newer(first, record(FORMER, 2)), "what is chosen again is not only remembered"
 
 
-def test_runs_of_what_a_stale_search_has_chosen_are_stale_with_it() -> None:
+def test_stale_search_makes_its_runs_stale() -> None:
     stale = {TUNINGS[0]["tuning"]: "version of method 1, now 2", f"{BETTER.id}-1": "numerics 0, now 1"}
     found = board(tabulate(RECORDS, tunings=TUNINGS, stale=stale), "auc")
     search = "its search: version of method 1, now 2"
@@ -132,7 +132,7 @@ def test_runs_of_what_a_stale_search_has_chosen_are_stale_with_it() -> None:
     assert [*found.runs["stale"][~tuned]] == ["", "", ""]
 
 
-def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
+def test_different_searches_have_own_entries() -> None:
     usual = searched(START, "fine", {"auc": (BETTER, 0.83, 0.80)}, space={"weight": {"low": 0.1, "high": 1.0}})
     choice = {"auc": (COARSE, 0.84, 0.80)}
 
@@ -163,12 +163,12 @@ def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
     assert [gain.split()[0] for gain in gains] == ["+2.00", "-10.00"]
 
 
-def test_there_is_a_page_only_where_something_was_tuned() -> None:
+def test_tuning_page_exists_only_if_tuned() -> None:
     assert make_report(RECORDS).tuning == []
     assert len(make_report(RECORDS, tunings=TUNINGS).tuning) == 2
 
 
-def test_beside_the_published_runs_too_a_choice_stands_under_its_criterion_alone() -> None:
+def test_merged_choice_is_shown_under_its_criterion_only() -> None:
     found = compare({run["run"]: run for run in RECORDS}, {}, TUNINGS)
     labels = {*board(found.leaderboards, "auc").labels}
     assert labels == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}

@@ -75,7 +75,7 @@ def test_warning_names_wrong_field(line: Any, path: str, value: object, tmp_path
 
 
 @pytest.mark.parametrize("line", NO_RECORDS)
-def test_line_that_is_no_record_costs_one_warning(line: bytes, tmp_path: Path) -> None:
+def test_invalid_line_gives_one_warning(line: bytes, tmp_path: Path) -> None:
     (warning,) = read_with(tmp_path, line).warnings
     assert warning.startswith(f"line 2 of {str(tmp_path / FILE)!r}: ")
     assert warning.isprintable()

@@ -12,7 +12,7 @@ from llpbench.core.criteria import METRICS
 from llpbench.results.frame import COLUMNS, NO_PROTOCOL, metric_column, shown, tidy, value_of
 
 
-def test_a_row_is_a_run_and_criterion_and_a_failed_run_has_one_without() -> None:
+def test_frame_row_is_run_and_criterion() -> None:
     frame = tidy([record("a", aucs={"auc": 0.9, "kl": 0.7}), failed("b", "no luck")])
     assert [*frame] == [*COLUMNS]
     assert frame[["method", "criterion"]].values.tolist() == [["a", "auc"], ["a", "kl"], ["b", None]]
@@ -28,7 +28,7 @@ def test_a_row_is_a_run_and_criterion_and_a_failed_run_has_one_without() -> None
     assert {metric_column(name) for name in METRICS} <= COLUMNS.keys()
 
 
-def test_what_sets_a_cell_apart_is_a_text() -> None:
+def test_differences_of_cell_are_text() -> None:
     made = record("a", params={"weight": 0.5}, precision="bfloat16", ensemble=3)
     made["method"]["changed"] = {"weight": 0.5, "pretraining": {"epochs": 7}}
     (row,) = tidy([made], criteria=["auc"]).to_dict("records")
@@ -37,7 +37,7 @@ def test_what_sets_a_cell_apart_is_a_text() -> None:
     assert '"params": {"weight": 0.5}' in row["settings"]
 
 
-def test_facts_of_bags_times_and_protocol() -> None:
+def test_frame_has_bag_time_and_protocol_facts() -> None:
     times = {"train": 2.0, "warm-up": 0.5, "pretraining": 10.0, "total": 20.0}
     bags = {"number": 30, "sizes": [1, 9, 64], "validation": 7, "test": 3, "histograms": []}
     neural = record("a", times=times, bags=bags, pretraining="bag", max_bags=13)
@@ -52,7 +52,7 @@ def test_facts_of_bags_times_and_protocol() -> None:
     assert all(math.isnan(second[name]) for name in ("seconds_training", "bags", "most_rows", "max_epochs"))
 
 
-def test_what_a_search_has_chosen_is_marked_unless_it_is_the_default() -> None:
+def test_tuned_configuration_is_marked() -> None:
     start = make_cell_of("dllp")
     better = replace(start, params={"weight": 0.5})
     search = searched(start, "fine", {"auc": (better, 0.9, 0.8)})

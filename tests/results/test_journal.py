@@ -47,7 +47,7 @@ def no_more_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_what_is_appended_or_joined_is_read_and_the_last_record_of_a_run_counts(tmp_path: Path) -> None:
+def test_last_record_of_run_counts(tmp_path: Path) -> None:
     failed = make_record(CELL, 0, "failed")
     with Journal(tmp_path / "new" / "folder") as journal:
         journal.append(failed, *RECORDS)
@@ -62,7 +62,7 @@ def test_what_is_appended_or_joined_is_read_and_the_last_record_of_a_run_counts(
     assert len(read(journal.path).records) == 4
 
 
-def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_is_one_synced_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     write, fsync = os.write, os.fsync
 
@@ -82,7 +82,7 @@ def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeyp
         assert journal.path.read_bytes().count(b"\n") == 1
 
 
-def test_a_last_line_torn_anywhere_is_dropped_and_mended(tmp_path: Path) -> None:
+def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:
     first, last = map(to_line, RECORDS[:2])
     for cut in range(1, len(last) - 1):
         path = write(tmp_path, first, last[:cut])
@@ -107,7 +107,7 @@ def test_a_last_line_torn_anywhere_is_dropped_and_mended(tmp_path: Path) -> None
     "content",
     [b"a,b\n1,2\n", b'{"name": "x"}\n{"name": "y"}\n', b"\x89PNG\r\n\x1a\n\0\0", b"no line break", b"{}", b"\xff\xfe"],
 )
-def test_a_strangers_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_foreign_file_is_refused_unchanged(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, content)
     with pytest.raises(LLPBenchError, match="not a journal") as error:
         Journal(tmp_path)
@@ -116,7 +116,7 @@ def test_a_strangers_file_is_refused_and_left_alone(tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize(("schema", "age"), [(SCHEMA + 1, "a newer"), (1, "an older")])
-def test_another_schema_is_refused_and_left_alone(tmp_path: Path, schema: int, age: str) -> None:
+def test_other_schema_is_refused_unchanged(tmp_path: Path, schema: int, age: str) -> None:
     path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=schema)))
     before = path.read_bytes()
     for use in (read, lambda _: Journal(tmp_path)):
@@ -128,7 +128,7 @@ def test_another_schema_is_refused_and_left_alone(tmp_path: Path, schema: int, a
     assert path.read_bytes() == before
 
 
-def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_or_unwritable_journal_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a" / FILE).mkdir(parents=True)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).symlink_to("/dev/zero")
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, monkeypatch:
     one_line(error)
 
 
-def test_a_lock_file_that_was_left_behind_is_no_obstacle(tmp_path: Path) -> None:
+def test_stale_lock_file_is_ignored(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", "import sys\nfrom pathlib import Path\nfrom llpbench.results.journal import Journal\n"
          "with Journal(Path(sys.argv[1])):\n    print('open', flush=True)\n    sys.stdin.read()", str(tmp_path)],
@@ -170,7 +170,7 @@ def test_a_lock_file_that_was_left_behind_is_no_obstacle(tmp_path: Path) -> None
         journal.append(RECORDS[0])
 
 
-def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
     with no_more_room(), Journal(tmp_path) as journal:
         longest = len(to_line(make_record(CELL, 99)))
         while journal.path.stat().st_size + longest <= 5000:
@@ -188,7 +188,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert len(read(journal.path).records) == written + 1
 
 
-def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_sync_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(file: int) -> None:  # noqa: ARG001
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -201,7 +201,7 @@ def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pyte
     assert list(read(journal.path).records.values()) == RECORDS[:1]
 
 
-def test_an_interrupt_before_syncing_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(file: int) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 

@@ -85,7 +85,7 @@ each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: chan
 
 
 @each_change
-def test_results_are_saved_where_they_replace_nothing(change: Callable[[Path], None], tmp_path: Path) -> None:
+def test_rescued_results_replace_no_file(change: Callable[[Path], None], tmp_path: Path) -> None:
     out = tmp_path / "out"
     with Journal(out) as journal:
         journal.append(RECORDS[0])
@@ -105,7 +105,7 @@ def test_results_are_saved_where_they_replace_nothing(change: Callable[[Path], N
 
 @each_change
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_it_is_noticed_at_the_end(change: Callable[[Path], None], interrupted: bool, tmp_path: Path) -> None:
+def test_removed_journal_is_noticed_at_end(change: Callable[[Path], None], interrupted: bool, tmp_path: Path) -> None:
     with stopped(tmp_path / "out") as journal:
         journal.append(RECORDS[0])
         change(journal.path)
@@ -114,7 +114,7 @@ def test_it_is_noticed_at_the_end(change: Callable[[Path], None], interrupted: b
     assert list(read(tmp_path / "out" / SAVED).records.values()) == RECORDS[:1]
 
 
-def test_what_is_saved_joins_what_is_there(tmp_path: Path, llpbench: LLPBench) -> None:
+def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) -> None:
     line: list[str] = []
     with stopped(tmp_path / "a folder", line) as journal:
         journal.append(RECORDS[0])
@@ -125,7 +125,7 @@ def test_what_is_saved_joins_what_is_there(tmp_path: Path, llpbench: LLPBench) -
     assert len(read(journal.path).records) == 3
 
 
-def test_another_folder_takes_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spare").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
     with stopped(tmp_path / "out") as journal:
@@ -135,7 +135,7 @@ def test_another_folder_takes_the_results(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
 
 
-def test_results_that_only_their_owner_may_read_are_saved_so(tmp_path: Path) -> None:
+def test_rescued_results_keep_permissions(tmp_path: Path) -> None:
     with stopped(tmp_path) as journal:
         journal.path.chmod(0o600)
         journal.append(RECORDS[0])
@@ -143,7 +143,7 @@ def test_results_that_only_their_owner_may_read_are_saved_so(tmp_path: Path) -> 
     assert (tmp_path / SAVED).stat().st_mode & 0o777 == 0o600
 
 
-def test_where_nothing_was_written_nothing_is_saved(tmp_path: Path) -> None:
+def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
     with Journal(tmp_path / "out") as journal:
         removed(journal.path)
     assert not (tmp_path / "out").exists()
@@ -154,7 +154,7 @@ def test_where_nothing_was_written_nothing_is_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / SAVED).exists()
 
 
-def test_a_failed_run_removes_only_its_own_empty_journal(tmp_path: Path) -> None:
+def test_failed_run_removes_only_its_empty_journal(tmp_path: Path) -> None:
     with suppress(KeyError), Journal(tmp_path / "out") as journal:
         taken_over(journal.path)
         raise KeyError
@@ -172,7 +172,7 @@ with FileLock(Path(sys.argv[1])):
 """
 
 
-def test_a_lock_file_that_was_removed_is_locked_again(tmp_path: Path) -> None:
+def test_removed_lock_file_is_recreated(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append(RECORDS[0])
         (tmp_path / LOCK).unlink()
@@ -183,7 +183,7 @@ def test_a_lock_file_that_was_removed_is_locked_again(tmp_path: Path) -> None:
     assert len(read(journal.path).records) == 3
 
 
-def test_a_lock_that_another_process_has_taken_ends_the_run(tmp_path: Path) -> None:
+def test_lost_lock_ends_run(tmp_path: Path) -> None:
     with stopped(tmp_path) as journal:
         journal.append(RECORDS[0])
         (tmp_path / LOCK).unlink()
@@ -200,7 +200,7 @@ def test_a_lock_that_another_process_has_taken_ends_the_run(tmp_path: Path) -> N
     assert list(read(tmp_path / SAVED).records.values()) == RECORDS[:2]
 
 
-def test_a_run_ends_with_a_line_and_all_its_results(
+def test_run_with_lost_journal_keeps_all_results(
     plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one by Ray does (`test_executors.py`)."""

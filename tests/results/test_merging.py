@@ -27,7 +27,7 @@ def journal(folder: Path, *records: Record) -> Path:
     return folder / FILE
 
 
-def test_different_work_is_joined_and_equal_work_kept_once(tmp_path: Path) -> None:
+def test_merge_joins_different_and_deduplicates_equal_runs(tmp_path: Path) -> None:
     first = journal(tmp_path / "a", record("a"), record("shared"))
     second = journal(tmp_path / "b", record("b"), record("shared", finished="2026-02-02T00:00:00Z"))
     merged = merge_into(tmp_path / "out", [first, second])
@@ -37,7 +37,7 @@ def test_different_work_is_joined_and_equal_work_kept_once(tmp_path: Path) -> No
     assert read(tmp_path / "out" / FILE).records.keys() == merged.counting.keys()
 
 
-def test_different_results_of_a_run_are_both_kept_and_flagged(tmp_path: Path) -> None:
+def test_disputed_results_are_kept_and_flagged(tmp_path: Path) -> None:
     first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
     second = journal(tmp_path / "b", record("a", 0.7, finished="2026-01-02T00:00:00+00:00"))
     merged = merge_into(tmp_path / "out", [second, first])  # the newest counts, whatever the order of journals
@@ -49,7 +49,7 @@ def test_different_results_of_a_run_are_both_kept_and_flagged(tmp_path: Path) ->
     assert len(read(tmp_path / "out" / FILE).disputes) == 1
 
 
-def test_of_results_that_differ_too_much_none_counts_until_one_is_preferred(tmp_path: Path) -> None:
+def test_disputed_results_do_not_count_without_preference(tmp_path: Path) -> None:
     first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"), record("b"))
     planted = journal(tmp_path / "b", record("a", 0.99, finished="2026-01-02T00:00:00+00:00"))
     for order in ([first, planted], [planted, first]):
@@ -66,7 +66,7 @@ def test_of_results_that_differ_too_much_none_counts_until_one_is_preferred(tmp_
     assert len(read(tmp_path / "out" / FILE).counting) == 2
 
 
-def test_within_the_tolerance_the_newest_counts(tmp_path: Path) -> None:
+def test_newest_result_within_tolerance_counts(tmp_path: Path) -> None:
     first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
     second = journal(tmp_path / "b", record("a", 0.815, finished="2026-01-02T00:00:00+00:00"))
     merged = merge([second, first])
@@ -79,7 +79,7 @@ def test_within_the_tolerance_the_newest_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_of_results_that_say_the_same_those_that_say_more_are_kept(tmp_path: Path, newest_first: bool) -> None:
+def test_fuller_record_of_equal_results_is_kept(tmp_path: Path, newest_first: bool) -> None:
     def finished(day: int, auc: float, *, more: bool) -> Record:
         run = record("a", auc, finished=f"2026-01-0{day}T00:00:00+00:00")
         for chosen in run["results"].values():
@@ -120,7 +120,7 @@ def test_results_without_labels_are_compared_by_proportions(tmp_path: Path) -> N
     assert "test L1 10.0000, 190.0000; more than 2 points apart" in apart.disputes[0]
 
 
-def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
+def test_failure_never_replaces_success(tmp_path: Path) -> None:
     bad, good = journal(tmp_path / "a", failed("a")), journal(tmp_path / "b", record("a", 0.8))
     for order in ([bad, good], [good, bad]):
         (kept,) = merge(order).runs.values()
@@ -129,7 +129,7 @@ def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
     assert [run["status"] for run in read(one).records.values()] == ["ok"]
 
 
-def test_newer_code_takes_the_place_of_older_without_a_dispute(tmp_path: Path) -> None:
+def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
     old, new = {"method": "old"}, {"method": "new"}
     early, late = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
     first = journal(tmp_path / "a", record("a", 0.8, versions=old, finished=early))
@@ -149,7 +149,7 @@ def test_newer_code_takes_the_place_of_older_without_a_dispute(tmp_path: Path) -
 AHEAD, NOW = "2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"
 
 
-def test_within_a_journal_its_order_counts_and_no_clock(tmp_path: Path) -> None:
+def test_journal_order_counts_not_clock(tmp_path: Path) -> None:
     old = record("a", 0.7, versions={"method": "old"}, finished=AHEAD)
     new = record("a", 0.8, versions={"method": "new"}, finished=NOW)
     path = journal(tmp_path / "a", old, new)
@@ -161,7 +161,7 @@ def test_within_a_journal_its_order_counts_and_no_clock(tmp_path: Path) -> None:
     assert [run["numerics"] for run in read(engine).records.values()] == [NUMERICS + 1]
 
 
-def test_searches_are_ordered_as_runs_are(tmp_path: Path) -> None:
+def test_searches_are_merged_like_runs(tmp_path: Path) -> None:
     search = searched(make_cell_of(), "fine", {})
     old: TuningRecord = {**search, "finished": AHEAD, "versions": {"method": "old"}}
     new: TuningRecord = {**search, "finished": NOW, "versions": {"method": "new"}}
@@ -174,7 +174,7 @@ def test_searches_are_ordered_as_runs_are(tmp_path: Path) -> None:
         assert [tuning["versions"] for tuning in joined.values()] == [{"method": "old"}], "only the time is known"
 
 
-def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
+def test_stepwise_merge_equals_joint_merge(tmp_path: Path) -> None:
     days = [record("a", auc, finished=f"2026-01-0{day}T00:00:00Z") for day, auc in ((1, 0.80), (2, 0.81), (3, 0.805))]
     journals = [journal(tmp_path / str(number), each) for number, each in enumerate(days)]
     whole, written = merge(journals).runs, set()
@@ -188,7 +188,7 @@ def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
     assert len(written) == 1, "it depends on the records alone"
 
 
-def test_what_is_appended_counts_as_it_does_when_it_is_read(tmp_path: Path) -> None:
+def test_appended_record_counts_as_read_record(tmp_path: Path) -> None:
     runs = [record("a", 0.8), record("a", 0.7), failed("a"), record("b", 0.8)]
     with Journal(tmp_path) as opened:
         for run in (*runs, record("b", 0.7, versions={"method": "x"})):
@@ -197,7 +197,7 @@ def test_what_is_appended_counts_as_it_does_when_it_is_read(tmp_path: Path) -> N
     assert len(opened.contents.disputes) == 1
 
 
-def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
+def test_merge_overwrites_only_its_inputs(tmp_path: Path) -> None:
     first, other = journal(tmp_path / "a", record("a")), journal(tmp_path / "out", record("b"))
     with pytest.raises(LLPBenchError, match=r"there is a journal in .* already"):
         merge_into(tmp_path / "out", [first])
@@ -207,7 +207,7 @@ def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
         merge_into(tmp_path / "a", [first])
 
 
-def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
+def test_journal_may_be_file_folder_or_published(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]
     assert journal_files("published") == [shipped()]
@@ -217,7 +217,7 @@ def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
 
 
 class TestCompare:
-    def test_a_new_method_stands_among_the_published_ones_of_its_places(self) -> None:
+    def test_new_method_joins_published_tasks(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
         found = compare(_by_run(record("mine", 0.83)), _by_run(*there))
         board = found.leaderboards.boards[0]
@@ -228,7 +228,7 @@ class TestCompare:
         nowhere = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
         assert nowhere.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 
-    def test_repeated_runs_are_compared(self) -> None:
+    def test_repeated_published_runs_are_compared(self) -> None:
         there = _by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
         found = compare(_by_run(record("a", 0.8), record("b", 0.79)), there)
         assert found.remarks == (
@@ -236,7 +236,7 @@ class TestCompare:
             "of AUC (b on adult 64, seed 0).",
         )
 
-    def test_other_runs_are_counted_with_what_differs(self) -> None:
+    def test_incomparable_runs_are_counted_with_reason(self) -> None:
         there = _by_run(record("a"), record("b"), record("b", protocol={**PROTOCOL, "epochs": 30}))
         mine = [record("a"), record("a", seed=7), record("a", dataset="x"), record("new"), record("new", seed=1)]
         mine += [record("b", protocol={**PROTOCOL, "epochs": 5}), record("b", encoder="saint")]
@@ -244,7 +244,7 @@ class TestCompare:
         counts = [int(number) for number in re.findall(r"\((\d)\)", others)]
         assert (counts, others.split()[0]) == ([1, 1, 2, 1, 1], "6")
 
-    def test_what_is_far_from_the_published_result_of_the_same_run_does_not_count(self) -> None:
+    def test_run_far_from_published_result_does_not_count(self) -> None:
         found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))
         assert [*found.leaderboards.boards[0].entries["method"]] == ["b"]
         assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
@@ -252,7 +252,7 @@ class TestCompare:
         assert broken.leaderboards.boards[0].summary(0, 0) == (80.0, None, 1)
         assert "1 run failed here but succeeded when published" in broken.remarks[0]
 
-    def test_another_protocol_is_reported(self) -> None:
+    def test_other_protocol_is_reported(self) -> None:
         found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))
         assert len(found.leaderboards.headline_boards()) == 1  # the one that it stands on
         assert "than yours (at most 30 epochs" in found.remarks[0]
@@ -266,7 +266,7 @@ class TestCompare:
             assert len(found.leaderboards.boards[0].entries) == number
             assert any("3 published ablations not ranked" in line for line in found.remarks) != ablations
 
-    def test_seeds_that_others_have_run_are_not_yours(self) -> None:
+    def test_only_own_seeds_are_called_yours(self) -> None:
         there, mine = [record("dllp", 0.8, seed=seed) for seed in range(3)], record("dllp", 0.8, seed=1)
         found = compare(_by_run(mine), _by_run(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
         assert found.yours == {mine["run"]}

@@ -22,7 +22,7 @@ def private(frame):
 '''
 
 
-def test_no_value_of_a_row_is_in_what_a_run_leaves(tmp_path: Path, llpbench: LLPBench) -> None:
+def test_run_leaves_no_value_of_any_row(tmp_path: Path, llpbench: LLPBench) -> None:
     rng = np.random.default_rng(0)
     answers = rng.random(400) < 0.4
     frame = pd.DataFrame(

@@ -40,7 +40,7 @@ def write_votes(folder: Path) -> Path:
     return plugin
 
 
-def test_it_is_trained_on_bags_and_judged_by_other_bags(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("--datasets", "votes", "--plugin", str(write_votes(tmp_path)), "--executor", "debug", "--seeds", "2")
     methods = ("--methods", "bag-share,bag-mean-linear,dllp,supervised-gbdt", "--epochs", "3")

@@ -61,7 +61,7 @@ def careless(tmp_path: Path) -> Path:
     return path
 
 
-def test_results_beside_a_careless_method_are_those_without_it(plugin: Path, careless: Path, tmp_path: Path) -> None:
+def test_careless_plugin_does_not_change_other_results(plugin: Path, careless: Path, tmp_path: Path) -> None:
     """Every executor does its jobs in the processes of this one."""
     undisturbed, shown = run(plugin, careless, tmp_path / "alone", OTHERS, "debug")
     assert not [line for line in shown if " changed " in line]

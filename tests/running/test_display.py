@@ -43,7 +43,7 @@ def notebook(show: Show) -> Display:
     return Display(displays._html_console(), "notebook", show)
 
 
-def test_terminals_and_notebooks_have_displays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_and_notebook_have_own_displays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(displays, "cell_output", lambda: print)
     monkeypatch.setattr(displays, "_html_console", Console)
     for options, no_color, form in (
@@ -58,13 +58,13 @@ def test_terminals_and_notebooks_have_displays_of_their_own(monkeypatch: pytest.
         assert make_display().form == form
 
 
-def test_a_job_says_what_differs_from_the_default(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
+def test_job_title_shows_differences_from_defaults(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
     job = Job(make_cell("quick-a", "tiny", bag_size=8, params={"seconds": 0.12345}), (0, 1, 2))
     assert title(job) == "quick-a on tiny ordered 8 (3 seeds), seconds=0.1235"
     assert str(replace(job, cell=make_cell("quick-a", "tiny", bag_size=8))) == "quick-a on tiny ordered 8 (3 seeds)"
 
 
-def test_a_run_in_a_terminal(tiny_bench: Path, tmp_path: Path) -> None:
+def test_terminal_run_shows_progress_and_board(tiny_bench: Path, tmp_path: Path) -> None:
     console = terminal()
     settings = make_settings(
         tiny_bench, tmp_path, methods="quick-a,broken", set=("quick-a.seconds=0.3",), bag_sizes="8"
@@ -77,7 +77,7 @@ def test_a_run_in_a_terminal(tiny_bench: Path, tmp_path: Path) -> None:
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0, "the cursor must come back"
 
 
-def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
+def test_live_display_shows_progress_and_failures() -> None:
     display = Display(terminal(), "live")
     display.begin(6)
     display.estimate(200.0)
@@ -93,7 +93,7 @@ def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
         assert part in text
 
 
-def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
+def test_plain_display_escapes_markup() -> None:
     console = Console(file=io.StringIO(), width=40)
     with Display(console, "plain") as display:
         display.begin(4)
@@ -113,7 +113,7 @@ def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
     ]
 
 
-def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> None:
+def test_live_board_fits_terminal_height() -> None:
     display = Display(terminal(height=14), "live")
     display.begin(80, runs("done-before", 0.7))
     for number in range(20):
@@ -131,14 +131,14 @@ def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> No
     assert "and 15 more methods" in lines[-1]
 
 
-def test_the_figure_of_a_cell_is_that_of_its_seeds_with_labels_of_validation_rows() -> None:
+def test_cell_score_is_mean_over_labelled_seeds() -> None:
     coarse = record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})
     assert figure([coarse]) == figure([failed()]) == figure([]) == ""
     assert figure([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
     assert figure(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
 
 
-def test_an_outcome_is_the_first_failure() -> None:
+def test_outcome_shows_first_failure() -> None:
     statuses: tuple[Status, ...] = ("ok", "failed", "out-of-memory")
     ok, other, memory = (make_record(JOB.cell, seed, status) for seed, status in enumerate(statuses))
     assert in_short([ok]) == ("ok", "")
@@ -151,11 +151,11 @@ def test_an_outcome_is_the_first_failure() -> None:
     ("seconds", "text"),
     [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min"), (4e6, "1,111 h")],
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_durations_are_formatted(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_a_notebook_shows_one_output_that_is_updated(tiny_bench: Path, tmp_path: Path) -> None:
+def test_notebook_updates_one_output(tiny_bench: Path, tmp_path: Path) -> None:
     outputs: list[str] = []
     settings = make_settings(tiny_bench, tmp_path, methods="quick-a,broken", bag_sizes="8")
     runner.run(settings, notebook(outputs.append))
@@ -169,7 +169,7 @@ def test_a_notebook_shows_one_output_that_is_updated(tiny_bench: Path, tmp_path:
     assert re.search(r"4 of 4 runs in \d+ s, 2 failed", outputs[-1])
 
 
-def test_what_is_refused_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_bench: Path, tmp_path: Path) -> None:
+def test_refused_run_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_bench: Path, tmp_path: Path) -> None:
     calls: list[str] = []
     stand_in: Any = ModuleType("IPython.display")  # IPython is not needed to test, and need not be installed
 
@@ -213,7 +213,7 @@ def live_board(records: Sequence[Record], height: int = 40, searches: Sequence[T
 HEADINGS = ["method", "AUC", "columns", "runs"]
 
 
-def test_best_first_with_the_number_of_runs() -> None:
+def test_live_board_sorts_best_first() -> None:
     again = [*runs("[/red]", 0.95), *runs("[/red]", 0.7)]  # repeated; its name is no markup
     found = live_board([*runs("dllp", 0.8, 0.82), *runs("bag-mean-linear", 0.9, encoder=None), *again])
     assert found == [
@@ -224,13 +224,13 @@ def test_best_first_with_the_number_of_runs() -> None:
     ]
 
 
-def test_a_method_that_lacks_a_column_has_no_mean() -> None:
+def test_method_with_missing_task_has_no_mean() -> None:
     both = [*runs("whole", 0.7, 0.7, bag_size=64), *runs("whole", 0.6, bag_size=256)]
     found = live_board([*runs("easy-only", 0.99, bag_size=64), *both])
     assert found == [HEADINGS, ["whole", "mlp", "65.0", "2/2", "3"], ["easy-only", "mlp", "–", "1/2", "1"]]
 
 
-def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_has_is_left_out() -> None:
+def test_live_board_shows_configurations_tuned_by_labels() -> None:
     start = make_cell_of("dllp", 64)
     chosen, other, mine = (replace(start, params={"weight": weight}) for weight in (0.5, 0.9, 0.1))
     search: Any = {"tuning": "x", "spec": {"cell": start.spec}, "method": make_record(start)["method"]}
@@ -246,13 +246,13 @@ def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_
     ]
 
 
-def test_failures_and_runs_without_labels_of_validation_rows_are_gaps() -> None:
+def test_failed_and_unlabelled_runs_are_gaps() -> None:
     lines = live_board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
     assert lines[1:] == [["dllp", "mlp", "80.0", "1/1", "1"], ["broken", "mlp", "–", "0/1", "0"]]
     assert live_board([record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})])[1] == ["dllp", "mlp", "–", "0/1", "0"]
 
 
-def test_rows_are_labelled_by_everything_in_which_they_differ() -> None:
+def test_labels_show_all_differences() -> None:
     records = [
         record("dllp", 0.9, role="ceiling"),
         record("dllp", 0.8, pretraining="self+bag"),
@@ -267,7 +267,7 @@ def test_rows_are_labelled_by_everything_in_which_they_differ() -> None:
     ]
 
 
-def test_it_keeps_to_the_room_there_is() -> None:
+def test_live_board_fits_available_width() -> None:
     many = [
         each for size in range(1, 13) for name in "abcdefgh" for each in runs(name, 0.5 + size / 100, bag_size=size)
     ]

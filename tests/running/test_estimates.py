@@ -49,7 +49,7 @@ def bases_of(estimator: Estimator, *cells: Cell) -> set[Basis]:
 # This journal
 
 
-def test_an_estimate_is_the_median_of_the_nearest_runs() -> None:
+def test_estimate_is_median_of_nearest_runs() -> None:
     cell = make_cell_of("dllp", 256)
     other_size, other_data = make_cell_of("dllp", 64), make_cell_of("dllp", 256, "bank-marketing")
     estimator = of_journal(make_record(other_size, seconds=20))
@@ -66,7 +66,7 @@ def test_an_estimate_is_the_median_of_the_nearest_runs() -> None:
     assert estimator.total([]) == Estimate()
 
 
-def test_time_grows_with_patience_up_to_the_most_epochs_and_with_bags() -> None:
+def test_estimated_time_grows_with_patience_and_bags() -> None:
     cell = make_cell_of()
     estimator = of_journal(make_record(cell, seconds=40.0, epochs=40))
     for epochs, patience, expected in ((300, 20, 40), (300, 10, 20), (30, 20, 15), (1000, 200, 400)):
@@ -77,7 +77,7 @@ def test_time_grows_with_patience_up_to_the_most_epochs_and_with_bags() -> None:
     assert seconds_of(estimator, replace(cell, max_bags=10**6)) == pytest.approx(40)
 
 
-def test_failures_and_other_hardware_say_nothing_about_time() -> None:
+def test_estimates_ignore_failures_and_other_hardware() -> None:
     cell, direct = make_cell_of("mine"), make_cell_of("ridge", encoder=None)
     gpu = {"device": "cuda"}
     for estimator in (
@@ -94,7 +94,7 @@ def test_failures_and_other_hardware_say_nothing_about_time() -> None:
     assert seconds_of(of_others(make_record(known, seconds=40.0), on_gpu, on_gpu), known) == pytest.approx(40.0)
 
 
-def test_memory_is_known_from_runs_of_the_same_shape() -> None:
+def test_memory_estimate_uses_runs_of_same_shape() -> None:
     cell = make_cell_of()
     record = make_record(cell, hardware={"device": "cuda"}, memory_mb=1000.0, members=5)
     estimator = of_journal(make_record(cell, memory_mb=700.0), make_record(cell, memory_mb=600.0), record)
@@ -114,7 +114,7 @@ def a_cell(method: str = "dllp", **options: Any) -> Cell:
     return make_cell(method, "adult", **{"bag_size": 256, "encoder": "mlp", "protocol": QUICK, **options})
 
 
-def test_own_runs_tell_the_speed_of_this_machine() -> None:
+def test_own_runs_calibrate_machine_speed() -> None:
     cell, other, fit = a_cell("dllp"), a_cell("tabllp-bdc"), a_cell("bag-mean-linear")
     usual = of_published()
     assert bases_of(usual, other, fit) == {Basis.PUBLISHED}
@@ -126,7 +126,7 @@ def test_own_runs_tell_the_speed_of_this_machine() -> None:
     assert seconds_of(estimator, other) > 3 * seconds_of(usual, other), "it learns as work is done"
 
 
-def test_four_of_five_published_cells_lie_within_the_stated_factor_of_what_the_others_let_expect() -> None:
+def test_stated_factor_covers_four_of_five_published_cells() -> None:
     """Every tenth cell is left out at a time: of three tenths, which are enough."""
     known = read(shipped()).records.values()
     misses = []
@@ -154,7 +154,7 @@ def of_others(*records: Record) -> Estimator:
 # Guesses
 
 
-def test_there_is_an_estimate_for_methods_without_timings() -> None:
+def test_method_without_timings_is_estimated() -> None:
     estimator = of_published()
     for cell in (make_cell_of("mine"), make_cell_of("mine", encoder=None), make_cell_of("dllp", dataset="unheard-of")):
         assert math.isfinite(seconds_of(estimator, cell))
@@ -165,7 +165,7 @@ def test_there_is_an_estimate_for_methods_without_timings() -> None:
     assert seconds_of(estimator, own_network) > seconds_of(estimator, make_cell_of("mine", encoder=None))
 
 
-def test_a_method_without_timings_is_as_dear_as_others_with_its_encoder() -> None:
+def test_estimate_without_timings_uses_encoder() -> None:
     mlp, saint = (make_cell_of("dllp", encoder=name) for name in ("mlp", "saint"))
     estimator = of_others(make_record(mlp, seconds=1.0), make_record(saint, seconds=60.0))
     assert seconds_of(estimator, make_cell_of("mine", encoder="saint")) == pytest.approx(60)
@@ -183,7 +183,7 @@ def as_run(cell: Cell, seeds: Iterable[int], seconds: float) -> list[Record]:
     return [make_record(cell, seed, times={"total": 1.0, "pretraining": seconds}) for seed in seeds]
 
 
-def test_pretraining_is_part_of_an_estimate_once_for_all_that_share_it() -> None:
+def test_shared_pretraining_is_estimated_once() -> None:
     estimator = of_published()
     one, other = (Job(pretrained(method), (0, 1)) for method in ("dllp", "tabllp-bdc"))
     alone = seconds_of(estimator, a_cell("tabllp-bdc"), seeds=2)
@@ -198,7 +198,7 @@ def test_pretraining_is_part_of_an_estimate_once_for_all_that_share_it() -> None
         assert estimator.total([one, job]).seconds == pytest.approx(separate), apart
 
 
-def test_what_was_pretrained_before_is_not_estimated_again() -> None:
+def test_finished_pretraining_is_not_estimated() -> None:
     records = as_run(pretrained(), (0, 1), seconds=1000.0)
     cell = pretrained("tabllp-bdc")
     estimator = of_published(*records)
@@ -212,7 +212,7 @@ def test_what_was_pretrained_before_is_not_estimated_again() -> None:
 # Sureness
 
 
-def test_the_factor_lies_between_those_of_the_parts() -> None:
+def test_factor_of_sum_lies_between_those_of_parts() -> None:
     same, guess = (Basis.SAME, 30.0), (Basis.GUESS, 10.0)
     both = Estimate.sum([same, guess, same])
     assert both.bases == {Basis.SAME: 60.0, Basis.GUESS: 10.0}
@@ -225,7 +225,7 @@ def test_the_factor_lies_between_those_of_the_parts() -> None:
     assert less.factor == pytest.approx(both.factor)
 
 
-def test_an_estimate_says_how_sure_it_is_and_why() -> None:
+def test_estimate_states_uncertainty_and_reason() -> None:
     same, guess = (Estimate({basis: 600.0}) for basis in (Basis.SAME, Basis.GUESS))
     assert about(same) == "about 10 min (7 min to 15 min, from this journal)"
     assert about(guess) == "about 10 min (2 min to 40 min, from a rough guess)"

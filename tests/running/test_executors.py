@@ -81,7 +81,7 @@ def reasons(records: Sequence[Record]) -> dict[str, str]:
     return {record["run"]: f"{record['status']}: {record['reason']}" for record in records}
 
 
-def test_debug_computes_one_job_after_the_other_in_this_process(tmp_path: Path) -> None:
+def test_debug_executor_runs_jobs_in_this_process(tmp_path: Path) -> None:
     schedule = Schedule(scripted_jobs(2, 3, 4, 5), lambda _: 1.0)
     diary = Diary(schedule)
     Debug(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
@@ -97,7 +97,7 @@ def test_debug_computes_one_job_after_the_other_in_this_process(tmp_path: Path) 
     ]
 
 
-def test_inline_outlives_whatever_a_job_does_to_its_process(tmp_path: Path) -> None:
+def test_inline_executor_survives_crashing_jobs(tmp_path: Path) -> None:
     schedule = Schedule(scripted_jobs(1, 20, 21, 23, 5), lambda _: 1.0, timeout=lambda _: 2.0)
     diary = Diary(schedule)
     before = children()
@@ -113,7 +113,7 @@ def test_inline_outlives_whatever_a_job_does_to_its_process(tmp_path: Path) -> N
     assert [name in line for name, line in zip(("SIGKILL", "SIGSEGV"), diary.lines[3:6:2], strict=True)] == [True] * 2
 
 
-def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
+def test_time_budget_stops_running_jobs(tmp_path: Path) -> None:
     schedule = Schedule(scripted_jobs(5, 23, 6), lambda job: float(job.cell.bag_size == 6), end=time.monotonic() + 3.0)
     diary = Diary(schedule)
     begin = time.monotonic()
@@ -124,7 +124,7 @@ def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
     assert [job.cell.bag_size for job in schedule.left] == [6]
 
 
-def test_no_code_of_a_job_keeps_its_process_from_the_next_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_code_cannot_block_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "_SECONDS_TO_EXIT", 1.0)
     schedule = Schedule(scripted_jobs(24, 25, 26, 27, 5), lambda _: 1.0, timeout=lambda _: 30.0)
     diary = Diary(schedule)
@@ -146,7 +146,7 @@ def children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
-def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
+def test_errors_become_failed_records() -> None:
     for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines"), (22, "SystemExit: 7")):
         (job,) = scripted_jobs(size)
         records = run_job(job, Environment(), lambda _: None, scripted)
@@ -160,7 +160,7 @@ def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
             assert record["versions"] == cell_versions("bag-mean-linear", "adult", "ordered", None)
 
 
-def test_an_interrupt_passes() -> None:
+def test_interrupt_is_passed_on() -> None:
     def interrupted(*_: object) -> list[Record]:
         raise KeyboardInterrupt
 
@@ -168,7 +168,7 @@ def test_an_interrupt_passes() -> None:
         run_job(JOB, Environment(), lambda _: None, interrupted)
 
 
-def test_cheap_direct_methods_are_done_before_what_takes_long_to_start() -> None:
+def test_cheap_direct_methods_run_first() -> None:
     direct, neural = scripted_jobs(7, 8, 9), [Job(make_cell_of(size=10), (0,))]
     schedule = Schedule([*direct, *neural], lambda job: 99.0 if job.cell.bag_size == 8 else 1.0)
     here, there = Diary(), Diary()
@@ -199,7 +199,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     return executor.name, note
 
 
-def test_auto_is_ray_where_it_is_installed_and_several_jobs_can_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_executor_is_ray_for_parallel_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = scripted_jobs(5, 6)
     assert chosen(Resources(2), jobs) == ("ray", "")
     assert chosen(Resources(1), jobs) == ("inline", "")
@@ -221,7 +221,7 @@ def test_auto_is_ray_where_it_is_installed_and_several_jobs_can_run_at_a_time(mo
         chosen(Resources(2), jobs, executor="ray")
 
 
-def test_room_on_cpus_and_gpus() -> None:
+def test_capacity_of_cpus_and_gpus() -> None:
     direct, neural = Job(make_cell_of("ridge", encoder=None), (0,)), Job(make_cell_of(), (0, 1))
     alone = Job(neural.cell, (0,), alone=True)
 
@@ -256,7 +256,7 @@ class Script:
     def end(self, *, gently: bool) -> None: ...
 
 
-def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
+def test_late_message_of_dead_machine_is_ignored() -> None:
     (job,) = scripted_jobs(5)
     records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
     late = (Finished("a", lost), Started("a"), Progressed("a", Epoch(1, 2, "auc", 0.5, 1)))
@@ -269,7 +269,7 @@ def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
     assert host.answers[1:] == ["finished"]
 
 
-def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_budget_ends_waiting_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     class Asking(Script):
         def receive(self, seconds: float) -> Any:
             if seconds <= 0:
@@ -288,7 +288,7 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
     assert diary.lines == ["started 5", "stopped 5: "]
 
 
-def test_a_job_is_finished_when_its_process_is_free_again() -> None:
+def test_job_finishes_when_process_is_free() -> None:
     """Else the next job takes a process that starts for another, whose start was then in vain."""
     from llpbench.running.ray_host import _Events
 
@@ -335,7 +335,7 @@ def test_lost_trial_has_reason_from_text_and_pickle_is_not_loaded(
     assert not (tmp_path / "executed").exists()
 
 
-def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frozen_process_times_out_and_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     class Beating(Script):
         """Ray's process, which lives on."""
 
@@ -455,7 +455,7 @@ def is_ours(process: str) -> bool:
 
 
 @pytest.mark.slow
-def test_ray_goes_on_whatever_happens_to_it_and_nobody_else_can_use_it(
+def test_ray_run_survives_kills_and_refuses_other_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENCE", 8.0)
@@ -503,7 +503,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeFiles:
     return NodeFiles("llpbench-1", software(), {"/driver/mine.py": b"x = 1\n"}, tables)
 
 
-def test_what_a_machine_lacks_is_unpacked_once(files: NodeFiles, tmp_path: Path) -> None:
+def test_missing_code_is_unpacked_once_per_machine(files: NodeFiles, tmp_path: Path) -> None:
     driver = Environment(
         data_dir="/driver/data", pretrained="/driver/out/p", tuning="/driver/out/t", plugins=("/driver/mine.py",)
     )
@@ -532,7 +532,7 @@ def test_what_a_machine_lacks_is_unpacked_once(files: NodeFiles, tmp_path: Path)
     assert files.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
 
 
-def test_what_a_machine_shares_is_used_as_it_is(files: NodeFiles, tmp_path: Path) -> None:
+def test_shared_code_is_used_in_place(files: NodeFiles, tmp_path: Path) -> None:
     for name, content in {"credit.parquet": b"rows", "mine.py": b"x = 1\n"}.items():
         (tmp_path / name).write_bytes(content)
     path, plugin = (str(tmp_path / name) for name in ("credit.parquet", "mine.py"))
@@ -543,13 +543,13 @@ def test_what_a_machine_shares_is_used_as_it_is(files: NodeFiles, tmp_path: Path
     assert packed.unpack(driver, "credit", pytest.fail).plugins != (plugin,), "another version of it"
 
 
-def test_a_machine_with_other_software_is_refused(files: NodeFiles) -> None:
+def test_machine_with_other_software_is_refused(files: NodeFiles) -> None:
     packed = replace(files, software={**software(), "torch": "1.0"})
     with pytest.raises(LLPBenchError, match=r"must have torch 1\.0 "):
         packed.unpack(Environment(), "adult", pytest.fail)
 
 
-def test_rooms_add_up() -> None:
+def test_capacities_add_up() -> None:
     assert Room.sum([Room(1, 0.5, 10), Room(2, 0, 5)]) == Room(3, 0.5, 15)
     assert Room.sum([]) == Room(0)
     assert Room(2, 1, 10).holds(Room(2, 0.5, 10))

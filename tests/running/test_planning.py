@@ -44,7 +44,7 @@ def resolved(*cells: Cell) -> list[Resolved]:
 # Cells
 
 
-def test_a_direct_method_has_no_encoder_and_appears_once() -> None:
+def test_direct_method_is_planned_once_without_encoder() -> None:
     cells = described(methods="bag-mean-linear,dllp", encoders="mlp,saint", bag_sizes="64,256")
     assert sorted(cells) == [
         "bag-mean-linear on adult ordered 256",
@@ -56,7 +56,7 @@ def test_a_direct_method_has_no_encoder_and_appears_once() -> None:
     ]
 
 
-def test_names_may_be_codes_globs_and_all() -> None:
+def test_names_may_be_codes_globs_or_all() -> None:
     assert described(methods="bag-mean-*", datasets="AD,cr,adult") == [
         "bag-mean-linear on adult ordered 256",
         "bag-mean-linear on credit ordered 256",
@@ -68,12 +68,12 @@ def test_names_may_be_codes_globs_and_all() -> None:
     assert every == [f"dllp mlp on adult {name}" for name in made]
 
 
-def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
+def test_bagging_options_are_normalised_in_cell() -> None:
     cells = described(methods="dllp", baggings="random, ordered,ordered:columns=age + sex,ordered:columns=age+sex")
     assert cells == [f"dllp mlp on adult {name} 256" for name in ("random", "ordered", "ordered:columns=age+sex")]
 
 
-def test_names_of_a_cell_are_looked_up_for_the_plan_and_left_out_of_its_jobs() -> None:
+def test_entries_are_resolved_once_and_not_sent_to_jobs() -> None:
     flags = {"methods": "dllp,bag-gp", "datasets": "AD", "encoders": "saint", "baggings": "ordered:columns=age+sex"}
     neural, direct = expand(resolve(flags))
     assert neural.encoder is not None
@@ -86,7 +86,7 @@ def test_names_of_a_cell_are_looked_up_for_the_plan_and_left_out_of_its_jobs() -
     assert not any(name in sent for name in (b"DatasetSpec", b"Entry", b"Resolved"))
 
 
-def test_precision_ensembles_and_hyperparameters_are_part_of_the_cells_that_have_them() -> None:
+def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
     def expanded(**flags: Any) -> list[Cell]:
         return cells_of(resolve({"methods": "dllp,bag-mean-linear", **flags}))
 
@@ -123,7 +123,7 @@ def test_precision_ensembles_and_hyperparameters_are_part_of_the_cells_that_have
         ({"methods": "dllp", "set": ("dlp.hidden=128",)}, r"unknown method 'dlp'\. Did you mean dllp"),
     ],
 )
-def test_unknown_names(flags: dict[str, Any], message: str) -> None:
+def test_unknown_names_are_refused(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message) as error:
         expand(resolve(flags))
     assert "\n" not in str(error.value)
@@ -132,7 +132,7 @@ def test_unknown_names(flags: dict[str, Any], message: str) -> None:
 # States
 
 
-def test_states_of_cells() -> None:
+def test_cell_states_follow_journal() -> None:
     cells = [make_cell_of(size=size) for size in (1, 2, 3, 4, 5)]
     records = by_run(
         make_record(cells[0], 0),
@@ -164,7 +164,7 @@ def test_states_of_cells() -> None:
     assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
-def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
+def test_runs_of_other_code_are_repeated_unless_kept() -> None:
     cell = make_cell_of()
     records = by_run(make_record(cell, 0), make_record(cell, 1, numerics=0), make_record(cell, 2, "failed", numerics=0))
 
@@ -188,7 +188,7 @@ def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
-def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
+def test_given_number_of_bags_is_part_of_cell() -> None:
     every, some = (cells_of(resolve({"methods": "dllp,bag-gp", **more}))[0] for more in ({}, {"max-bags": 13}))
     assert "max_bags" not in every.spec
     assert some.spec == {**every.spec, "max_bags": 13}
@@ -215,7 +215,7 @@ def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
         ({"bagging": "column:by=sex:least=10000"}, ""),
     ],
 )
-def test_cells_that_the_rows_of_a_dataset_rule_out_are_impossible(cell: dict[str, Any], reason: str) -> None:
+def test_cells_with_too_few_rows_are_impossible(cell: dict[str, Any], reason: str) -> None:
     (one,) = resolved(make_cell("bag-mean-linear", "adult", **{"bag_size": 64, **cell}))
     obstacle = obstacles(None, load=False)(one)
     assert (obstacle is not None) == bool(reason)
@@ -224,7 +224,7 @@ def test_cells_that_the_rows_of_a_dataset_rule_out_are_impossible(cell: dict[str
         assert reason in obstacle.reason
 
 
-def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Path) -> None:
+def test_unavailable_data_is_an_obstacle(tiny_bench: Path, tmp_path: Path) -> None:
     cells = expand(make_settings(tiny_bench, tmp_path, datasets="tiny,absent", methods="quick-a", bag_sizes="8"))
     for load in (True, False):
         find = obstacles(None, load=load)
@@ -235,7 +235,7 @@ def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Pat
         assert "dataset 'absent' has no file" in found.reason
 
 
-def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_method_is_impossible_for_three_classes(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from llpbench.running import obstacles as module
 
     assert tiny_bench
@@ -264,7 +264,7 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
         (8_000, None, 1),
     ],
 )
-def test_shares_of_a_gpu(total: float, wanted: float | None, share: float) -> None:
+def test_gpu_shares_follow_memory(total: float, wanted: float | None, share: float) -> None:
     assert gpu_share(wanted, total) == share
 
 
@@ -283,7 +283,7 @@ def size_of(job: Job) -> float:
     return float(job.cell.bag_size or 0)
 
 
-def test_a_few_cheap_ones_start_first_and_then_the_slowest() -> None:
+def test_few_cheap_jobs_start_before_slowest() -> None:
     schedule = Schedule(jobs(30, 3, 500, 40, 4, 12, 70), size_of)
     assert [job.cell.bag_size for job in schedule.waiting if schedule.is_cheap(job)] == [3, 4, 12]
     assert drain(schedule) == [3, 4, 12, 500, 70, 40, 30]
@@ -292,7 +292,7 @@ def test_a_few_cheap_ones_start_first_and_then_the_slowest() -> None:
     assert drain(schedule) == [30, 500, 70, 40], "the cheapest starts first even if it is not cheap"
 
 
-def test_jobs_that_would_end_too_late_are_left() -> None:
+def test_jobs_beyond_time_budget_are_left() -> None:
     end = time.monotonic() + 200
     schedule = Schedule(jobs(1, 100, 10_000), size_of, end)
     assert (drain(schedule), [size_of(job) for job in schedule.left]) == ([1, 100], [10_000])
@@ -305,7 +305,7 @@ def test_jobs_that_would_end_too_late_are_left() -> None:
     assert (drain(schedule), len(schedule.left)) == ([], 2), "what is learnt meanwhile counts"
 
 
-def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
+def test_waiting_job_lets_smaller_ones_pass() -> None:
     schedule = Schedule(jobs(1, 2, 3), lambda _: 1.0)
     taken = schedule.next(lambda job: job.cell.bag_size == 2)
     assert taken is not None
@@ -319,7 +319,7 @@ def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
 # Pretraining
 
 
-def test_pretraining_is_a_factor_of_methods_with_an_encoder() -> None:
+def test_pretraining_multiplies_methods_with_encoder() -> None:
     cells = described(methods="bag-mean-linear,dllp", pretraining="none,self+bag")
     assert sorted(cells) == [
         "bag-mean-linear on adult ordered 256",
@@ -329,7 +329,7 @@ def test_pretraining_is_a_factor_of_methods_with_an_encoder() -> None:
     assert len(described(methods="dllp", pretraining="all")) == 4
 
 
-def test_hyperparameters_of_pretraining_are_set_like_those_of_a_method() -> None:
+def test_pretraining_hyperparameters_are_set_by_name() -> None:
     flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
     bag, none = cells_of(resolve(flags))
     assert bag.pretraining_params["aggregator"] == "attention"
@@ -348,6 +348,6 @@ def test_hyperparameters_of_pretraining_are_set_like_those_of_a_method() -> None
         ({"set": ("pretraining.vew=mixup",)}, "Did you mean view"),
     ],
 )
-def test_unknown_pretraining_comes_with_the_known_names(flags: dict[str, Any], message: str) -> None:
+def test_unknown_pretraining_lists_known_names(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         expand(resolve({"methods": "dllp", **flags}))

@@ -103,7 +103,7 @@ def undisturbed(finished: Path, tiny_bench: Path) -> list[dict[str, Any]]:  # no
     return timeless([*read(finished).records.values()])
 
 
-def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
+def test_second_run_does_only_missing_work(tiny_bench: Path, tmp_path: Path) -> None:
     outcome, display = run(tiny_bench, tmp_path)
     assert (outcome.incomplete, outcome.left, display.known, len(display.jobs)) == (False, 0, [], 4)
     assert [record["status"] for record in journal(tmp_path)] == ["ok"] * 8
@@ -123,7 +123,7 @@ def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Pat
     ]
 
 
-def test_what_failed_is_shown_and_not_repeated_unless_asked(tiny_bench: Path, tmp_path: Path) -> None:
+def test_failed_runs_are_repeated_on_request_only(tiny_bench: Path, tmp_path: Path) -> None:
     flags = {"methods": "quick-a,broken", "bag_sizes": "8"}
     outcome, _ = run(tiny_bench, tmp_path, **flags)
     assert outcome.incomplete
@@ -140,7 +140,7 @@ def test_what_failed_is_shown_and_not_repeated_unless_asked(tiny_bench: Path, tm
     assert len((tmp_path / FILE).read_text().splitlines()) == 6
 
 
-def test_the_impossible_is_left_out_with_its_reason(tiny_bench: Path, tmp_path: Path) -> None:
+def test_impossible_cells_are_skipped_with_reason(tiny_bench: Path, tmp_path: Path) -> None:
     outcome, display = run(tiny_bench, tmp_path / "a", bag_sizes="8,41", methods="quick-a")
     assert not outcome.incomplete
     assert display.said[0].startswith("impossible: bag size 41 is larger than the 40 validation rows of 'tiny'.")
@@ -151,7 +151,7 @@ def test_the_impossible_is_left_out_with_its_reason(tiny_bench: Path, tmp_path: 
         run(tiny_bench, tmp_path / "c", bag_sizes="41")
 
 
-def test_a_time_budget_leaves_the_rest_for_the_next_run(tiny_bench: Path, tmp_path: Path) -> None:
+def test_time_budget_leaves_rest_for_next_run(tiny_bench: Path, tmp_path: Path) -> None:
     slow = {"set": ("quick-a.seconds=0.4", "quick-b.seconds=0.4"), "seeds": "1", "bag_sizes": "8,16,32"}
     outcome, display = run(tiny_bench, tmp_path, **slow, time_budget="1.5s")
     done = len(journal(tmp_path))
@@ -164,7 +164,7 @@ def test_a_time_budget_leaves_the_rest_for_the_next_run(tiny_bench: Path, tmp_pa
     assert len(journal(tmp_path)) == 6
 
 
-def test_an_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]) -> None:
+def test_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]) -> None:
     class Interrupted(Silent):
         def finished(self, job: Job, records: Sequence[Record]) -> None:
             super().finished(job, records)
@@ -181,7 +181,7 @@ def test_an_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undi
     assert timeless(journal(tmp_path)) == undisturbed
 
 
-def test_a_torn_line_is_repaired_by_running_again(
+def test_torn_line_is_repaired_by_next_run(
     tiny_bench: Path, tmp_path: Path, finished: Path, undisturbed: list[dict[str, Any]]
 ) -> None:
     out = tmp_path
@@ -203,7 +203,7 @@ def whole_lines(out: Path) -> int:
     return (out / FILE).read_bytes().count(b"\n") if (out / FILE).exists() else 0
 
 
-def test_killed_at_random_moments_it_ends_as_if_undisturbed(
+def test_run_killed_at_random_ends_as_undisturbed(
     plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]], llpbench: LLPBench
 ) -> None:
     moment, out, done = random.Random(), tmp_path / "killed", 0
@@ -225,9 +225,7 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(
     assert "quick-b" in (out / "README.md").read_text()
 
 
-def test_what_ran_out_of_memory_is_tried_alone(
-    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_of_memory_job_is_retried_alone(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[tuple[str, tuple[int, ...]]] = []
     waiting: list[list[int]] = []
 
@@ -252,7 +250,7 @@ def test_what_ran_out_of_memory_is_tried_alone(
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 
 
-def test_jobs_that_made_nothing(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = {
         8: [Ended("killed", "by somebody")],
         16: [Ended("killed", "by somebody")] * 2,
@@ -289,9 +287,7 @@ def test_jobs_that_made_nothing(tiny_bench: Path, tmp_path: Path, monkeypatch: p
     assert "quick-a on tiny ordered 8 (2 seeds): by somebody; retrying alone" in display.said
 
 
-def test_a_device_that_is_not_there_is_one_line(
-    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_device_is_refused(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
     monkeypatch.setattr(compilation, "compiler_exists", lambda: False)
     lacking = ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}, {"device": "cpu", "compile": True})
@@ -308,7 +304,7 @@ def test_a_device_that_is_not_there_is_one_line(
 @pytest.mark.parametrize(
     ("compiler", "said"), [(True, "long trainings of saint begin with"), (False, "no C++ compiler: steps of saint run")]
 )
-def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler: bool, said: str) -> None:
+def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, compiler: bool, said: str) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
     settings, resources = resolve({}), Resources(cpus=2)
     cells = expand(resolve({"methods": "dllp", "encoders": "mlp,saint"}))
@@ -317,7 +313,7 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), cells, resources) == ""
 
 
-def test_remaining_time_follows_a_machine_that_becomes_busy_and_quiet_again() -> None:
+def test_remaining_time_adapts_to_machine_load() -> None:
     pace = runner._Pace()
     assert pace.ratio == 1.0
     for taken, expected in ((60.0, (2.5, 3.0)), (20.0, (1.0, 1.2)), (5.0, (1.0, 1.0))):
@@ -326,7 +322,7 @@ def test_remaining_time_follows_a_machine_that_becomes_busy_and_quiet_again() ->
         assert expected[0] <= pace.ratio <= expected[1]
 
 
-def test_run_without_its_cluster_says_so_and_leaves_nothing(tiny_bench: Path, tmp_path: Path) -> None:
+def test_run_without_cluster_is_refused_and_leaves_nothing(tiny_bench: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     for out in (tmp_path / "new" / "folder", mine):

@@ -27,7 +27,7 @@ def error_of(flags: dict[str, Any] | None = None, **more: Any) -> str:
     return str(error.value)
 
 
-def test_presets() -> None:
+def test_presets_have_declared_values() -> None:
     quick, paper = resolve({}), resolve({}, preset="paper")
     assert (quick.methods, quick.datasets, quick.encoders, quick.baggings) == ("all", "adult", "mlp", "ordered")
     assert (quick.bag_sizes, quick.seeds, quick.out) == ((256,), (0, 1, 2), Path("results"))
@@ -39,7 +39,7 @@ def test_presets() -> None:
     assert [default(name) for name in ("bag-sizes", "threads", "plugin", "time-budget")] == [256, 1, None, None]
 
 
-def test_flags_override_the_file_and_the_file_overrides_the_preset(tmp_path: Path) -> None:
+def test_flags_override_file_and_file_overrides_preset(tmp_path: Path) -> None:
     path = config(tmp_path, 'preset = "paper"\nbag-sizes = [64, 256]\nseeds = 5\nepochs = 7')
     settings = resolve({"seeds": "2"}, config=path)
     assert settings.seeds == (0, 1)
@@ -56,7 +56,7 @@ def as_flag(value: Any) -> Any:
     return value if isinstance(value, bool) else str(value)
 
 
-def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
+def test_config_file_accepts_every_flag(tmp_path: Path) -> None:
     path = config(
         tmp_path,
         f"""
@@ -112,7 +112,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
     assert vars(from_file) | apart == vars(from_flags) | apart
 
 
-def test_repeatable_options_add_up(tmp_path: Path) -> None:
+def test_repeated_options_accumulate(tmp_path: Path) -> None:
     path = config(
         tmp_path, 'plugin = "/a.py"\nset.dllp.hidden = 64\nset.dllp.dropout = 0.2\nset.supervised.hidden = 128'
     )
@@ -125,7 +125,7 @@ def test_repeatable_options_add_up(tmp_path: Path) -> None:
     }
 
 
-def test_the_environment_carries_what_workers_need() -> None:
+def test_environment_carries_worker_settings() -> None:
     settings = resolve({"threads": "3", "compile": False, "plugin": ("mine.py",)})
     assert settings.environment.threads == 3
     assert settings.environment.compile is False
@@ -156,7 +156,7 @@ def test_the_environment_carries_what_workers_need() -> None:
         ("time-budget", 1.5, 1.5),
     ],
 )
-def test_numbers_and_times(name: str, given: Any, expected: Any) -> None:
+def test_numbers_and_times_are_parsed(name: str, given: Any, expected: Any) -> None:
     assert getattr(resolve({name: given}), name.replace("-", "_")) == expected
 
 
@@ -176,7 +176,7 @@ def test_numbers_and_times(name: str, given: Any, expected: Any) -> None:
         ("time-budget", ["0", "-3m", "soon", "1.2.3s", "9 days", "", True, "inf"], "a time such as 540s, 9m or 1.5h"),
     ],
 )
-def test_bad_numbers_and_times(name: str, given: list[Any], message: str) -> None:
+def test_bad_numbers_and_times_are_refused(name: str, given: list[Any], message: str) -> None:
     for each in given:
         assert f"--{name} must be {message}" in error_of({name: each}), each
 
@@ -219,7 +219,7 @@ def test_bad_numbers_and_times(name: str, given: list[Any], message: str) -> Non
         ({"tune": "9", "seeds": "999-1001"}, "--tune-seed 1000 is one of --seeds"),
     ],
 )
-def test_bad_flags(flags: dict[str, Any], message: str) -> None:
+def test_bad_flags_are_refused(flags: dict[str, Any], message: str) -> None:
     assert error_of(flags).startswith(message)
 
 
@@ -241,12 +241,12 @@ def test_bad_flags(flags: dict[str, Any], message: str) -> None:
         ("seeds = ", "--config {path} is not TOML: Invalid value (at "),
     ],
 )
-def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_config_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path = config(tmp_path, text)
     assert error_of(config=path).startswith(message.format(path=repr(str(path))))
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_missing_config_files_are_refused(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in error_of(config=tmp_path / "none.toml")
     assert "cannot be read: Is a directory" in error_of(config=tmp_path)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")

@@ -18,7 +18,7 @@ from llpbench.running.planning import expand, tunings_of
 from llpbench.running.settings import resolve
 
 
-def test_parts_are_the_whole_and_do_not_depend_on_what_else_is_planned(tiny_bench: Path, tmp_path: Path) -> None:
+def test_shards_partition_plan_independently(tiny_bench: Path, tmp_path: Path) -> None:
     sizes = "4,5,6,7,8,9,10,11,12,13,14,15,16"
 
     def ids(sizes: str, shard: str | None = None) -> list[str]:
@@ -31,7 +31,7 @@ def test_parts_are_the_whole_and_do_not_depend_on_what_else_is_planned(tiny_benc
     assert set(ids("4,5", "2/3")) <= set(parts[1])
 
 
-def test_journals_of_parts_are_merged(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
+def test_shard_journals_are_merged(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     for part in (1, 2):
         given = make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7", shard=f"{part}/2")
         summary = runner.run(given, Silent())
@@ -50,7 +50,7 @@ def test_journals_of_parts_are_merged(tiny_bench: Path, tmp_path: Path, llpbench
     assert again.jobs == []
 
 
-def test_what_parts_know_is_what_merging_says_of_both_journals(tiny_bench: Path, tmp_path: Path) -> None:
+def test_shards_agree_with_merged_journals(tiny_bench: Path, tmp_path: Path) -> None:
     part = make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7", shard="1/2")
     runner.run(part, Silent())
     own = read(part.journal / FILE)
@@ -69,7 +69,7 @@ def test_what_parts_know_is_what_merging_says_of_both_journals(tiny_bench: Path,
     assert {record["numerics"] for record in summary.contents.records.values()} == {NUMERICS}
 
 
-def test_what_parts_have_made_with_different_results_is_made(tiny_bench: Path, tmp_path: Path) -> None:
+def test_disputed_run_counts_as_made(tiny_bench: Path, tmp_path: Path) -> None:
     part = make_settings(tiny_bench, tmp_path, bag_sizes="4", shard="1/1")
     runner.run(part, Silent())
     with Journal(part.journal) as journal:
@@ -82,7 +82,7 @@ def test_what_parts_have_made_with_different_results_is_made(tiny_bench: Path, t
     assert display.jobs == [], "once more would not settle it"
 
 
-def test_the_printed_merge_command_works_in_a_shell(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
+def test_printed_merge_command_works(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     out = tmp_path / "some where's"
     words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "3", "--executor", "debug"]
     for part in ("1/2", "2/2"):
@@ -100,7 +100,7 @@ def test_the_printed_merge_command_works_in_a_shell(tiny_bench: Path, tmp_path: 
     assert f"2 tunings; 3 configurations for --config: {out / 'tuned'}" in merged.out
 
 
-def test_a_search_space_may_name_methods_that_are_not_in_this_part() -> None:
+def test_search_space_may_name_methods_of_other_shards() -> None:
     space = {"bag-soft-label-linear": {"strength": [0.1, 1.0]}}
     flags = {"methods": "bag-soft-label-linear,dllp", "tune": "6", "space": space}
     parts = [resolve({**flags, "shard": f"{part}/9"}) for part in range(1, 10)]

@@ -58,7 +58,7 @@ def edit(path: Path, old: str, new: str) -> None:
 DONE = "nothing to run: 0 runs to do in 0 cells, 2 done"
 
 
-def test_runs_of_later_code_are_not_repeated_for_nothing(again, bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_runs_of_later_code_are_not_repeated(again, bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     again()
     with monkeypatch.context() as patch:
         patch.setattr(staleness, "NUMERICS", 99)
@@ -91,7 +91,7 @@ def test_edited_plugin_is_run_again(again, bench: Path) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize("shard", [(), ("--shard", "1/1")])
-def test_a_clock_that_was_ahead_makes_nothing_stale_for_ever(again, bench: Path, shard: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_future_timestamps_do_not_keep_runs_stale(again, bench: Path, shard: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
     again()
     path = bench.parent / "out" / FILE
     path.write_bytes(re.sub(rb'"finished":"\d+', b'"finished":"2999', path.read_bytes()))
@@ -100,7 +100,7 @@ def test_a_clock_that_was_ahead_makes_nothing_stale_for_ever(again, bench: Path,
     assert again(*shard)[0].startswith(DONE)
 
 
-def test_a_failed_run_of_an_edited_method_is_made_again(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+def test_failed_run_of_edited_method_is_repeated(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
     assert again("--methods", "broken")[1].code == 1
     assert again("--methods", "broken")[0].startswith("nothing to run: 0 runs to do in 0 cells, 1 failed")
     edit(bench, 'raise ValueError("no luck")', "return super().fit(train, schema, rng)")
@@ -112,7 +112,7 @@ def test_a_failed_run_of_an_edited_method_is_made_again(again, bench: Path) -> N
     assert [record["reason"].split(" (")[0] for record in records(bench)] == ["ValueError: worse luck"]
 
 
-def test_stale_runs_may_be_kept_and_are_marked(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+def test_kept_stale_runs_are_marked(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
     again()
     edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
     before = (bench.parent / "out" / FILE).read_bytes()
@@ -125,7 +125,7 @@ def test_stale_runs_may_be_kept_and_are_marked(again, bench: Path) -> None:  # t
     assert "stale" not in (bench.parent / "out" / "README.md").read_text()
 
 
-def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
+def test_runs_without_plugin_are_not_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
     again()
     assert stale_runs(records(bench)) == {}
     changed = records(bench)

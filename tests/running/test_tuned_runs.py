@@ -55,7 +55,7 @@ def without_times(tunings: dict[str, TuningRecord]) -> dict[str, dict[str, Any]]
     return found
 
 
-def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_bench: Path, tmp_path: Path) -> None:
+def test_tuned_configuration_runs_on_other_seeds_beside_default(tiny_bench: Path, tmp_path: Path) -> None:
     given = settings(tiny_bench, tmp_path)
     found = run(given)
     assert len(found.tunings) == 4  # two methods, each by labels and by proportions
@@ -79,7 +79,7 @@ def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_benc
     assert not summary.incomplete
 
 
-def test_a_longer_search_goes_on_with_the_shorter_one(tiny_bench: Path, searched: Path, tmp_path: Path) -> None:
+def test_longer_search_continues_shorter(tiny_bench: Path, searched: Path, tmp_path: Path) -> None:
     out = shutil.copytree(searched, tmp_path / "out")
     short = read(out / FILE)
     assert len(short.tunings) == 4
@@ -91,7 +91,7 @@ def test_a_longer_search_goes_on_with_the_shorter_one(tiny_bench: Path, searched
     assert all(any(longer[:6] == shorter for shorter in trials.values()) for longer in new)
 
 
-def test_a_search_that_finds_nothing_has_failed_and_is_tried_again_when_asked(tiny_bench: Path, tmp_path: Path) -> None:
+def test_failed_search_is_repeated_on_request(tiny_bench: Path, tmp_path: Path) -> None:
     plain = settings(tiny_bench, tmp_path, methods="bag-mean-linear", tune="2")
     display = Silent()
 
@@ -112,7 +112,7 @@ def test_a_search_that_finds_nothing_has_failed_and_is_tried_again_when_asked(ti
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_gone_on_with_and_finds_the_same(tiny_bench: Path, tmp_path: Path) -> None:
+def test_resumed_search_after_kill_gives_same_result(tiny_bench: Path, tmp_path: Path) -> None:
     undisturbed, killed = tmp_path / "one", tmp_path / "other"
     words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "20"]
     process = start(arguments(tiny_bench, killed, *words))
@@ -138,9 +138,7 @@ def test_a_killed_run_is_gone_on_with_and_finds_the_same(tiny_bench: Path, tmp_p
         ({"methods": ("bag-mean-linear",), "set": {"bag-mean-linear": {"strength": 1.0, "model": "ridge"}}}, "--set"),
     ],
 )
-def test_what_cannot_be_searched_is_one_line(
-    tiny_bench: Path, tmp_path: Path, flags: dict[str, Any], told: str
-) -> None:
+def test_impossible_search_is_refused(tiny_bench: Path, tmp_path: Path, flags: dict[str, Any], told: str) -> None:
     given = replace(settings(tiny_bench, tmp_path), **{"tune": 6, **flags})
     with pytest.raises(LLPBenchError, match=told):
         runner.run(given, Silent())
@@ -149,7 +147,7 @@ def test_what_cannot_be_searched_is_one_line(
     assert runner.counts(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")
 
 
-def test_the_command_writes_what_config_reads(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_tune_writes_readable_configuration(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug")
     words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
     planned = llpbench("plan", "--tune", "7", *words)

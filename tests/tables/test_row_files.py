@@ -138,7 +138,7 @@ def test_points_that_may_separate_thousands_are_warned_of(tmp_path: Path) -> Non
         ("", "is empty", None),
     ],
 )
-def test_errors_name_the_cause_and_the_option_works(
+def test_errors_name_cause_and_working_option(
     content: bytes | str, told: str, form: FileFormat | None, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=told) as error:

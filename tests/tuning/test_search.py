@@ -51,7 +51,7 @@ def undisturbed() -> list[Trial]:
         return finish(search)
 
 
-def test_trials_are_numbered_and_the_first_is_the_default(undisturbed: list[Trial]) -> None:
+def test_first_trial_is_default(undisturbed: list[Trial]) -> None:
     assert [trial.number for trial in undisturbed] == list(range(24))
     assert all(CELL.params[name] == value for name, value in undisturbed[0].params.items())
     assert len({str(trial.params) for trial in undisturbed}) == 24
@@ -64,7 +64,7 @@ def test_trials_are_numbered_and_the_first_is_the_default(undisturbed: list[Tria
 @pytest.mark.parametrize(
     ("method", "fixed"), [("tabllp-bdc", {"objective": "self-contrastive"}), ("selfclr-llp", {"mode": "dot"})]
 )
-def test_they_have_one_where_what_conditions_are_on_is_fixed(method: str, fixed: dict[str, str]) -> None:
+def test_fixed_condition_makes_parameter_unconditional(method: str, fixed: dict[str, str]) -> None:
     cell = make_cell(method, "adult", bag_size=256, encoder="mlp", params=fixed)
     space = {name: each for name, each in search_space(method).items() if name not in fixed}
     with opened(Tuning(cell, "fine", 24, space, together=4), None) as search:
@@ -74,7 +74,7 @@ def test_they_have_one_where_what_conditions_are_on_is_fixed(method: str, fixed:
     assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
 
 
-def test_a_file_holds_the_same_search_after_a_shorter_one(tmp_path: Path, undisturbed: list[Trial]) -> None:
+def test_search_file_continues_shorter_search(tmp_path: Path, undisturbed: list[Trial]) -> None:
     with opened(replace(TUNING, trials=10), tmp_path) as search:
         assert finish(search) == undisturbed[:12], "rounds are whole"
         with pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
@@ -87,7 +87,7 @@ def test_a_file_holds_the_same_search_after_a_shorter_one(tmp_path: Path, undist
 
 
 @pytest.mark.parametrize("first", range(2))
-def test_a_search_that_is_killed_is_the_same(
+def test_killed_search_gives_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial], first: int
 ) -> None:
     """Killed at some hundredth write to Optuna's file, before or after it, with a torn line behind."""
@@ -121,7 +121,7 @@ def test_a_search_that_is_killed_is_the_same(
     assert kills >= 4
 
 
-def test_a_search_of_other_code_starts_over(tmp_path: Path) -> None:
+def test_search_of_other_code_starts_over(tmp_path: Path) -> None:
     steps = (("a", "", 0), ("a", "", 12), ("b", "", 0), ("b", "noon", 0), ("b", "noon", 12), ("b", "", 12))
     for code, instead, known in steps:
         with opened(replace(TUNING, trials=12), tmp_path, code, instead) as search:
@@ -129,7 +129,7 @@ def test_a_search_of_other_code_starts_over(tmp_path: Path) -> None:
             finish(search)
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_damaged_search_file_is_named(tmp_path: Path) -> None:
     with opened(TUNING, tmp_path) as search:
         search.tell(made(search.ask()))
     path = tmp_path / f"{TUNING.search_id}.log"
@@ -138,7 +138,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_random_search_depends_on_nothing_that_was_told(tmp_path: Path) -> None:
+def test_random_search_ignores_results(tmp_path: Path) -> None:
     tuning = replace(TUNING, sampler="random", trials=12)
     with opened(tuning, tmp_path) as search:
         first = finish(search)

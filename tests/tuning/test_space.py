@@ -43,7 +43,7 @@ def test_every_method_accepts_its_proposed_hyperparameters(method: str) -> None:
         assert {name: getattr(read, name) for name in chosen} == chosen
 
 
-def test_what_means_nothing_beside_the_others_is_not_searched() -> None:
+def test_irrelevant_hyperparameters_are_not_searched() -> None:
     every = proposals("tabllp-bdc")
     for chosen in every:
         objective = chosen["objective"]
@@ -54,7 +54,7 @@ def test_what_means_nothing_beside_the_others_is_not_searched() -> None:
     assert {chosen["objective"] for chosen in every} == {*search_space("tabllp-bdc")["objective"]["choices"]}
 
 
-def test_the_default_is_a_proposal_that_gives_the_default() -> None:
+def test_default_proposal_gives_default() -> None:
     space = with_default(search_space("tabllp-bdc"), BDC)
     study = optuna.create_study()
     study.enqueue_trial(proposal(space, BDC))
@@ -63,7 +63,7 @@ def test_the_default_is_a_proposal_that_gives_the_default() -> None:
     assert chosen.keys() == {name for name in space if applies(space[name], BDC)}
 
 
-def test_members_of_a_population_may_differ_in_numbers_only() -> None:
+def test_population_members_differ_in_numbers_only() -> None:
     space = search_space("llp-vat")
     params = make_cell("llp-vat", "adult", bag_size=256, encoder="mlp").params
     assert set(architecture("llp-vat", space, params)) == {"dropout", "hidden", "power_iterations", "ramp"}
@@ -71,7 +71,7 @@ def test_members_of_a_population_may_differ_in_numbers_only() -> None:
     assert set(architecture("bag-soft-label-gbdt", trees, {"trees": 50, "leaves": 4, "learning_rate": 0.1})) == {*trees}
 
 
-def test_ranges_are_overridden() -> None:
+def test_search_ranges_are_overridden() -> None:
     space = search_space("dllp", {"learning_rate": [1e-5, 1e-2], "dropout": [0.0, 0.3], "weight_decay": 0.1})
     assert space["learning_rate"] == {"low": 1e-5, "high": 1e-2, "log": True}
     assert space["dropout"] == {"choices": [0.0, 0.3]}
@@ -98,7 +98,7 @@ def test_ranges_are_overridden() -> None:
         ({"learning_rate": [1, 10**400]}, "two numbers"),
     ],
 )
-def test_an_impossible_range_is_one_clear_line(overrides: dict[str, Any], told: str) -> None:
+def test_impossible_range_is_refused(overrides: dict[str, Any], told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         search_space("dllp", overrides)
     assert "\n" not in str(error.value)
@@ -107,7 +107,7 @@ def test_an_impossible_range_is_one_clear_line(overrides: dict[str, Any], told: 
 AUC, KL = CRITERIA["auc"], CRITERIA["kl"]
 
 
-def test_the_best_third_goes_on_and_rungs_are_written_down() -> None:
+def test_halving_keeps_best_third_and_records_rungs() -> None:
     halving = Halving(AUC, (3, 9), eta=3)
     values = {number: number / 10 for number in range(6)}
     assert halving.leaving(2, values) == set()
@@ -117,20 +117,20 @@ def test_the_best_third_goes_on_and_rungs_are_written_down() -> None:
     assert halving.reached[0] == [(3, 0.0)]
 
 
-def test_lower_is_better_where_the_criterion_says_so_and_who_is_protected_stays_and_counts() -> None:
+def test_halving_respects_direction_and_protected_trials() -> None:
     values = {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}
     assert Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
     assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
 
 
-def test_trials_made_before_are_compared_with() -> None:
+def test_halving_compares_with_earlier_trials() -> None:
     halving = Halving(AUC, (1,), eta=2)
     for value in (0.8, 0.9, None):
         halving.remember([(1, value)])
     assert halving.leaving(1, {7: 0.7, 8: 0.85}) == {7}
 
 
-def test_equal_trials_continue_together_and_trials_without_a_number_stop() -> None:
+def test_tied_trials_continue_and_nan_trials_stop() -> None:
     assert Halving(AUC, (1,), eta=3).leaving(1, {0: 0.5, 1: 0.5, 2: 0.5}) == set()
     assert Halving(AUC, (1,), eta=2).leaving(1, {0: math.nan, 1: 0.2}) == {0}
     assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: math.nan, 1: math.nan}) == {1}

@@ -42,7 +42,7 @@ def trial(number: int, **params: Any) -> Trial:
 RATES = [trial(n, learning_rate=rate) for n, rate in enumerate((1e-3, 1e-2, 3e-2, 1e-4))]
 
 
-def test_trials_together_are_trials_alone() -> None:
+def test_joint_trials_equal_single_trials() -> None:
     together = bench(tuning()).make(RATES)
     alone = [made for one in RATES for made in bench(tuning()).make([one])]
     for one, other in zip(together, alone, strict=True):
@@ -52,7 +52,7 @@ def test_trials_together_are_trials_alone() -> None:
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in METHODS.entries() if entry.facts["kind"] == "neural"])
-def test_built_in_methods_train_together_whatever_their_numbers(name: str) -> None:
+def test_built_in_methods_train_trials_jointly(name: str) -> None:
     declared = METHODS.get(name)
     for searched, search in ranges(declared.Params).items():
         if isinstance(search, Uniform):
@@ -75,7 +75,7 @@ class Derived(DLLP):
         self.weight = torch.tensor([self.params.second_rate])
 
 
-def test_what_a_method_derives_from_its_hyperparameters_is_each_trials_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS.entry("dllp"), "target", Derived)
     rates = [trial(n, second_rate=rate) for n, rate in enumerate((1.0, 0.01, 10.0, 1.0))]
     asked = tuning(regime="coarse")
@@ -85,7 +85,7 @@ def test_what_a_method_derives_from_its_hyperparameters_is_each_trials_own(monke
     assert len({made.values["kl"] for made in together}) == 3
 
 
-def test_a_member_at_the_bottom_of_a_rung_leaves_and_changes_nothing_for_the_others() -> None:
+def test_stopped_trial_does_not_change_others() -> None:
     free = bench(tuning(epochs=9)).make(RATES)
     halved = bench(tuning(epochs=9, eta=2)).make(RATES)
     stopped = [made for made in halved if made.status == "stopped"]
@@ -97,19 +97,19 @@ def test_a_member_at_the_bottom_of_a_rung_leaves_and_changes_nothing_for_the_oth
             assert other.values == pytest.approx(one.values, abs=1e-3)
 
 
-def test_later_trials_are_compared_with_earlier_ones() -> None:
+def test_later_trials_are_compared_with_earlier() -> None:
     asked = bench(tuning(epochs=9, eta=2))
     asked.earlier = [Trial(9, {}, "ok", rungs=((3, 1.0), (5, 1.0))) for _ in range(9)]
     assert [made.status for made in asked.make(RATES)] == ["ok", "stopped", "stopped", "stopped"]
 
 
-def test_a_trial_that_diverges_fails_alone() -> None:
+def test_diverging_trial_fails_alone() -> None:
     made = bench(tuning()).make([*RATES[:2], trial(2, learning_rate=1e30)])
     assert [one.status for one in made] == ["ok", "ok", "failed"]
     assert "not finite" in made[2].reason
 
 
-def test_what_does_not_fit_together_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_trials_are_split_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     train, sizes = Population.train, []
 
     def short(self: Any, *given: Any, **named: Any) -> Any:
@@ -139,7 +139,7 @@ def test_every_kind_of_method_is_tuned(method: str, regime: Regime) -> None:
     assert all(map(math.isfinite, made.values.values()))
 
 
-def test_test_rows_and_labels_of_training_rows_are_not_even_there() -> None:
+def test_trials_have_no_test_rows_or_training_labels() -> None:
     task = toy_task(0)
     regimes: tuple[Regime, ...] = ("fine", "coarse")
     for regime in regimes:
