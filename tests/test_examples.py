@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from bench import LLPBench
 from repository import ROOT, module_of
@@ -43,7 +46,7 @@ def commands(name: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.startswith("llpbench ")]
 
 
-SCRIPTS = sorted(file.stem for file in (ROOT / "examples").glob("*.py"))
+SCRIPTS = sorted(SIZES)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -63,3 +66,25 @@ def test_examples_and_their_commands_run(
             line += ["--refits", "5"]
         result = llpbench(*line[1:])
         assert result.code == 0, result.err
+
+
+def test_nano_agrees_with_published_runs() -> None:
+    """The whole idea in one file without the package: equal within the noise of three splits."""
+    nano = module_of(ROOT / "examples" / "nano.py")
+    found = pd.DataFrame([nano.main(seed) for seed in range(3)]).mean() * 100
+    shard = ROOT / "leaderboards" / "core" / "journal" / "adult.jsonl.xz"
+    records = [json.loads(line) for line in lzma.decompress(shard.read_bytes()).splitlines()]
+    for name, method, criterion in (
+        ("ridge on bag means", "bag-mean-linear", "mpiou"),
+        ("likelihood of counts", "count-linear", "mpiou"),
+        ("DLLP, no labels", "dllp", "mpiou"),
+        ("DLLP, validation labels", "dllp", "auc"),
+    ):
+        published = [
+            100 * record["judged"][record["results"][criterion]["judged"]]["test"]["auc"]
+            for record in records
+            if record["status"] == "ok" and record["spec"]["method"] == method
+            if record["spec"]["bagging"] == "ordered" and record["spec"].get("numbers", "z") == "z"
+        ]
+        assert len(published) >= 3
+        assert found[name] == pytest.approx(sum(published) / len(published), abs=2.5), name

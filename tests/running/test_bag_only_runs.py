@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     methods = ("--methods", "bag-share,bag-mean-linear,dllp,supervised-gbdt", "--epochs", "3")
     result = llpbench("run", *words, *methods, "--baggings", "given,random", "--bag-sizes", "16", "--out", str(out))
     assert result.code == 0
-    assert "Without labels: coarse-grained, given bags" in result.out
+    assert "given bags, mPIoU of validation bags" in result.out
     assert "'supervised-gbdt' needs labels of rows, but 'votes' has none" in result.err
     assert "no labels of rows, so 'random' bags cannot be counted. Choose --baggings given" in result.err
     records = read(out / FILE).records.values()
@@ -58,5 +59,5 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     page = (out / "README.md").read_text(encoding="utf-8")
     assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
     shown = (out / "index.html").read_text(encoding="utf-8")
-    assert "<h2>Without labels: coarse-grained, given bags, epochs selected by mPIoU of validation bags</h2>" in shown
+    assert re.search("<h2>[^<]*given bags[^<]*</h2>", shown)
     assert not (out / "which-method.md").exists()
