@@ -32,6 +32,7 @@ from llpbench.report.boards import (
     means_over_datasets,
     wide,
 )
+from llpbench.report.label_worth import SIZES, label_worth
 from llpbench.report.report_table import Field, Heading
 from llpbench.results.frame import MACHINE
 
@@ -350,6 +351,16 @@ def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
 
+def _labels(board: Board) -> DataFrame:
+    """Return the number of labels that a bag is worth, of entries that learn from bags."""
+    entries = [entry for entry in board.complete if entry in board.learners]
+    if board.metric.name != "auc" or not entries:
+        return DataFrame(columns=["per_bag"])
+    runs = board.runs[board.runs["task"].isin(board.counting_tasks)]
+    bags = np.exp(np.log(runs["bags"].where(runs["bags"] > 0)).groupby(runs["dataset"]).mean())
+    return label_worth(_paired(board, board.complete[entries]), bags)
+
+
 def _coverage(board: Board) -> DataFrame:
     """Return the numbers of runs with a score, failed, expected and stale."""
     sums = board.scores.groupby(level="entry")[["values", "failed", "expected", "stale"]].sum()
@@ -378,6 +389,11 @@ def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:
     return (words.seconds_text(parts[""]) + ("*" if parts["gpu"] else ""),)
 
 
+def _labels_text(parts: Mapping[str, Any]) -> Sequence[str]:
+    more = "more than " if parts["labels"] >= SIZES[-1] else ""
+    return more + interval_of(parts, "per_bag", 1), f"{more}{parts['labels']:,.0f} in all"
+
+
 def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
     lacking = [f"{parts[what]:.0f} {what}" for what in ("failed", words.STALE) if parts[what]]
     return f"{parts['done']:.0f}/{parts['expected']:.0f}", *lacking
@@ -399,6 +415,7 @@ for _column in (
     ),
     LeaderboardColumn("first", "minus first", ("points", "low", "high", "p", "p_similar"), _first, _first_text),
     LeaderboardColumn("floor", "against floor", ("points", "low", "high", "ahead", "of"), _against_floor, _floor_text),
+    LeaderboardColumn("labels", "labels per bag", ("per_bag", "low", "high", "labels"), _labels, _labels_text),
     LeaderboardColumn("seconds", "seconds", ("", "gpu"), _seconds, _seconds_text),
     LeaderboardColumn(
         "coverage", "coverage", ("done", "failed", "expected", words.STALE), _coverage, _coverage_text, default=False

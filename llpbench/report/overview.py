@@ -21,7 +21,7 @@ from llpbench.report.statistics import CONFIDENCE, MARGIN
 MOST_ROWS = 8
 """Ranked entries of a board in an overview."""
 
-BRIEF = ("mean", "interval", "first", "floor", "seconds")
+BRIEF = ("mean", "interval", "first", "floor", "labels", "seconds")
 """Columns of the leaderboard in an overview."""
 
 _BOARD = ("criterion", "bagging", "epochs", "patience", "bags_per_step")
