@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from llpbench.results.merging import Preference
 
 
-TRIALS = 50
+_TRIALS = 50
 """Default number of trials, as in the paper."""
 
 
@@ -161,7 +161,7 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     """
     settings = _settings(preset, config, flags)
     if settings.tune is None:
-        settings = _settings(preset, config, flags | {"tune": str(TRIALS)})
+        settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
     require_answer(settings.ray_address)
     from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
@@ -197,12 +197,12 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
     return _show_plan(_settings(preset, config, flags))
 
 
-LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
+_LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
 """Kinds that `llpbench list` shows. The last one needs a method."""
 
 
 @cli.command("list", examples=("llpbench list methods", "llpbench list params dllp"))
-@click.argument("what", type=click.Choice(LISTED), required=False)
+@click.argument("what", type=click.Choice(_LISTED), required=False)
 @click.argument("method", required=False)
 @plugin_option
 def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
@@ -219,7 +219,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
             "only list params takes the name of a method. Write, for example, llpbench list params dllp."
         )
     if what is None:
-        for each in LISTED[:-1]:
+        for each in _LISTED[:-1]:
             number = (
                 len(_select_studies("all")) if each == "studies" else len(REGISTRIES[each.removesuffix("s")].names())
             )

@@ -89,10 +89,10 @@ def reading(role: str) -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
-        raise type(error)(prefixed(str(error), role)) from error
+        raise type(error)(_prefixed(str(error), role)) from error
 
 
-def prefixed(message: str, role: str) -> str:
+def _prefixed(message: str, role: str) -> str:
     """Return a message in which options are for one of the files."""
     return _PREFIXED.sub(rf"--\1 {role}:", message)
 

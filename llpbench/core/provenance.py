@@ -24,7 +24,7 @@ criterion or arithmetic. This includes modules that methods share, such as `bloc
 encoders have versions of their own (`core/code_versions.py`).
 """
 
-LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
+_LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
 _XGBOOST = ("xgboost-cpu", "xgboost")
 """two names of the same library, without and with GPU code"""
 
@@ -32,11 +32,11 @@ _XGBOOST = ("xgboost-cpu", "xgboost")
 @cache
 def software_facts() -> dict[str, Any]:
     """Return `code` (version, commit, dirty) and `libraries`, as in a record."""
-    libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     for version in map(_version, _XGBOOST):
         if version is not None:
             libraries["xgboost"] = version
-    return {"code": code_facts(), "libraries": {"python": platform.python_version(), **libraries}}
+    return {"code": _code_facts(), "libraries": {"python": platform.python_version(), **libraries}}
 
 
 def _version(name: str) -> str | None:
@@ -47,7 +47,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def code_facts() -> dict[str, Any]:
+def _code_facts() -> dict[str, Any]:
     """Return version, git commit and whether the code differs from it; the commit is None outside a checkout."""
     root = PACKAGE.parent
     facts: dict[str, Any] = {"version": __version__, "commit": None, "dirty": None}

@@ -22,7 +22,7 @@ CPU_TRAIN, CPU_TOTAL = "cpu train", "cpu total"
 
 Status = Literal["ok", "failed", "out-of-memory", "timed-out"]
 
-LARGEST = 2**53 - 1
+_LARGEST = 2**53 - 1
 """Largest integer that every reader of JSON represents exactly."""
 ROUNDING = 1e-4
 """Tolerance for the bounds of criteria and metrics, as for predictions (`training/cell_runs.py`)."""
@@ -33,14 +33,14 @@ def _moment(text: str) -> str:
     return text
 
 
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
-Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, le=_LARGEST)]
+Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
-Size = Annotated[float, Field(ge=0, le=LARGEST)]
+Size = Annotated[float, Field(ge=0, le=_LARGEST)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Name = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Zl}\p{Zp}]+$", max_length=10_000)]
 """Text on one line. Some baggings name dozens of columns."""
-Id = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+_Id = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 Moment = Annotated[str, AfterValidator(_moment)]
 """Time in ISO 8601."""
 Metrics = TypedDict(  # type: ignore[misc, operator]
@@ -208,7 +208,7 @@ class Record(TypedDict):
     schema: int
     run: str
     """`<cell>-<seed>`"""
-    cell: Id
+    cell: _Id
     """hash of `spec`, which contains no order, paths, hardware or code"""
     seed: Count
     spec: Annotated[dict[str, Any], _like(_CellFacts)]
@@ -309,7 +309,7 @@ class Chosen(TypedDict):
 
     trial: Count
     """number of the trial; 0 is the initial configuration"""
-    cell: Id
+    cell: _Id
     """id of the cell with this configuration; its runs are the tuned results, under this criterion only"""
     params: dict[str, Any]
     """every hyperparameter of the method"""
@@ -323,7 +323,7 @@ class TuningRecord(TypedDict):
     """One line of the journal: the result of a hyperparameter search (`core/tuning_spec.py`)."""
 
     schema: int
-    tuning: Id
+    tuning: _Id
     """hash of `spec`"""
     spec: Annotated[dict[str, Any], _like(_SearchFacts)]
     """canonical specification of the search: cell, regime, trials, space, sampler, seed, together, eta"""
@@ -353,7 +353,7 @@ class TuningRecord(TypedDict):
     hardware: Annotated[dict[str, Any], _like(_HardwareFacts)]
     finished: Moment
     """as in a run's record, as are the other fields without a description"""
-    former: NotRequired[list[Id]]
+    former: NotRequired[list[_Id]]
     """ids of cells that were selected by earlier records of this tuning, which this record replaces
 
     Their runs no longer count as tuned results, or as results of a chosen configuration.

@@ -29,7 +29,7 @@ Source = str | PathLike[str]
 
 
 @dataclass(frozen=True)
-class Picture:
+class _Picture:
     """A plot, which a notebook shows by itself."""
 
     title: str
@@ -165,7 +165,7 @@ class Results:
         criterion: str | None = None,
         bagging: str | None = None,
         epochs: int | None = None,
-    ) -> Picture:
+    ) -> _Picture:
         """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `robustness`, ...
 
         The board is chosen as `leaderboard` does. Raises `LLPBenchError` if there is none, and names those that there
@@ -189,7 +189,7 @@ class Results:
             matplotlib.rcParams.update(RC)
             drawn = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
             if (drawing := next(drawn, None)) is not None:
-                return Picture(drawing.title, drawing.caption, captioned(drawing))
+                return _Picture(drawing.title, drawing.caption, captioned(drawing))
         left_out = f" The table of published results leaves out {self._omitted}." if self._omitted else ""
         raise LLPBenchError(f"these results have too few runs for plot {kind!r}.{left_out}")
 

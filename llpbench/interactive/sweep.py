@@ -75,7 +75,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 
 @dataclass(frozen=True)
-class Done:
+class _Done:
     """Outcome of a run."""
 
     summary: RunSummary
@@ -84,7 +84,7 @@ class Done:
     """The report in `out`; None for a part of a plan, whose journals are merged first."""
 
 
-def carry_out(settings: Settings, display: Display) -> Done:
+def carry_out(settings: Settings, display: Display) -> _Done:
     """Run, and write the report of the journal: leaderboards, page, plots, chosen configurations.
 
     Raises as `runner.run` does.
@@ -101,10 +101,10 @@ def carry_out(settings: Settings, display: Display) -> Done:
     stale = stale_runs(records) | stale_searches(tunings)
     results = Results(records, tunings, stale, warnings, (settings.out,))
     if settings.shard is not None:
-        return Done(summary, results, None)
+        return _Done(summary, results, None)
     write_configurations(tunings, settings.out)
     plots = settings.out / PLOTS if settings.plots else None
-    return Done(summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots))
+    return _Done(summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots))
 
 
 def _in_python(message: str, typed: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from llpbench.owndata.counted import noise_deviation
 from llpbench.owndata.groupings import are_groupings, copies_of_rows, read_groupings
 from llpbench.owndata.weights import read_weights
 
-Counted = Literal["rows", "whole bags", "others"]
+_Counted = Literal["rows", "whole bags", "others"]
 """What counts are of: the rows in X, whole bags of which X has some rows, or other people."""
 
 
@@ -46,7 +46,7 @@ class BagData:
     """counts as ranges, which are missing in `table`"""
     classes: Sequence[Hashable] | None = None
     """names of the classes in the order of the columns of `table`, if these have no names"""
-    counted: Counted = "rows"
+    counted: _Counted = "rows"
     noise: float = 0.0
     """standard deviation of the noise of each count"""
     drop_unmatched: bool = False

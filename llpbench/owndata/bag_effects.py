@@ -59,7 +59,7 @@ _HARMLESS = 0.07
 _LEVEL = 0.05
 """Level of the test of whether features help."""
 
-Learner = Callable[[BaggedRows, Rows], FloatArray]
+_Learner = Callable[[BaggedRows, Rows], FloatArray]
 """Function that fits to bags with known counts and returns predictions of rows [rows, classes]."""
 
 
@@ -83,7 +83,7 @@ class KnownBags:
         return moved
 
 
-def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatArray:
+def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> FloatArray:
     """Return predictions [rows, classes] of each bag by a model that was fitted without it.
 
     Each fold has bags of all shares. Predictions are mixed with uniform ones of weight 1/(2 rows), so that no class has

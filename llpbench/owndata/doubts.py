@@ -17,9 +17,9 @@ from llpbench.core.errors import LLPBenchWarning
 
 CONFOUNDED = 0.15
 """Largest unexplained share of the variance of bags' proportions without a warning."""
-NEXT_TO_NOTHING = 0.9
+_NEXT_TO_NOTHING = 0.9
 """Largest share of noise in the effects of features without a warning."""
-DISAGREEING = 0.5
+_DISAGREEING = 0.5
 """Smallest rank correlation of two members without a warning. `docs/choosing.md` explains the three thresholds."""
 _FEWEST_COUNTED = 10
 """Smallest number of rows of a class that is considered."""
@@ -106,12 +106,12 @@ class Doubts:
                 f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
                 "nor by chance: differences between bags may have other causes than the features"
             )
-        if self.held_out is None and self.noise > NEXT_TO_NOTHING:
+        if self.held_out is None and self.noise > _NEXT_TO_NOTHING:
             told.append(
                 f"{100 * self.noise:.0f} % of the estimated effects of features is noise, so the bags contain almost "
                 "no information about features. Give more bags, or bags that differ more"
             )
-        if self.held_out is None and self.agreement < DISAGREEING:
+        if self.held_out is None and self.agreement < _DISAGREEING:
             told.append(f"the averaged models rank rows differently (rank correlation {self.agreement:.2f})")
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 

@@ -35,7 +35,7 @@ from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
-DEFAULT_ENCODER = "mlp"
+_DEFAULT_ENCODER = "mlp"
 AUTO = "bag-gp-gbdt"
 """Method of `method="auto"`."""
 YARDSTICK = "bag-share"
@@ -148,7 +148,7 @@ def fit_members(
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
     if training.pretraining != "none" and not takes_encoder(method):
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
-    if training.encoder != DEFAULT_ENCODER and not takes_encoder(method):
+    if training.encoder != _DEFAULT_ENCODER and not takes_encoder(method):
         ENCODERS.get(training.encoder)
         raise LLPBenchError(f"method {method!r} has no encoder, got {training.encoder!r}. Leave encoder out.")
     _require_names(training)

@@ -28,8 +28,8 @@ class Fold(NamedTuple):
 
 def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[Fold]:
     """Yield folds of random parts: each holds out one part of the bags with known counts and trains on all others."""
-    require_whole("repeats", repeats, 1)
-    require_whole("random_state", seed, 0)
+    _require_whole("repeats", repeats, 1)
+    _require_whole("random_state", seed, 0)
     known = _known(counts, folds)
     splits = RepeatedKFold(n_splits=folds, n_repeats=repeats, random_state=seed).split(known)
     for number, (_, held) in enumerate(splits):
@@ -71,7 +71,7 @@ def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
     return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
 
 
-def require_whole(name: str, value: object, least: int) -> None:
+def _require_whole(name: str, value: object, least: int) -> None:
     """Raise `LLPBenchError` unless a value is a whole number, `least` or more."""
     if not isinstance(value, int | np.integer) or value < least:
         raise LLPBenchError(f"{name} must be a whole number, {least} or more, got {value!r}.")
@@ -94,7 +94,7 @@ def require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence
 
 def _known(counts: FloatArray, folds: int) -> IntArray:
     """Return the positions of the bags with known counts. Raises `LLPBenchError` if they are too few."""
-    require_whole("folds", folds, 2)
+    _require_whole("folds", folds, 2)
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
     if len(known) < max(folds, _FEWEST):
         raise LLPBenchError(

@@ -58,7 +58,7 @@ _SHRUNK = 0.4
 """Standard deviation of the factor between true effects of groups and those of the model."""
 _TWICE = 0.5
 """Share of the variance of logits' deviations that effects of groups already include."""
-UNKNOWN_TAU = 0.5
+_UNKNOWN_TAU = 0.5
 """Standard deviation of effects of bags if there are too few bags to estimate it."""
 _LEAST_TAU = 0.05
 _LEAST = 1e-6
@@ -159,7 +159,7 @@ class EffectsOfGroups:
 
     def __init__(self, groups: int, counts: ClassCounts, tau: float, deviations: Deviations) -> None:
         """`tau` is the standard deviation of effects of bags (NaN: not known); `deviations` are `FIRST` draws."""
-        self.tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
+        self.tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else _UNKNOWN_TAU
         self._known, self._deviations = np.isfinite(counts.numbers), deviations
         self._rows, self._logits, self._away = np.zeros(groups), np.zeros(groups), np.zeros((groups, FIRST))
         self._inner, self._sums, self._weight = np.zeros((groups + 1,) * 2), np.zeros(groups + 1), 0.0

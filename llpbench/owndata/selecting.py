@@ -9,7 +9,7 @@ from typing import Any
 
 from llpbench.core.errors import LLPBenchError
 
-NESTED = ("params", "encoder_params", "pretraining_params")
+_NESTED = ("params", "encoder_params", "pretraining_params")
 """Arguments of `LLPClassifier` that are dictionaries: `params__strength` is `params={"strength": ...}`."""
 
 
@@ -48,9 +48,9 @@ def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
 
 def without_nested(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments in which those like `params__strength` are merged into the dictionaries of `current`."""
-    plain = {name: value for name, value in given.items() if name.partition("__")[0] not in NESTED or "__" not in name}
+    plain = {name: value for name, value in given.items() if name.partition("__")[0] not in _NESTED or "__" not in name}
     for name, value in given.items():
         argument, nested, part = name.partition("__")
-        if nested and argument in NESTED:
+        if nested and argument in _NESTED:
             plain[argument] = {**(plain.get(argument, current[argument]) or {}), part: value}
     return plain

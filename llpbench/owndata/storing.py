@@ -30,7 +30,7 @@ from llpbench.core.unpacking import require_unpackable
 from llpbench.core.version import __version__
 from llpbench.owndata.fitted_model import FittedModel
 
-FORMAT = 4
+_FORMAT = 4
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (
@@ -64,7 +64,7 @@ def write_model(folder: Path, method: str, settings: dict[str, Any], model: Fitt
     module = METHODS.get(method).__module__
     buffer = io.BytesIO(_dumped({"settings": settings, "model": model}, method, module))
     header = {
-        "format": FORMAT,
+        "format": _FORMAT,
         "llpbench": __version__,
         "method": method,
         "module": module,
@@ -144,9 +144,9 @@ def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:
         raise
     except Exception as error:  # a damaged file can have any content
         raise LLPBenchError(f"file {str(file)!r} is damaged or not a model. Fit and save the model again.") from error
-    if written != FORMAT:
+    if written != _FORMAT:
         raise LLPBenchError(
-            f"the model in {str(folder)!r} must have format {FORMAT}, got {written}: it was "
+            f"the model in {str(folder)!r} must have format {_FORMAT}, got {written}: it was "
             f"written by llpbench {version}, and this is {__version__}. Fit it again."
         )
     if method not in METHODS.names():

@@ -98,7 +98,7 @@ def _date(value: Any) -> pd.Timestamp | None:
     return None if found is pd.NaT else found
 
 
-def dates_of(labels: Sequence[Hashable]) -> list[Hashable]:
+def _dates_of(labels: Sequence[Hashable]) -> list[Hashable]:
     """Return the part of the labels of bags that looks like dates, [] if none does."""
     parts = zip(*labels, strict=True) if labels and isinstance(labels[0], tuple) else [tuple(labels)]
     for part in parts:
@@ -117,7 +117,7 @@ def looks_dated(value: Any) -> bool:
 
 def dated_bags_advice(labels: Sequence[Hashable]) -> str:
     """Return one line if labels of bags look like dates; else ""."""
-    dates = dates_of(labels)
+    dates = _dates_of(labels)
     if not dates:
         return ""
     return (

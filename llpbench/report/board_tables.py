@@ -63,13 +63,13 @@ def whole_table(board: Board, name: str) -> ReportTable:
             (Heading("rank", key="rank"), [*map(text, ranks)]),
             *name_columns(board),
             *((each.heading(board.metric.title), [*map(each.field, of_entries)]) for each in COLUMNS.values()),
-            *((Heading(heading), score_fields(board, task)) for task, heading in enumerate(board.titles)),
+            *((Heading(heading), _score_fields(board, task)) for task, heading in enumerate(board.titles)),
         ],
         notes(board),
     )
 
 
-def score_fields(board: Board, task: int) -> list[Field]:
+def _score_fields(board: Board, task: int) -> list[Field]:
     """Return the scores on a task. Leaders are bold."""
     return [
         Field(tuple(words.score_lines(board, entry, task)), (entry, task) in board.leaders)

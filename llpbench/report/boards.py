@@ -6,7 +6,7 @@ have one line for each run, entry, task and score. Entries and tasks are named b
 
 `board.runs` has `entry`, `task`, `value` (the board's metric as shown), `is_computed` (whether the run computed the
 metric), `search` (id of the search that chose the configuration, or None) and the columns of `results.frame`.
-`board.entries` and `board.tasks` have the columns `ENTRY` and `TASK`, `board.scores` those of `SCORE`. For single
+`board.entries` and `board.tasks` have the columns `ENTRY` and `TASK`, `board.scores` those of `_SCORE`. For single
 values use `board.labels[entry]`, `board.titles[task]`, `board.summary(entry, task)` and `board.score(entry, task)`.
 Percentages are times 100.
 """
@@ -86,7 +86,7 @@ TASK = {
 }
 """Columns of `Board.tasks`."""
 
-SCORE = {
+_SCORE = {
     "cell": "id of the benchmark cell; None without runs",
     "search": "id of the search that chose the cell; None if there is none",
     "values": "number of runs with a finite value of the metric",
@@ -220,7 +220,7 @@ class Board:
 
     @cached_property
     def scores(self) -> DataFrame:
-        """A line for each entry and task, also without runs; its columns are those of `SCORE`."""
+        """A line for each entry and task, also without runs; its columns are those of `_SCORE`."""
         number = len(self.entries) * len(self.tasks)
         place = (self.runs["entry"] * len(self.tasks) + self.runs["task"]).to_numpy()
         done, has_value = self.runs["status"] == "ok", self.runs["value"].notna()

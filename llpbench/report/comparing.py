@@ -26,11 +26,11 @@ from llpbench.results.frame import NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
 from llpbench.results.merging import SHIPPED, shipped_lines
 
-MOST_YOURS = 4
+_MOST_YOURS = 4
 """Entries, methods or datasets of yours that are listed."""
 
 
-RIVALS = ("dllp", "tabllp-bdc")
+_RIVALS = ("dllp", "tabllp-bdc")
 """Methods that yours are compared with by default, if they have run on your tasks; the first of the board is added."""
 
 _PAPER_PRETRAINING = "self+bag"
@@ -66,12 +66,12 @@ def compare(
 ) -> Comparison:
     """Compare records, by run id, with published ones of the same datasets, baggings and bag sizes.
 
-    `tunings`: searches of both. `stale`: as for `tabulate`. `rivals`: methods for differences; default `RIVALS` and the
-    first of the board. `ablations`: also rank published entries that differ from the defaults. Raises `LLPBenchError`
-    for a rival without runs.
+    `tunings`: searches of both. `stale`: as for `tabulate`. `rivals`: methods for differences; default: `_RIVALS` and
+    the first of the board. `ablations`: also rank published entries that differ from the defaults. Raises
+    `LLPBenchError` for a rival without runs.
     """
-    tasks = {task_of(record) for record in yours.values()}
-    on_tasks = {run: record for run, record in published.items() if task_of(record) in tasks}
+    tasks = {_task_of(record) for record in yours.values()}
+    on_tasks = {run: record for run, record in published.items() if _task_of(record) in tasks}
     related = on_tasks if ablations else _without_ablations(on_tasks, yours)
     remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), related.values())]
     settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
@@ -137,7 +137,7 @@ def _named_differences(
             near = hint(name, methods)
             raise LLPBenchError(f"there are no results of {name!r} on your tasks. {near}Choose other names for --with.")
     first = [on_board[entry] for entry in board.ranked[:1]]
-    names = rivals or [name for name in dict.fromkeys((*RIVALS, *first)) if name in on_board]
+    names = rivals or [name for name in dict.fromkeys((*_RIVALS, *first)) if name in on_board]
     is_own = board.runs["run"].isin([*own])
     values, yours = wide(board.runs, len(on_board)), wide(board.runs[is_own], len(on_board))
     published = {on_board[entry] for entry in board.runs["entry"][~is_own]}
@@ -199,8 +199,8 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
 
     These are those of core if they share a task with yours, otherwise those that share most.
     """
-    tasks = {task_of(record) for record in yours}
-    shared = {name: len(tasks & {task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
+    tasks = {_task_of(record) for record in yours}
+    shared = {name: len(tasks & {_task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
     name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]
@@ -214,9 +214,9 @@ def rank_lines(comparison: Comparison) -> list[str]:
         board = _board_of(comparison.leaderboards, comparison.yours)
         ranks = board.entries["rank"]
         entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
-        told += [_rank_line(board, entry) for entry in entries[:MOST_YOURS]]
-        if len(entries) > MOST_YOURS:
-            told.append(f"and {len(entries) - MOST_YOURS} more of yours")
+        told += [_rank_line(board, entry) for entry in entries[:_MOST_YOURS]]
+        if len(entries) > _MOST_YOURS:
+            told.append(f"and {len(entries) - _MOST_YOURS} more of yours")
     return told
 
 
@@ -258,7 +258,7 @@ def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:
     return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if len([*values]))
 
 
-def task_of(record: Record) -> tuple[str, str, int]:
+def _task_of(record: Record) -> tuple[str, str, int]:
     """Return dataset, bagging (with the number of bags) and bag size."""
     spec = record["spec"]
     return spec["dataset"], bagging_text(spec["bagging"], spec.get("max_bags")), spec["bag_size"]
@@ -292,13 +292,13 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> l
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(some_of([*dict.fromkeys(names)], MOST_YOURS))
+    return ", ".join(some_of([*dict.fromkeys(names)], _MOST_YOURS))
 
 
 def _differences(yours: Iterable[Record], published: Iterable[Record]) -> Counter[str]:
     """Count the first respect in which each run differs from all published ones."""
     respects: dict[str, Callable[[Record], object]] = {
-        "other datasets or bags": task_of,
+        "other datasets or bags": _task_of,
         "methods not published there": lambda record: record["spec"]["method"],
         "other seeds": lambda record: record["seed"],
         "other epochs, patience or bags per step": _protocol,

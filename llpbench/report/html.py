@@ -51,7 +51,7 @@ TABS = {
 FAMILIES = {"ceiling": "trained on all labels", "control": "trained on validation labels", "floor": "floors"}
 """Families of methods with a role, for the filter of the page."""
 
-NO_LINKS: Mapping[str, str] = MappingProxyType({})
+_NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 
@@ -60,7 +60,7 @@ _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
 
 
 @dataclass(frozen=True)
-class PageBoard:
+class _PageBoard:
     """A board on the page."""
 
     board: Board
@@ -79,7 +79,7 @@ class PageBoard:
 
 
 @dataclass(frozen=True)
-class PageFigure:
+class _PageFigure:
     """A plot with its size in pixels, which a browser reserves before the plot is loaded."""
 
     plot: Plot
@@ -92,8 +92,8 @@ def to_html(
     overview: Overview,
     *,
     plots: Sequence[Plot] = (),
-    links: Mapping[str, str] = NO_LINKS,
-    beside: Mapping[str, str] = NO_LINKS,
+    links: Mapping[str, str] = _NO_LINKS,
+    beside: Mapping[str, str] = _NO_LINKS,
 ) -> str:
     """Return the page of a report. The first plot is on the first screen.
 
@@ -105,7 +105,7 @@ def to_html(
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
-    figures = [PageFigure(plot, *_pixels(plot.svg)) for plot in plots]
+    figures = [_PageFigure(plot, *_pixels(plot.svg)) for plot in plots]
     present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures[1:]}
     return _rendered(
         "page.html",
@@ -174,7 +174,7 @@ def _pixels(svg: str) -> tuple[int, int]:
     return (round(float(match[1])), round(float(match[2]))) if match else (504, 300)
 
 
-def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
+def _page_boards(leaderboards: Leaderboards) -> Iterator[_PageBoard]:
     """Yield the boards of the page, those without labels first."""
     named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
     named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
@@ -185,7 +185,7 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[PageBoard]:
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
         further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
         kinds = zip(board.entries["role"], board.entries["kind"], strict=True)
-        yield PageBoard(
+        yield _PageBoard(
             board=board,
             name=name,
             table=table,

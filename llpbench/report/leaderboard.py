@@ -241,7 +241,7 @@ def _rank_intervals(board: Board) -> DataFrame:
     return DataFrame({"low": low, "high": high}, index=independent.columns)
 
 
-def fewest_seeds(board: Board) -> int:
+def _fewest_seeds(board: Board) -> int:
     """Return the smallest number of seeds of a task."""
     tasks = board.counting.get_level_values(0)
     return int(tasks.value_counts().min()) if len(tasks) else 0
@@ -250,12 +250,12 @@ def fewest_seeds(board: Board) -> int:
 FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
 """Methods that are parts of one another; they are not compared."""
 
-DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing"))
+_DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing"))
 """Datasets that decided the design of a method. They do not count in its favour."""
 
 
 @dataclass(frozen=True)
-class Comparisons:
+class _Comparisons:
     """Leads of the first ranked entry over the other methods of a board: the one count of significant differences."""
 
     leads: Mapping[int, statistics.MeanDifference]
@@ -280,7 +280,7 @@ class Comparisons:
         return [entry for entry, lead in self.leads.items() if self.is_tested and lead.is_similar]
 
 
-def comparisons(board: Board) -> Comparisons:
+def comparisons(board: Board) -> _Comparisons:
     """Return the comparisons of the first entry with the best entry of each other method. Computed once per board.
 
     Floors, parts of the first method and datasets of its development are left out.
@@ -288,9 +288,9 @@ def comparisons(board: Board) -> Comparisons:
     return board.cached("comparisons", lambda: _comparisons(board))
 
 
-def _comparisons(board: Board) -> Comparisons:
+def _comparisons(board: Board) -> _Comparisons:
     if not board.ranked:
-        return Comparisons({}, False, "", ())
+        return _Comparisons({}, False, "", ())
     methods, roles = board.entries["method"].tolist(), board.entries["role"].tolist()
     first = methods[board.ranked[0]]
     relatives = {first, *(name for family in FAMILIES if first in family for name in family)}
@@ -300,11 +300,11 @@ def _comparisons(board: Board) -> Comparisons:
             rivals.setdefault(methods[entry], entry)
     values = blocks(board, board.ranked)
     several = len(board.datasets) > 1
-    left_out = tuple(name for name in board.datasets if several and name in DEVELOPED_ON.get(first, ()))
+    left_out = tuple(name for name in board.datasets if several and name in _DEVELOPED_ON.get(first, ()))
     values = values.drop([name for name in left_out if len(left_out) < len(values)])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
-    enough = several and len(values) >= FEWEST_DATASETS and fewest_seeds(board) >= FEWEST_SEEDS
-    return Comparisons(leads, enough, plural(len(values), "dataset" if several else "seed"), left_out)
+    enough = several and len(values) >= FEWEST_DATASETS and _fewest_seeds(board) >= FEWEST_SEEDS
+    return _Comparisons(leads, enough, plural(len(values), "dataset" if several else "seed"), left_out)
 
 
 def _first(board: Board) -> DataFrame:
@@ -375,10 +375,10 @@ def _mean_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _floor_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    return interval_of(parts, "points", 1, "+"), f"ahead in {parts['ahead']:.0f}/{parts['of']:.0f}"
+    return _interval_of(parts, "points", 1, "+"), f"ahead in {parts['ahead']:.0f}/{parts['of']:.0f}"
 
 
-def interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "") -> str:
+def _interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "") -> str:
     """Return the text of a part with its interval, if there is one: `+1.9 [-3.2, 7.0]`."""
     is_known = parts["low"] is not None and isfinite(parts["low"])
     ends = (parts["low"], parts["high"]) if is_known else None
@@ -391,7 +391,7 @@ def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 def _labels_text(parts: Mapping[str, Any]) -> Sequence[str]:
     more = "more than " if parts["labels"] >= SIZES[-1] else ""
-    return more + interval_of(parts, "per_bag", 1), f"{more}{parts['labels']:,.0f} in all"
+    return more + _interval_of(parts, "per_bag", 1), f"{more}{parts['labels']:,.0f} in all"
 
 
 def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
@@ -401,7 +401,7 @@ def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 def _first_text(parts: Mapping[str, Any]) -> Sequence[str]:
     is_significant = parts["p"] is not None and parts["p"] < 1 - statistics.CONFIDENCE
-    return (interval_of(parts, "points", 1, "+") + (" *" if is_significant else ""),)
+    return (_interval_of(parts, "points", 1, "+") + (" *" if is_significant else ""),)
 
 
 for _column in (

@@ -16,7 +16,7 @@ from llpbench.report.boards import HEADLINE, UNRANKED, Board
 
 FAILED, SURPRISES = "Failed", "Worth a look"
 
-CHANCE = 50.0
+_CHANCE = 50.0
 """AUC x 100 of a random order."""
 
 
@@ -90,7 +90,7 @@ def _surprises(board: Board) -> Iterator[str]:
     Only AUC has known limits. By other metrics only runs on different data are reported.
     """
     if board.metric.name == HEADLINE:
-        below = board.runs[board.runs["value"] < CHANCE].groupby("entry")
+        below = board.runs[board.runs["value"] < _CHANCE].groupby("entry")
         below_chance = {entry: [*_below_chance(board, runs)] for entry, runs in below}
         ceilings = [*board.entries.index[board.entries["role"] == "ceiling"]]
         best = [
@@ -113,7 +113,7 @@ def _suspicious_means(board: Board, entry: int, ceilings: Sequence[float]) -> It
         if role not in UNRANKED and summary.mean - (summary.std or 0.0) > ceilings[task]:
             above.append(title)
         # seeds have different splits, so equal values are odd even for a deterministic method
-        if summary.std == 0.0 and (role, summary.mean) != ("floor", CHANCE):
+        if summary.std == 0.0 and (role, summary.mean) != ("floor", _CHANCE):
             equal.append(title)
     for what, titles in (("more than one std above every ceiling", above), ("the same AUC for all seeds", equal)):
         if titles:

@@ -12,7 +12,7 @@ from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.results.frame import MACHINE
 
-MOST_COMMITS = 3
+_MOST_COMMITS = 3
 """Largest number of commits of a version that `Origin.lines` lists."""
 
 
@@ -40,7 +40,7 @@ class Origin:
         """Return the number of runs with their code, the libraries and the hardware, each as a sentence."""
         runs = plural(self.runs, "run") + (f" ({self.failed:,} failed)" if self.failed else "")
         return [
-            f"{runs} by llpbench {self.code_text(MOST_COMMITS)}.",
+            f"{runs} by llpbench {self.code_text(_MOST_COMMITS)}.",
             f"Libraries: {', '.join(self.libraries)}.",
             f"Hardware: {'; '.join(self.hardware)}.",
         ]

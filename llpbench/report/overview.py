@@ -176,7 +176,7 @@ def read_lines(path: Path) -> list[Line]:
         ]
 
 
-def which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | None:
+def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | None:
     """Return which method to take for which data, from boards by folder; None if a folder is missing."""
     cases = {}
     for name, folder, bagging in _CASES:
@@ -224,7 +224,7 @@ def _case(name: str, board: Standings) -> dict[str, str | Field]:
 
 
 @dataclass(frozen=True)
-class Section:
+class _Section:
     """A board in an overview."""
 
     table: ReportTable
@@ -238,7 +238,7 @@ class Overview:
     """First screen of a page: headline, boards, and which method to take."""
 
     headline: str
-    sections: Sequence[Section]
+    sections: Sequence[_Section]
     which: ReportTable | None = None
     """which method for which data, if reports below have all kinds of data"""
 
@@ -258,9 +258,11 @@ def make_overview(own: Sequence[Standings], below: Mapping[str, Sequence[Standin
     mine = [("", board) for board in own if not (front and board.has_labels)][: 1 if front else None]
     chosen = [(folder, board) for folder, board in (*front, *mine, *labelled) if board is not None]
     sections = [
-        Section(board.table(keys=_SHORT), _text(board), folder) for folder, board in chosen if board.ranked or not front
+        _Section(board.table(keys=_SHORT), _text(board), folder)
+        for folder, board in chosen
+        if board.ranked or not front
     ]
-    return Overview(headline(chosen[0][1]) if chosen else "", sections, which_method(below))
+    return Overview(headline(chosen[0][1]) if chosen else "", sections, _which_method(below))
 
 
 _SHORT = ("mean", "interval", "first")

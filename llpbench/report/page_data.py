@@ -23,7 +23,7 @@ from llpbench.results.frame import metric_column, shown
 DIGITS = 2
 """Decimals of percentages."""
 
-FINE_DIGITS = 3
+_FINE_DIGITS = 3
 """Decimals of other metrics and of seconds. Megabytes have none."""
 
 FACTS = (
@@ -54,14 +54,14 @@ def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, An
 def _board_data(
     runs: DataFrame, places: Mapping[str, int], metrics: Sequence[str], tests: dict[tuple[Any, ...], int]
 ) -> dict[str, Any]:
-    measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else FINE_DIGITS) for name in metrics]
+    measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else _FINE_DIGITS) for name in metrics]
     by_run = zip(*measured, strict=True) if metrics else iter([()] * len(runs))
     return {
         "entry": runs["entry"].tolist(),
         "task": runs["task"].tolist(),
         "run": [places[run] for run in runs["run"]],
         "epoch": _rounded(runs["epoch"], 0),
-        "validation": _rounded(runs["validation"], FINE_DIGITS),
+        "validation": _rounded(runs["validation"], _FINE_DIGITS),
         "test": [tests.setdefault(values, len(tests)) for values in by_run],
     }
 
@@ -100,7 +100,7 @@ def compressed(value: Any) -> str:
 
 
 def _digits(name: str) -> int:
-    return 0 if name == "memory_mb" else FINE_DIGITS
+    return 0 if name == "memory_mb" else _FINE_DIGITS
 
 
 def _rounded(values: Series, digits: int) -> list[Any]:

@@ -24,7 +24,7 @@ from llpbench.report.robustness_ranking import ANCHOR
 from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 
-INDEX = "index.html"
+_INDEX = "index.html"
 
 _METHOD = re.compile(r"[a-z0-9-]{1,60}")
 """Possible names of methods in this repository."""
@@ -59,7 +59,7 @@ class Published:
     @property
     def places(self) -> list[str]:
         """Lines that name the main files: page, ranking by robustness, figures."""
-        found = [f"page: {self.out / INDEX}"]
+        found = [f"page: {self.out / _INDEX}"]
         if self.report.robustness and not _is_foreign(self.out / README):
             found.append(f"robustness ranking: {self.out / README}#{ANCHOR}")
         if self.plots is not None and self.figures:
@@ -94,7 +94,7 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> lis
     first = [
         _plot_of(out / folder / "plots") for folder in (section.folder for section in overview.sections[:1]) if folder
     ]
-    files[INDEX] = to_html(
+    files[_INDEX] = to_html(
         report, overview, plots=[*filter(None, first), *drawn], links=_links(report, out), beside=beside
     )
     try:
@@ -145,7 +145,7 @@ def _other_reports(report: Report, out: Path) -> dict[str, str]:
     reports = {}
     for folder in (out.parent, *sorted(path for path in out.glob("*") if path.is_dir())):
         readme = folder / README
-        if {INDEX, STANDINGS} <= {*_written(folder)} and readme.is_file():
+        if {_INDEX, STANDINGS} <= {*_written(folder)} and readme.is_file():
             title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
             reports[title] = ".." if folder == out.parent else folder.name
     return {title: folder for title, folder in reports.items() if title != report.title}

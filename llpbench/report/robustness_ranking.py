@@ -30,7 +30,7 @@ def robustness(board: Board) -> DataFrame:
     `mean_rank`: mean rank of the standard deviation over seeds within each task; `std` and `mean`: mean standard
     deviation and mean of the board's metric, averaged over the tasks of a dataset, then over datasets; `tasks`: number
     of tasks; `rank`: entries with equal mean ranks share it. Runs that count are used. Entries trained on labels,
-    constant predictions and `unrankable` entries are left out.
+    constant predictions and `_unrankable` entries are left out.
     """
     stds = _deviations(board).dropna(axis="columns")
     means = board.counted()[stds.columns].groupby(level=0).mean().loc[stds.index]
@@ -46,7 +46,7 @@ def robustness(board: Board) -> DataFrame:
     return ranking.sort_values(["rank", "std"], kind="stable")
 
 
-def unrankable(board: Board) -> list[int]:
+def _unrankable(board: Board) -> list[int]:
     """Return the entries that lack a standard deviation, two seeds, on a task where others have one."""
     stds = _deviations(board)
     return [*stds.columns[stds.isna().any()]]
@@ -88,5 +88,5 @@ def robustness_table(board: Board, name: str) -> ReportTable | None:
             (Heading("std over seeds"), [number(std) for std in ranking["std"]]),
             (Heading(f"mean {board.metric.title}"), [number(mean) for mean in ranking["mean"]]),
         ],
-        {"Not ranked: without two seeds on every task": some_of(labels(unrankable(board)), MOST_NAMED)},
+        {"Not ranked: without two seeds on every task": some_of(labels(_unrankable(board)), MOST_NAMED)},
     )

@@ -157,11 +157,11 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
     if len(numbers) < FEWEST:
         return nan, nan
     mean = fmean(numbers)
-    half = t_quantile(len(numbers) - 1) * stdev(numbers) / sqrt(len(numbers))
+    half = _t_quantile(len(numbers) - 1) * stdev(numbers) / sqrt(len(numbers))
     return mean - half, mean + half
 
 
 @cache
-def t_quantile(freedom: int) -> float:
+def _t_quantile(freedom: int) -> float:
     """Return half the width of an interval in standard errors."""
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))

@@ -26,7 +26,7 @@ from llpbench.results.frame import NO_PROTOCOL, shown
 PAPER = {"bagging": "ordered", "bag_size": 256}
 """Setting of the paper's tables."""
 
-PAPERS_ENCODER = "saint"
+_PAPERS_ENCODER = "saint"
 
 MEASURES: Mapping[str, Callable[[DataFrame], Series]] = {
     **{name: lambda runs, name=name: shown(runs, name) for name in METRICS},  # type: ignore[misc]
@@ -69,7 +69,7 @@ class Setting:
     @property
     def has_papers_network(self) -> bool:
         """Whether the network is the paper's encoder, without an ensemble."""
-        return self.encoder in (None, PAPERS_ENCODER) and self.ensemble == 1
+        return self.encoder in (None, _PAPERS_ENCODER) and self.ensemble == 1
 
     @property
     def trains_as_paper(self) -> bool:

@@ -21,10 +21,10 @@ from llpbench.report.report_table import Field, Heading, ReportTable, number, ro
 from llpbench.report.study_runs import TIMES, Setting, StudyRuns, StudyScore, study_runs
 from llpbench.results.frame import MACHINE
 
-FLAG = "⚑"
+_FLAG = "⚑"
 """Mark of differences beyond two standard deviations."""
 
-PAPERS_HARDWARE = "2080"
+_PAPERS_HARDWARE = "2080"
 """Part of the name of the paper's GPU. Times on other hardware are not comparable."""
 
 
@@ -85,7 +85,7 @@ def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
         comparable=f"{len(comparable):,}",
         beyond=f"{sum(figure.is_beyond for figure in comparable):,}",
         others=f"{len(figures) - len(comparable):,}",
-        flag=FLAG,
+        flag=_FLAG,
     )
     return [study_table.table for study_table in compared], summary
 
@@ -112,7 +112,7 @@ def _scores_table(study: Study, setting: Setting, runs: StudyRuns, name: str) ->
                     flagged.append(f"{', '.join(row.labels)} on {code or dataset}: {figure}")
             fields[Heading(code or dataset)] = _score_field(row, theirs, ours, figure)
         body.append(fields)
-    notes = {f"{FLAG} Beyond two standard deviations": flagged, **_notes(runs.runs)}
+    notes = {f"{_FLAG} Beyond two standard deviations": flagged, **_notes(runs.runs)}
     table = rows_of(name, _title(study, setting), _caption(study, setting, runs.runs), body, notes)
     return StudyTable(table, tuple(figures))
 
@@ -127,7 +127,7 @@ def _score_field(row: StudyRow, theirs: Printed | None, ours: StudyScore, figure
     if ours.summary is not None:
         lines.append(words.summary_text(ours.summary, digits))
     if figure is not None:
-        lines.append(f"{figure} {FLAG}" if figure.is_beyond else str(figure))
+        lines.append(f"{figure} {_FLAG}" if figure.is_beyond else str(figure))
     lines += [f"{ours.failed} failed"] if ours.failed else []
     lines += [ours.remark] if ours.remark and (ours.values or ours.failed) else []
     return Field(tuple(lines) or (words.NOTHING,))
@@ -135,7 +135,7 @@ def _score_field(row: StudyRow, theirs: Printed | None, ours: StudyScore, figure
 
 def _is_comparable(row: StudyRow, setting: Setting, ours: StudyScore) -> bool:
     is_papers = setting.has_papers_network and not ("otherwise" in row.fixed and ours.remark)
-    return is_papers and (row.fixed["measure"] not in TIMES or all(PAPERS_HARDWARE in name for name in ours.devices))
+    return is_papers and (row.fixed["measure"] not in TIMES or all(_PAPERS_HARDWARE in name for name in ours.devices))
 
 
 def _columns(printed: Reference | None, runs: StudyRuns) -> list[tuple[str, str]]:

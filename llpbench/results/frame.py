@@ -36,7 +36,7 @@ MACHINE = ("name", "device", "threads", "precision", "compiled")
 _json = json.JSONEncoder(sort_keys=True).encode
 
 
-class Variable(NamedTuple):
+class _Variable(NamedTuple):
     """A column of the table that depends on the run, not on the criterion."""
 
     meaning: str
@@ -74,7 +74,7 @@ def settings(spec: Mapping[str, Any]) -> str:
     return _json({key: value for key, value in spec.items() if key not in _NAMED})
 
 
-def training_seconds(run: Record) -> float | None:
+def _training_seconds(run: Record) -> float | None:
     """Return the seconds of steps, warm-up and pretraining of a run; None if they are unknown or 0."""
     times, pretrained = run["times"], run["spec"]["pretraining"] != "none"
     if times.get("train") is None or (pretrained and times.get("pretraining") is None):
@@ -82,13 +82,13 @@ def training_seconds(run: Record) -> float | None:
     return fsum((times["train"], times.get("warm-up") or 0.0, times["pretraining"] if pretrained else 0.0)) or None
 
 
-def cpu_training_seconds(run: Record) -> float | None:
+def _cpu_training_seconds(run: Record) -> float | None:
     """Return the CPU seconds of training of a run; None if they are unknown, as for pretraining, or 0."""
     return run["times"].get(CPU_TRAIN) or None if run["spec"]["pretraining"] == "none" else None
 
 
-def _spec(name: str, meaning: str, default: Any = None, kind: str = "object") -> dict[str, Variable]:
-    return {name: Variable(meaning, lambda run: run["spec"].get(name, default), kind)}
+def _spec(name: str, meaning: str, default: Any = None, kind: str = "object") -> dict[str, _Variable]:
+    return {name: _Variable(meaning, lambda run: run["spec"].get(name, default), kind)}
 
 
 def _part(field: str, name: str | int, run: Record) -> Any:
@@ -107,21 +107,21 @@ def _changed(run: Record) -> str:
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in sorted(run["method"]["changed"].items()))
 
 
-VARIABLES: dict[str, Variable] = {
-    "run": Variable("name of the run: cell and seed", lambda run: run["run"]),
-    "cell": Variable("hash of the cell's specification, the same for all seeds", lambda run: run["cell"]),
-    "seed": Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
+_VARIABLES: dict[str, _Variable] = {
+    "run": _Variable("name of the run: cell and seed", lambda run: run["run"]),
+    "cell": _Variable("hash of the cell's specification, the same for all seeds", lambda run: run["cell"]),
+    "seed": _Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
     **_spec("method", "name of the method"),
-    "kind": Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
-    "role": Variable("role of the method: `floor`, `control`, `ceiling` or empty", lambda run: run["method"]["role"]),
-    "reference": Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
+    "kind": _Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
+    "role": _Variable("role of the method: `floor`, `control`, `ceiling` or empty", lambda run: run["method"]["role"]),
+    "reference": _Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
-    "dataset_code": Variable(
+    "dataset_code": _Variable(
         "short name of the dataset, for example in the paper; empty if it has none",
         lambda run: run["dataset"].get("code") or "",
     ),
     **_spec("bagging", "name of the bagging, with its options"),
-    "bag_size": Variable(
+    "bag_size": _Variable(
         "rows per bag; missing if bag sizes vary", lambda run: run["spec"]["bag_size"] or None, "float64"
     ),
     **_spec("max_bags", "number of training bags drawn at random; missing if all are used", kind="float64"),
@@ -131,82 +131,82 @@ VARIABLES: dict[str, Variable] = {
     **_spec("precision", "floating-point precision of the networks", "float32"),
     **_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
     **_spec("average", "average in place of a chosen epoch, such as `half:30`; empty if an epoch is chosen", ""),
-    "changed": Variable(
+    "changed": _Variable(
         'hyperparameters that differ from their defaults, with JSON values: `hidden=64, objective="cosine"`; '
         "empty if none do",
         _changed,
     ),
-    "configuration": Variable(
+    "configuration": _Variable(
         "`changed`, and ensemble, precision, numbers and average if they differ from their defaults; used on boards",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
-    "settings": Variable(
+    "settings": _Variable(
         "JSON of all parts of the specification without a column of their own", lambda run: settings(run["spec"])
     ),
-    "protocol": Variable("JSON of epochs, patience and bags per step", lambda run: _json(run["spec"]["protocol"])),
-    "max_epochs": Variable(
+    "protocol": _Variable("JSON of epochs, patience and bags per step", lambda run: _json(run["spec"]["protocol"])),
+    "max_epochs": _Variable(
         "limit on epochs of a stage; missing without epochs", partial(_protocol, "epochs"), "float64"
     ),
-    "patience": Variable(
+    "patience": _Variable(
         "epochs without improvement after which a criterion stops; missing without epochs",
         partial(_protocol, "patience"),
         "float64",
     ),
-    "bags_per_step": Variable(
+    "bags_per_step": _Variable(
         "bags per gradient step; missing without epochs", partial(_protocol, "bags_per_step"), "float64"
     ),
-    "status": Variable("status of the run: `ok`, `failed`, `out-of-memory` or `timed-out`", lambda run: run["status"]),
-    "reason": Variable("cause of a failure; empty if the run succeeded", lambda run: run["reason"]),
-    "classes": Variable(
+    "status": _Variable("status of the run: `ok`, `failed`, `out-of-memory` or `timed-out`", lambda run: run["status"]),
+    "reason": _Variable("cause of a failure; empty if the run succeeded", lambda run: run["reason"]),
+    "classes": _Variable(
         "number of classes of the dataset; missing if unknown", partial(_part, "dataset", "classes"), "float64"
     ),
-    "bags": Variable("number of training bags", partial(_part, "bags", "number"), "float64"),
-    "validation_bags": Variable("number of validation bags", partial(_part, "bags", "validation"), "float64"),
-    "least_rows": Variable("number of rows of the smallest training bag", partial(_size, 0), "float64"),
-    "median_rows": Variable("median number of rows of training bags", partial(_size, 1), "float64"),
-    "most_rows": Variable("number of rows of the largest training bag", partial(_size, 2), "float64"),
-    "epochs": Variable("number of epochs trained, over all stages", lambda run: run["epochs"], "int64"),
-    "parameters": Variable("number of trainable parameters of one network", lambda run: run["parameters"], "int64"),
-    "seconds": Variable(
+    "bags": _Variable("number of training bags", partial(_part, "bags", "number"), "float64"),
+    "validation_bags": _Variable("number of validation bags", partial(_part, "bags", "validation"), "float64"),
+    "least_rows": _Variable("number of rows of the smallest training bag", partial(_size, 0), "float64"),
+    "median_rows": _Variable("median number of rows of training bags", partial(_size, 1), "float64"),
+    "most_rows": _Variable("number of rows of the largest training bag", partial(_size, 2), "float64"),
+    "epochs": _Variable("number of epochs trained, over all stages", lambda run: run["epochs"], "int64"),
+    "parameters": _Variable("number of trainable parameters of one network", lambda run: run["parameters"], "int64"),
+    "seconds": _Variable(
         "seconds of the run; if seeds were trained together, the run's share of the time",
         partial(_part, "times", "total"),
         "float64",
     ),
-    "seconds_train": Variable("seconds of training or fitting only", partial(_part, "times", "train"), "float64"),
-    "seconds_warm_up": Variable(
+    "seconds_train": _Variable("seconds of training or fitting only", partial(_part, "times", "train"), "float64"),
+    "seconds_warm_up": _Variable(
         "seconds of first steps, including compilation", partial(_part, "times", "warm-up"), "float64"
     ),
-    "seconds_evaluate": Variable(
+    "seconds_evaluate": _Variable(
         "seconds of the evaluation after every epoch", partial(_part, "times", "evaluate"), "float64"
     ),
-    "seconds_pretraining": Variable(
+    "seconds_pretraining": _Variable(
         "seconds of the pretraining, even if another run computed it", partial(_part, "times", "pretraining"), "float64"
     ),
-    "seconds_predict": Variable(
+    "seconds_predict": _Variable(
         "seconds of one prediction of the test rows", partial(_part, "times", "predict"), "float64"
     ),
-    "seconds_training": Variable(
-        "seconds of training with warm-up and pretraining, as on boards", training_seconds, "float64"
+    "seconds_training": _Variable(
+        "seconds of training with warm-up and pretraining, as on boards", _training_seconds, "float64"
     ),
-    "members": Variable("number of seeds trained together", lambda run: run["members"], "int64"),
-    "cpu_seconds": Variable(
+    "members": _Variable("number of seeds trained together", lambda run: run["members"], "int64"),
+    "cpu_seconds": _Variable(
         "CPU seconds of the run, otherwise as `seconds`; missing on a GPU and if unknown",
         partial(_part, "times", CPU_TOTAL),
         "float64",
     ),
-    "cpu_seconds_training": Variable(
+    "cpu_seconds_training": _Variable(
         "CPU seconds of training with warm-up; missing with pretraining, on a GPU and if unknown",
-        cpu_training_seconds,
+        _cpu_training_seconds,
         "float64",
     ),
-    "memory_mb": Variable("peak memory in megabytes", lambda run: run["memory_mb"], "float64"),
-    "device": Variable("name of the processor or GPU", partial(_part, "hardware", "name")),
-    "machine": Variable(
+    "memory_mb": _Variable("peak memory in megabytes", lambda run: run["memory_mb"], "float64"),
+    "device": _Variable("name of the processor or GPU", partial(_part, "hardware", "name")),
+    "machine": _Variable(
         "JSON of the hardware facts that affect the time of a run",
         lambda run: _json([run["hardware"].get(name) for name in MACHINE]),
     ),
-    "version": Variable("version of llpbench that produced the run", lambda run: run["code"]["version"]),
-    "finished": Variable("end of the run in UTC, ISO 8601", lambda run: run["finished"]),
+    "version": _Variable("version of llpbench that produced the run", lambda run: run["code"]["version"]),
+    "finished": _Variable("end of the run in UTC, ISO 8601", lambda run: run["finished"]),
 }
 """Columns of a run by name."""
 
@@ -237,7 +237,7 @@ MEASURES: dict[str, Measure] = {
 """Columns of a run and criterion by name; missing if the run failed."""
 
 COLUMNS: dict[str, str] = {
-    **{name: variable.meaning for name, variable in VARIABLES.items()},
+    **{name: variable.meaning for name, variable in _VARIABLES.items()},
     "criterion": "criterion that selected the epoch (`auc`, `mpiou`, `l1`, ...); missing if the run failed",
     "regime": "data that the criterion needs: `fine` for labels of validation rows, `coarse` for proportions of "
     "validation bags",
@@ -263,7 +263,7 @@ def tidy(
 
     runs = [*{record["run"]: record for record in records}.values()]
     chosen = chosen_by_searches(tunings)
-    columns = ((name, each, map(each.read, runs)) for name, each in VARIABLES.items())
+    columns = ((name, each, map(each.read, runs)) for name, each in _VARIABLES.items())
     of_runs = DataFrame(
         {
             name: Series(map(_whole, values) if each.kind == "object" else values, dtype=each.kind)

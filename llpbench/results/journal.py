@@ -348,10 +348,10 @@ def contains(one: Any, other: Any) -> bool:
 
 def agree(records: Sequence[Record]) -> bool:
     """Return whether results of one run agree up to `TOLERANCE`, by every criterion that all of them have."""
-    return len(records) < 2 or widest(records).points <= TOLERANCE
+    return len(records) < 2 or _widest(records).points <= TOLERANCE
 
 
-class Disagreement(NamedTuple):
+class _Disagreement(NamedTuple):
     """Largest difference between results of one run."""
 
     points: float
@@ -361,7 +361,7 @@ class Disagreement(NamedTuple):
     """Value of each result, in their order; None without a score."""
 
 
-def widest(records: Sequence[Record]) -> Disagreement:
+def _widest(records: Sequence[Record]) -> _Disagreement:
     """Return the largest difference between results of one run: in AUC, or without labels in metrics of proportions."""
     results = [record["results"] for record in records]
     labelled = any("auc" in each["test"] for result in results for each in result.values())
@@ -372,13 +372,13 @@ def widest(records: Sequence[Record]) -> Disagreement:
             known = [value for value in values if value is not None]
             whole = len(known) == len(values) or not known
             points = max(known, default=0.0) - min(known, default=0.0) if whole else math.inf
-            differences.append(Disagreement(points, metric, values))
+            differences.append(_Disagreement(points, metric, values))
     return max(differences, key=lambda difference: difference.points)
 
 
 def dispute(records: Sequence[Record]) -> str:
     """Return one line about the different results of a run."""
-    spec, seed, apart = records[-1]["spec"], records[-1]["seed"], widest(records)
+    spec, seed, apart = records[-1]["spec"], records[-1]["seed"], _widest(records)
     shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in apart.values)
     how = f"more than {100 * TOLERANCE:g} points apart" if math.isfinite(apart.points) else "a score and none"
     prefer = "until one is preferred: llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"

@@ -86,7 +86,7 @@ class Estimate:
         return Estimate(bases)
 
 
-SizeOf = Callable[[str], tuple[int, int]]
+_SizeOf = Callable[[str], tuple[int, int]]
 """Function that returns the rows and columns of a dataset."""
 _TYPICAL_SIZE = 30_000, 10
 """Size of datasets that cannot be loaded. Their cells cannot run either."""
@@ -110,7 +110,7 @@ class Work(NamedTuple):
 class Timings:
     """Seconds per unit of work. Similar work is used where there are no timings of the same work."""
 
-    def __init__(self, size_of: SizeOf) -> None:
+    def __init__(self, size_of: _SizeOf) -> None:
         self._size_of = size_of
         self._works: dict[str, list[Work]] = {}
         """Work by the id of its cell: many runs are of one cell."""
@@ -170,7 +170,7 @@ class Estimator:
         self,
         records: Iterable[Record],
         published: Callable[[], Timings],
-        size_of: SizeOf,
+        size_of: _SizeOf,
         *,
         gpu: bool = False,
         pretrained: bool = True,
@@ -265,7 +265,7 @@ def timings_of(records: Iterable[Record]) -> Timings:
     return timings
 
 
-def table_sizes(data_dir: str | None) -> SizeOf:
+def table_sizes(data_dir: str | None) -> _SizeOf:
     """Return a function that returns the size of a dataset, as known or as loaded from this machine."""
 
     @cache

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-MOST_SEEDS = 10_000
+_MOST_SEEDS = 10_000
 
 
 def names(value: Any) -> str:
@@ -58,11 +58,11 @@ def bag_sizes(value: Any) -> tuple[int, ...]:
 def seeds(value: Any) -> tuple[int, ...]:
     """Read a number of seeds (10 is 0 to 9), or a list of seeds and ranges: `0,3,7` or `4-6`."""
     if (whole := _whole(value)) >= 0:
-        chosen = [*range(whole)] if whole <= MOST_SEEDS else []
+        chosen = [*range(whole)] if whole <= _MOST_SEEDS else []
     else:
         parts = [_seeds_of(part) for part in _parts(value)]
         chosen = [seed for part in parts for seed in part] if all(parts) else []
-    _require(chosen, chosen, f"a number of seeds (1 to {MOST_SEEDS:,}) or a list such as 0,3,7 or 4-6")
+    _require(chosen, chosen, f"a number of seeds (1 to {_MOST_SEEDS:,}) or a list such as 0,3,7 or 4-6")
     return tuple(dict.fromkeys(chosen))
 
 
@@ -72,7 +72,7 @@ def _seeds_of(part: Any) -> list[int]:
         return [seed]
     ends = _RANGE.fullmatch(str(part))
     first, last = map(int, ends.groups()) if ends else (1, 0)
-    return [*range(first, last + 1)] if last - first < MOST_SEEDS else []
+    return [*range(first, last + 1)] if last - first < _MOST_SEEDS else []
 
 
 def switch(value: Any) -> bool:

@@ -66,10 +66,10 @@ def _facts(spec: DatasetSpec, data_dir: str | None, *, load: bool) -> _Facts | N
     """Return the facts of a dataset; None if they are unknown before its download. Raises `LLPBenchError`."""
     if not load:
         is_local = locate(spec, data_dir) is not None
-        if (known := spec.facts) is not None and (is_local or can_download(spec)):
+        if (known := spec.facts) is not None and (is_local or _can_download(spec)):
             columns = (*spec.key_only, *known.categorical, *known.numeric)
             return _Facts(known.rows, len(known.classes) or None, columns, spec.bags is None)
-        if not is_local and can_download(spec):
+        if not is_local and _can_download(spec):
             return None
     table = load_table(spec.name, data_dir, download=load)
     columns = (*table.keys, *table.categorical_names, *table.numeric_names)
@@ -135,10 +135,10 @@ def _too_few_rows(one: Resolved, rows: int) -> str:
 def downloads(datasets: Iterable[DatasetSpec], data_dir: str | None) -> Iterator[str]:
     """Yield `adult from OpenML 1590` for each dataset that is missing on this machine and can be downloaded."""
     for spec in datasets:
-        if can_download(spec) and spec.source is not None and locate(spec, data_dir) is None:
+        if _can_download(spec) and spec.source is not None and locate(spec, data_dir) is None:
             yield f"{spec.name} from {spec.source.describe()}"
 
 
-def can_download(spec: DatasetSpec) -> bool:
+def _can_download(spec: DatasetSpec) -> bool:
     """Return whether a dataset has a remote source."""
     return spec.remote is not None

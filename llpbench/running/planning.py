@@ -59,7 +59,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class PlannedTuning:
+class _PlannedTuning:
     """A search for hyperparameters and its state."""
 
     resolved: Resolved
@@ -83,7 +83,7 @@ class PlannedTuning:
         return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, replaces=replaced)
 
 
-def _state(planned: Planned | PlannedTuning, *, failed: bool) -> State:
+def _state(planned: Planned | _PlannedTuning, *, failed: bool) -> State:
     if planned.wanted and planned.obstacle:
         return "impossible"
     if planned.stale:
@@ -98,13 +98,13 @@ class Plan:
     """All cells and searches of a run, in the order of the settings."""
 
     cells: tuple[Planned, ...]
-    tunings: tuple[PlannedTuning, ...] = ()
+    tunings: tuple[_PlannedTuning, ...] = ()
     """Searches. When a search is done, the cells that it selects are added to the plan."""
     seeds: tuple[int, ...] = ()
     """Seeds to run for cells that searches select; empty for `llpbench tune`."""
 
     @property
-    def entries(self) -> list[Planned | PlannedTuning]:
+    def entries(self) -> list[Planned | _PlannedTuning]:
         """Cells and searches."""
         return [*self.cells, *self.tunings]
 
@@ -116,7 +116,7 @@ class Plan:
     @property
     def to_run(self) -> list[Resolved]:
         """Cells of the searches and runs to do."""
-        entries: list[Planned | PlannedTuning] = [*self.tunings, *self.cells]
+        entries: list[Planned | _PlannedTuning] = [*self.tunings, *self.cells]
         return [one.resolved for one in entries if one.wanted and not one.obstacle]
 
     @property
@@ -207,7 +207,7 @@ def _is_repeated(record: Record | TuningRecord, stale: str, repeat: Collection[s
 
 
 def plan_tunings(
-    tunings: Iterable[PlannedTuning],
+    tunings: Iterable[_PlannedTuning],
     records: Mapping[str, TuningRecord],
     *,
     repeat: Collection[str] = ("stale",),
@@ -231,7 +231,7 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
     return list({cell.id: cell for cell in cells}.values())
 
 
-def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[PlannedTuning]:
+def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[_PlannedTuning]:
     """Return the searches of the settings, one per cell and regime.
 
     Raises `LLPBenchError` if a search range names a hyperparameter that is set, or a method that is not in the run, or
@@ -265,7 +265,7 @@ def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[PlannedTun
 
 def _tunings_of_cell(
     settings: Settings, resolved: Resolved, ranges: Mapping[str, Any], fixed: Collection[str]
-) -> Iterator[PlannedTuning]:
+) -> Iterator[_PlannedTuning]:
     """Yield the searches of a cell, one per regime. `ranges`: given by the user; `fixed`: names that --set sets."""
     from llpbench.tuning import space  # Optuna
 
@@ -279,7 +279,7 @@ def _tunings_of_cell(
     assert settings.tune is not None
     for regime in settings.tune_regimes if free else ():
         tuning = Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, size)
-        yield PlannedTuning(resolved._replace(cell=start), tuning)
+        yield _PlannedTuning(resolved._replace(cell=start), tuning)
 
 
 def expand(settings: Settings) -> list[Resolved]:

@@ -46,7 +46,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 DEFAULT_PRESET = "quick"
-EXECUTORS = sorted(path.stem for path in Path(__file__).with_name("executors").glob("[!_]*.py"))
+_EXECUTORS = sorted(path.stem for path in Path(__file__).with_name("executors").glob("[!_]*.py"))
 
 PRETRAININGS = ("none", "self", "bag", "self+bag")
 """Pretraining tasks of encoders (`pretraining.py`)."""
@@ -179,8 +179,8 @@ class Settings:
         default="",
     )
     executor: str = _option(
-        reading.one_of("auto", *EXECUTORS),
-        f"How cells run: {', '.join(EXECUTORS)} or auto (ray if several cells can run at a time, otherwise inline).",
+        reading.one_of("auto", *_EXECUTORS),
+        f"How cells run: {', '.join(_EXECUTORS)} or auto (ray if several cells can run at a time, otherwise inline).",
         "NAME",
         default="auto",
     )

@@ -48,7 +48,7 @@ def nearest_columns(name: str, known: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(near)}? " if near else ""
 
 
-def separator_hint(name: str, known: Sequence[str]) -> str:
+def _separator_hint(name: str, known: Sequence[str]) -> str:
     """Return advice to name the separator if the only column is, for example, `name;no;yes`; else ""."""
     joined = re.search(rf"\b{re.escape(name)}(\W)|(\W){re.escape(name)}\b", known[0]) if len(known) == 1 else None
     if joined is None:
@@ -97,7 +97,7 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     column = matching_column(name, known)
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-        advice = separator_hint(name, known) or nearest_columns(name, known)
+        advice = _separator_hint(name, known) or nearest_columns(name, known)
         raise DataError(f"file {str(path)!r} has no column {name!r}{role}. {advice}Its columns are: {listed}.")
     return frame.iloc[:, known.index(column)]
 

@@ -15,7 +15,7 @@ from llpbench.core.unpacking import open_packed, require_unpackable
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _BOOKS = (".xlsx", ".xlsm")
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
-ENDINGS = (*_TEXTS, *_BOOKS, ".parquet", ".pq")
+_ENDINGS = (*_TEXTS, *_BOOKS, ".parquet", ".pq")
 HEAD = 1 << 20
 _PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "xz"}
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
@@ -85,7 +85,7 @@ def is_among(path: Path, read: Path) -> bool:
 
 def _is_part(path: Path) -> bool:
     hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return not hidden and any(suffix.lower() in ENDINGS for suffix in path.suffixes[-2:])
+    return not hidden and any(suffix.lower() in _ENDINGS for suffix in path.suffixes[-2:])
 
 
 def _keys(path: Path) -> tuple[tuple[str, str], ...]:
@@ -117,7 +117,9 @@ def _source(path: Path, keys: tuple[tuple[str, str], ...]) -> TableSource:
     if ending in _BOOKS:
         raise DataError(f"file {str(path)!r} has the name of an Excel workbook but is none. Save it again.")
     if ending not in _TEXTS and not (packed and not ending):
-        raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)}, text tables also with .gz, .bz2 or .xz.")
+        raise DataError(
+            f"file {str(path)!r} must end in {', '.join(_ENDINGS)}, text tables also with .gz, .bz2 or .xz."
+        )
     return TableSource(path, "csv", packed, "\t" if ending in (".tsv", ".tab") else ",", keys)
 
 

@@ -55,7 +55,7 @@ from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 OnEpoch = Callable[[Epoch], None] | None
 Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
-NOTHING_CHOSEN = (
+_NOTHING_CHOSEN = (
     "no criterion could select an epoch, because none was ever a number. Validation needs rows of two classes, or bags "
     "whose counts are known, and predictions must be numbers"
 )
@@ -264,7 +264,7 @@ def _train_together(
             result.times["pretraining"] = started[seed].seconds
         failures = [outcome.failure for outcome in members_of_seed if outcome.failure]
         if not failures and average is None and not chosen_by_all(members_of_seed):
-            failures = [NOTHING_CHOSEN]
+            failures = [_NOTHING_CHOSEN]
         if failures:
             result.status, result.reason = "failed", failures[0]
         else:

@@ -29,7 +29,7 @@ from llpbench.training.training_data import TrainingData
 
 PREDICT_ROWS = 2048
 """rows predicted at once"""
-PREDICT_ROWS_COMPILED = 512
+_PREDICT_ROWS_COMPILED = 512
 """rows predicted at once by code compiled for a CPU; smaller, so that the last chunk needs little padding"""
 
 
@@ -78,7 +78,7 @@ class Cohort:
         """prediction of the validation rows, once in each epoch"""
         if machine.compiled and device.type == "cpu":
             mapped = compiled(self.map, machine)
-            self.judging = Prediction(mapped, self.data.prior, together or PREDICT_ROWS_COMPILED, filled=True)
+            self.judging = Prediction(mapped, self.data.prior, together or _PREDICT_ROWS_COMPILED, filled=True)
         self.state = State(
             self.stack.theta.clone(),
             self.stack.buffers,

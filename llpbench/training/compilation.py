@@ -29,7 +29,7 @@ REPAID_AFTER = 1_000_000
 """smallest planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two
 minutes on a CPU of 2021 (three to five if a loss takes derivatives itself). It saves about 0.1 seconds a step."""
 
-RECOMPILES = 64
+_RECOMPILES = 64
 """largest number of compilations of a step; beyond it torch silently stops compiling"""
 
 _KEPT_IN = "TORCHINDUCTOR_CACHE_DIR"
@@ -39,7 +39,7 @@ _LIBRARY = re.compile(r"/[^\s:]+\.so(?=:)")
 def forget_compiled(machine: Machine) -> None:
     """Discard code compiled for earlier populations: a new one cannot use it, but it counts towards the limit."""
     torch.compiler.reset()
-    torch._dynamo.config.recompile_limit = RECOMPILES
+    torch._dynamo.config.recompile_limit = _RECOMPILES
     # Otherwise the sign of ReLU inputs is stored as booleans, which in C++ is slower than a matrix product. In bfloat16
     # it makes no difference.
     quick = machine.device.type == "cpu" and machine.precision == torch.float32

@@ -21,7 +21,7 @@ from llpbench.core.bags import Schema
 from llpbench.core.method import Method
 from llpbench.core.model import Encoder, Network
 
-OfCopy = Callable[..., Any]
+_OfCopy = Callable[..., Any]
 """function of one copy's network and of its parts of the other mapped arguments"""
 
 
@@ -45,7 +45,7 @@ def build(method: Method, encoder: Encoder, schema: Schema) -> Network:
     return network
 
 
-def over_copies(function: OfCopy, network: Network, stackable: bool, *stacked: Any) -> Any:
+def over_copies(function: _OfCopy, network: Network, stackable: bool, *stacked: Any) -> Any:
     """Return `function(network, *parts)` for each copy, with its parts of `stacked`; results are [copies, ...]."""
 
     def of_copy(tensors_of_copy: dict[str, Tensor], *parts: Any) -> Any:
@@ -55,7 +55,7 @@ def over_copies(function: OfCopy, network: Network, stackable: bool, *stacked: A
     return map_over(of_copy, stackable, {name: tensors[name] for name in network.of_copy}, *stacked)
 
 
-def mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tensor:
+def mean_of_copies(function: _OfCopy, network: Network, stackable: bool) -> Tensor:
     """Return the mean of a function of a network over its copies."""
     if not network.of_copy:
         alone: Tensor = function(network)
@@ -64,7 +64,7 @@ def mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tenso
     return mean
 
 
-def log_mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tensor:
+def log_mean_of_copies(function: _OfCopy, network: Network, stackable: bool) -> Tensor:
     """Return the log of the mean probability over copies; `function` returns the log probabilities of one copy."""
     if not network.of_copy:
         alone: Tensor = function(network)

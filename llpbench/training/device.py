@@ -153,11 +153,11 @@ def hardware_facts(device: torch.device, threads: int, compiled: bool, precision
         "threads": threads,
         "compiled": compiled,
         "precision": precision,
-        "shared": is_shared(device, threads),
+        "shared": _is_shared(device, threads),
     }
 
 
-def is_shared(device: torch.device, threads: int) -> bool | None:
+def _is_shared(device: torch.device, threads: int) -> bool | None:
     """Return whether other processes use the device, so that times are upper bounds; None if this is unknown.
 
     A GPU is shared if another process has memory on it. A CPU is shared if the last minute's load exceeds `threads`.

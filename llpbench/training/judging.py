@@ -21,7 +21,7 @@ from llpbench.training.members import chosen_by_all
 from llpbench.training.population import Population
 from llpbench.training.selection import Selected
 
-PAIR = 2
+_PAIR = 2
 """number of bags between which pairs are formed"""
 
 
@@ -151,7 +151,7 @@ def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[d
     train, labels = member.task.train, member.task.train_labels
     if not population.forms_pairs or labels is None:
         return [{} for _ in weights]
-    plan = population.data.plan_epoch("bags", PAIR, 1, {number: generator(member.seed, "pairs")})
+    plan = population.data.plan_epoch("bags", _PAIR, 1, {number: generator(member.seed, "pairs")})
     equal: list[list[BoolArray]] = [[] for _ in weights]
     positive: list[list[BoolArray]] = [[] for _ in weights]
     chance = []

@@ -178,16 +178,16 @@ def _places(network: Network) -> list[tuple[dict[str, Any], str, str]]:
     ]
 
 
-class UnmappableError(RuntimeError):
+class _UnmappableError(RuntimeError):
     """Error of a method that cannot be mapped over members. The message addresses its author."""
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Convert errors of `vmap` into `UnmappableError`; pass on other errors."""
+    """Convert errors of `vmap` into `_UnmappableError`; pass on other errors."""
     try:
         yield
-    except UnmappableError:
+    except _UnmappableError:
         raise
     except RuntimeError as error:
         text = str(error)
@@ -201,4 +201,4 @@ def explained() -> Iterator[None]:
                 "Write it with torch.where and without .item(), or declare stackable = False. "
                 f"In detail: {one_line(error, 160)}"
             )
-        raise UnmappableError(message) from error
+        raise _UnmappableError(message) from error

@@ -35,7 +35,7 @@ from llpbench.training.device import Machine
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 
-PURPOSE = "pretraining"
+_PURPOSE = "pretraining"
 """name of the random streams of pretraining; later training uses others"""
 
 
@@ -65,7 +65,7 @@ class Pretrainer:
 
     def __call__(self, seeds: Sequence[int]) -> dict[int, Pretrained]:
         """Return the pretrained encoder of each seed. Raises `RuntimeError` if pretraining diverges."""
-        return load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
+        return _load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         """Pretrain some seeds; seeds with equal numbers of rows and bags train as one population."""
@@ -84,7 +84,7 @@ class Pretrainer:
         clock = time.perf_counter()
         members = [Trainee(seed, method, task) for seed, task in tasks.items()]
         encoder = encoder_factory(self.cell, params.dropout)
-        population = Population(members, encoder, self.cell.protocol, self.machine, PURPOSE)
+        population = Population(members, encoder, self.cell.protocol, self.machine, _PURPOSE)
         for seed, outcome in zip(tasks, population.train(self.on_epoch), strict=True):
             if outcome.failure:
                 raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
@@ -97,7 +97,9 @@ class Pretrainer:
         }
 
 
-def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: Compute) -> dict[int, Pretrained]:
+def _load_or_compute(
+    cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: Compute
+) -> dict[int, Pretrained]:
     """Return every seed's pretrained encoder; call `compute` for those not in `folder` (None: for all)."""
     keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}
     if folder is None:

@@ -10,7 +10,7 @@ from pandas import DataFrame
 from llpbench.report.plots import layout
 from llpbench.report.plots.style import GREY
 
-MOST_GROUPS = 30
+_MOST_GROUPS = 30
 
 _COLOUR = "#0072b2"
 
@@ -21,7 +21,7 @@ def group_shares(overall: DataFrame, names: Sequence[str], share: float, title: 
     `overall`: the part of `estimate` for one class in all bags. `names`: columns of the groups. `share`: share of the
     class among all rows, drawn as a vertical line.
     """
-    shown = overall.nlargest(MOST_GROUPS, "rows").sort_index()
+    shown = overall.nlargest(_MOST_GROUPS, "rows").sort_index()
     groups = shown[[*names]].astype(str).agg(", ".join, axis=1)
     figure, ax = layout.named_lines([layout.shown(name, 40) for name in groups])
     lines = shown[["share", "share_lower", "share_upper", "share_min", "share_max"]] * 100
@@ -32,7 +32,7 @@ def group_shares(overall: DataFrame, names: Sequence[str], share: float, title: 
         text = f"{middle:.1f} [{lower:.1f}, {upper:.1f}]"
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(100 * share, color="0.3", linewidth=0.8, zorder=2)
-    cut = f", the {MOST_GROUPS} largest of {len(overall)} groups" if len(overall) > MOST_GROUPS else ""
+    cut = f", the {_MOST_GROUPS} largest of {len(overall)} groups" if len(overall) > _MOST_GROUPS else ""
     ax.set_xlabel(f"% of the rows of a group; line: all rows; grey: possible without a model{cut}")
     figure.suptitle(layout.shown(title, 100), x=0.01, ha="left")
     return figure

@@ -21,10 +21,10 @@ LONGEST = 40
 MOST_MARKS = 7
 """Entries in one panel."""
 
-CHARACTER = 0.067
+_CHARACTER = 0.067
 """Mean width of a character in inches."""
 
-SEVERAL_CLASSES = "; macro one-versus-rest where classes are more than two"
+_SEVERAL_CLASSES = "; macro one-versus-rest where classes are more than two"
 
 _TEXT = re.compile(r'[\w.]+="([^"]*)"')
 """Hyperparameter whose value is a text."""
@@ -63,7 +63,7 @@ def prominent(board: Board, among: Iterable[int], most: int) -> list[int]:
     return sorted([*dict.fromkeys([*ranked[:1], *networks[:1], *floors[:1], *ranked, *candidates])][:most])
 
 
-class Panels(NamedTuple):
+class _Panels(NamedTuple):
     """Figure of equal panels in even rows."""
 
     figure: Figure
@@ -79,7 +79,7 @@ class Panels(NamedTuple):
             ax.set_ylabel(y)
 
 
-def panels(number: int, *, height: float, below: float = 0.0, most_across: int = 2, share_y: bool = False) -> Panels:
+def panels(number: int, *, height: float, below: float = 0.0, most_across: int = 2, share_y: bool = False) -> _Panels:
     """Return `number` panels in rows of at most `most_across`.
 
     A panel has `height` inches. The figure has `below` additional inches.
@@ -90,7 +90,7 @@ def panels(number: int, *, height: float, below: float = 0.0, most_across: int =
     grid = figure.subplots(down, across, squeeze=False, sharey=share_y).ravel()
     for unused in grid[number:]:
         unused.set_visible(False)
-    return Panels(figure, list(grid[:number]), across)
+    return _Panels(figure, list(grid[:number]), across)
 
 
 def named_lines(names: Sequence[str]) -> tuple[Figure, Axes]:
@@ -107,7 +107,7 @@ def legend(figure: Figure) -> None:
     """Name the lines and marks of all panels once, below them."""
     marks = {str(mark.get_label()): mark for ax in figure.axes for mark in ax.lines}
     marks = {name: mark for name, mark in marks.items() if not name.startswith("_")}
-    across = min(len(marks), int(WIDTH / (CHARACTER * max(map(len, marks)) + 0.5)))
+    across = min(len(marks), int(WIDTH / (_CHARACTER * max(map(len, marks)) + 0.5)))
     figure.set_figheight(figure.get_figheight() + 0.2 * math.ceil(len(marks) / across))
     figure.legend([*marks.values()], [*marks], loc="outside lower center", ncols=across)
 
@@ -127,7 +127,7 @@ def of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -
         kind=kind,
         name=f"{kind}-{name}",
         title=title,
-        setting=f"{setting}{SEVERAL_CLASSES if has_several else ''}",
+        setting=f"{setting}{_SEVERAL_CLASSES if has_several else ''}",
         caption=caption,
         figure=figure,
     )

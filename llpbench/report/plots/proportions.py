@@ -21,13 +21,13 @@ from llpbench.report.plots.style import LOOKS
 
 MOST_PANELS = 4
 
-PREFERRED_SIZE = 256
+_PREFERRED_SIZE = 256
 """Bag size that is drawn if there are several."""
 
 _FIRST = ("ordered", "random", NATURAL)
 """Baggings that are drawn first."""
 
-Place = tuple[str, int | None, str, str]
+_Place = tuple[str, int | None, str, str]
 """Dataset, bag size, natural key and bagging."""
 
 
@@ -65,14 +65,14 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     )
 
 
-def _chosen_places(histograms: Mapping[Place, FloatArray]) -> list[Place]:
+def _chosen_places(histograms: Mapping[_Place, FloatArray]) -> list[_Place]:
     """Return one bagging of each kind on one dataset, ordered and random bags first."""
 
-    def order(place: Place) -> tuple[Any, ...]:
+    def order(place: _Place) -> tuple[Any, ...]:
         dataset, size, _, bagging = place
-        return dataset, size != PREFERRED_SIZE, size or 0, len(bagging), bagging
+        return dataset, size != _PREFERRED_SIZE, size or 0, len(bagging), bagging
 
-    kinds: dict[str, dict[str, Place]] = defaultdict(dict)
+    kinds: dict[str, dict[str, _Place]] = defaultdict(dict)
     for place in sorted(histograms, key=order):
         kinds[place[0]].setdefault(place[-1].partition(":")[0], place)
     most = max(kinds.values(), key=len, default={})
@@ -90,9 +90,9 @@ def _size_text(task: Any, bags: Sequence[Mapping[str, Any]]) -> str:
     return f"{rows:,} rows{counted}" if rows else f"unknown sizes{counted}"
 
 
-def _places(leaderboards: Leaderboards) -> Mapping[Place, tuple[Any, dict[int, Mapping[str, Any]]]]:
+def _places(leaderboards: Leaderboards) -> Mapping[_Place, tuple[Any, dict[int, Mapping[str, Any]]]]:
     """Return each task, of its last board, with facts about its bags by seed."""
-    places: dict[Place, tuple[Any, dict[int, Mapping[str, Any]]]] = {}
+    places: dict[_Place, tuple[Any, dict[int, Mapping[str, Any]]]] = {}
     for board in leaderboards.boards:
         bags = bags_by_seed(board)
         for task in board.tasks.itertuples():
@@ -102,7 +102,7 @@ def _places(leaderboards: Leaderboards) -> Mapping[Place, tuple[Any, dict[int, M
     return places
 
 
-def mean_histograms(leaderboards: Leaderboards) -> dict[Place, FloatArray]:
+def mean_histograms(leaderboards: Leaderboards) -> dict[_Place, FloatArray]:
     """Return the share of bags in each bin of the last class's proportion, mean over seeds."""
     histograms = {}
     for place, (_, by_seed) in _places(leaderboards).items():

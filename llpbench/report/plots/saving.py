@@ -22,7 +22,7 @@ from llpbench.report.plots.style import FONT_SIZE, RC, WIDTH
 from llpbench.report.plots.svg import compacted
 from llpbench.report.wording import clean
 
-DPI = 150
+_DPI = 150
 
 _SUFFIXES = (".png", ".svg", ".pdf")
 """Suffixes of a single plot."""
@@ -96,7 +96,7 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
     check_suffix(path)
     file = io.BytesIO()
     with _default_look():
-        draw().savefig(file, format=path.suffix[1:], dpi=DPI)
+        draw().savefig(file, format=path.suffix[1:], dpi=_DPI)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, file.getvalue())
@@ -121,7 +121,7 @@ def _default_look() -> Iterator[None]:
 def _png(figure: Figure) -> bytes:
     """Return the figure as PNG, in the layout of its SVG."""
     file = io.BytesIO()
-    figure.set_dpi(DPI)
+    figure.set_dpi(_DPI)
     FigureCanvasAgg(figure).print_png(file)
     return file.getvalue()
 
