@@ -30,10 +30,7 @@ OWN_DATA = {
         *("bags", "bag_column", "counts", "proportions", "class_column", "suppressed", "size_column", "classes"),
         *("sampled", "as_shares", "noise", "noise_kind", "drop_unmatched", "suppress_impossible", "whole_bags"),
     ),
-    "Rows": (
-        *("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
-        "ray_address",
-    ),
+    "Rows": ("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
     "Method": (
         *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
         *("time_column", "seed", "plugin", "refits"),
