@@ -46,7 +46,7 @@ class PropSVMParams(DirectParams):
     cost: Annotated[float, LogUniform(1e-3, 10.0)] = 1.0
     """cost of a row inside the margin, C in the paper"""
     proportions: Annotated[float, LogUniform(0.1, 100.0)] = 10.0
-    """cost of each row by which labels deviate from the bag's count, relative to `cost`"""
+    """cost of each row too many or too few of a class in a bag, relative to `cost`"""
     start: Annotated[str, Choice("ridge", "random")] = "ridge"
     """first labels: from the ranks of ridge regression on bag means, or the best of ten random labellings"""
 

@@ -38,7 +38,7 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--rest-as", metavar="NAME", help="Outcome of all people who are in no column of --outcomes.")
 @click.option("--precinct-column", metavar="NAME", help="Name of each precinct. [default: its line]")
 @click.option("--covariates", multiple=True, metavar="NAMES", help="Columns of numbers that may change outcomes.")
-@click.option("--among", multiple=True, metavar="NAMES", help="Outcomes of which shares are given. [default: all]")
+@click.option("--among", multiple=True, metavar="NAMES", help="Give shares among these outcomes only. [default: all]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
 @click.option("--weight-column", metavar="NAME", help="How often each precinct counts.")
 @click.option(

@@ -7,7 +7,7 @@ A *cell* is a full specification without a seed; a *run* is one seed of a cell. 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, Field, GetPydanticSchema
+from pydantic import AfterValidator, Field, GetPydanticSchema, WrapValidator
 from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
 from llpbench.core.criteria import METRICS, Regime
@@ -57,6 +57,10 @@ Metrics = TypedDict(  # type: ignore[misc, operator]
 def _like(kind: Any) -> GetPydanticSchema:
     """Return an annotation of a dictionary that pydantic checks as a `TypedDict`. Other keys are allowed."""
     return GetPydanticSchema(lambda _, handler: handler(kind))
+
+
+_or_empty = WrapValidator(lambda value, validate: value if value == {} else validate(value))
+"""Annotation of facts that a failed run may lack altogether."""
 
 
 class _ProtocolFacts(TypedDict):
@@ -121,7 +125,7 @@ class _DatasetFacts(TypedDict):
     classes: NotRequired[Count | None]
 
 
-class _BagFacts(TypedDict, total=False):
+class _BagFacts(TypedDict):
     """The bags of a run."""
 
     number: Count
@@ -129,10 +133,10 @@ class _BagFacts(TypedDict, total=False):
     validation: Count
     test: Count
     histograms: list[Annotated[list[Count], Field(min_length=PROPORTION_BINS, max_length=PROPORTION_BINS)]]
-    spread: Size | None
-    separation: Size | None
-    dropped: Count
-    pooled: Count
+    spread: NotRequired[Size | None]
+    separation: NotRequired[Size | None]
+    dropped: NotRequired[Count]
+    pooled: NotRequired[Count]
 
 
 class _CodeFacts(TypedDict):
@@ -143,7 +147,7 @@ class _CodeFacts(TypedDict):
     dirty: bool | None
 
 
-class _HardwareFacts(TypedDict, total=False):
+class _HardwareFacts(TypedDict):
     """Hardware that computed a run."""
 
     device: str
@@ -151,7 +155,7 @@ class _HardwareFacts(TypedDict, total=False):
     threads: Count
     compiled: bool
     precision: str
-    shared: bool | None
+    shared: NotRequired[bool | None]
 
 
 class _TrialFacts(TypedDict):
@@ -276,7 +280,7 @@ class Record(TypedDict):
     """number of members trained together"""
     data: dict[str, str]
     """fingerprint (hash of the table) and manifest (hash of every split and bag); empty if a run failed earlier"""
-    bags: Annotated[dict[str, Any], _like(_BagFacts)]
+    bags: Annotated[dict[str, Any], _like(Annotated[_BagFacts, _or_empty])]
     """facts of the bags; empty if a run failed earlier
 
     - `number` of training bags, their `sizes` (smallest, median, largest)
@@ -295,8 +299,8 @@ class Record(TypedDict):
     code: Annotated[dict[str, Any], _like(_CodeFacts)]
     """version, commit, dirty"""
     libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], _like(_HardwareFacts)]
-    """device, name, threads, compiled, precision, and `shared`
+    hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
+    """device, name, threads, compiled, precision, and `shared`; empty if a run failed earlier
 
     `shared` is whether other processes used the device at the end of the run, null if unknown.
     """
@@ -350,7 +354,7 @@ class TuningRecord(TypedDict):
     numerics: Count
     code: Annotated[dict[str, Any], _like(_CodeFacts)]
     libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], _like(_HardwareFacts)]
+    hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
     finished: Moment
     """as in a run's record, as are the other fields without a description"""
     former: NotRequired[list[_Id]]

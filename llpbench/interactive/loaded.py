@@ -38,7 +38,7 @@ class _Picture:
     """matplotlib figure, free to change; it contains the title and the caption"""
 
     def save(self, path: Source) -> None:
-        """Write it as PNG, SVG or PDF, by the suffix of `path`."""
+        """Write the plot as PNG, SVG or PDF, by the suffix of `path`."""
         from llpbench.report.plots.saving import save_figure
 
         save_figure(lambda: self.figure, Path(path))
@@ -54,7 +54,7 @@ class _Picture:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of one or several journals. A notebook shows the leaderboard of the most of them."""
+    """Runs of one or several journals. A notebook shows their first leaderboard."""
 
     records: Sequence[Record]
     """runs as the journal has them (`llpbench.core.record.Record`)"""
@@ -78,7 +78,7 @@ class Results:
 
     @cached_property
     def leaderboards(self) -> Leaderboards:
-        """Every board, from which `leaderboard` and `plot` are made."""
+        """All boards."""
         return self._ranked_by("auc")
 
     def _ranked_by(self, metric: str) -> Leaderboards:
@@ -168,15 +168,12 @@ class Results:
     ) -> _Picture:
         """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `robustness`, ...
 
-        The board is chosen as `leaderboard` does. Raises `LLPBenchError` if there is none, and names those that there
-        are.
+        The board is chosen as in `leaderboard`. Raises `LLPBenchError` if there is none, and names the available
+        boards.
         """
-        import matplotlib
-
         from llpbench.report.plots.gallery import KINDS
         from llpbench.report.plots.proportions import proportions
-        from llpbench.report.plots.saving import captioned
-        from llpbench.report.plots.style import RC
+        from llpbench.report.plots.saving import captioned, default_look
 
         boards = self.leaderboards
         board = self._board(criterion, bagging, epochs)
@@ -184,9 +181,7 @@ class Results:
             raise LLPBenchError(
                 f"unknown plot {kind!r}. {hint(kind, KINDS)}Available: {', '.join(KINDS)}, proportions."
             )
-        with matplotlib.rc_context():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(RC)
+        with default_look():
             drawn = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
             if (drawing := next(drawn, None)) is not None:
                 return _Picture(drawing.title, drawing.caption, captioned(drawing))
@@ -245,7 +240,7 @@ class Results:
         return "\n".join(lines)
 
     def _heading(self) -> str:
-        """Numbers of runs, methods and datasets, and of failed and stale runs."""
+        """Return the numbers of runs, methods and datasets, and of failed and stale runs."""
         failed = sum(record["status"] != "ok" for record in self.records)
         parts = [plural(len(self.records), "run"), *([f"{failed:,} failed"] if failed else [])]
         parts += [f"{len(self.stale):,} stale"] if self.stale else []
@@ -268,7 +263,7 @@ _NAMES = ("method", "encoder", "pretraining", "configuration")
 
 
 def _small(board: Board) -> ReportTable:
-    """The first entries of a board."""
+    """Return the first entries of a board."""
     from llpbench.report.digest import brief
     from llpbench.report.wording import caption
 
@@ -276,7 +271,7 @@ def _small(board: Board) -> ReportTable:
 
 
 def _asked(**options: object) -> str:
-    """Arguments as they were written, without those that are None."""
+    """Return arguments as they were written, without None."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items() if value is not None)
 
 
@@ -287,8 +282,8 @@ def _ceilings_last(board: Board) -> list[int]:
 
 
 def _as_html(table: ReportTable) -> str:
-    """A table as HTML."""
-    # notebooks put everything on the right, and break lines anywhere
+    """Return a table as HTML."""
+    # by default, notebooks align to the right and break lines anywhere
     styles = [f"text-align:{'right' if heading.numeric else 'left'}" for heading in table.headings]
     head = "".join(
         f'<th style="{style}">{html.escape(heading.text)}</th>'
@@ -317,7 +312,7 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     `"leaderboards/core"` and the like of a checkout have them.
 
     Several are read as one, as `llpbench report --journal A --journal B` does; without any, that in `results/`. Raises
-    `LLPBenchError` for what is no journal.
+    `LLPBenchError` for a file that is not a journal.
 
     Examples
     --------

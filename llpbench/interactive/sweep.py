@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def run(*, preset: str | None = None, config: str | PathLike[str] | None = None, **flags: Any) -> Results:
-    """Run what is missing, write the leaderboards into `out`, and return the results that stand there.
+    """Run missing runs, write the leaderboards into `out`, and return all results in `out`.
 
-    Everything is as in the command `llpbench run`: names (`bag_sizes` for `--bag-sizes`), defaults, presets, and the
-    journal, so that a call that was interrupted or is repeated does what is missing. Values may be Python's own:
+    Options, defaults, presets and journal are those of the command `llpbench run`; `--bag-sizes` is `bag_sizes` here.
+    Repeat an interrupted call to continue. Values may be Python objects:
     `bag_sizes=[64, 256]`, `seeds=3`, `set={"dllp": {"learning_rate": [1e-4, 1e-3]}}`, `out=Path("results")`.
 
-    Methods, datasets, baggings and encoders that were typed into a notebook or stand in the calling program are run in
-    this process, one cell after the other; put them into a file, and name it with `plugin`, to run many at a time.
+    Methods, datasets, baggings and encoders that a notebook or the calling program defines run in this process, one
+    cell after the other. To run several at a time, put them into a file and name it with `plugin`.
 
-    Raises `LLPBenchError` for what the command refuses. What fails is part of the results, with its reason.
+    Raises `LLPBenchError` for invalid options. Failed runs are part of the results, with their reasons.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
 
 
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-"""an option as the command has it"""
+"""an option of the command"""
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ def carry_out(settings: Settings, display: Display) -> _Done:
 
 
 def _in_python(message: str, typed: Iterable[str]) -> str:
-    """Options by their names here: `bag_sizes` for `--bag-sizes`, and what was typed as it was, an option or none."""
+    """Return a message with options as they are named in Python: `bag_sizes` for `--bag-sizes`."""
     named = "|".join(sorted(map(re.escape, {*OPTIONS, *(name.replace("_", "-") for name in typed)}), key=len)[::-1])
     found = re.compile(rf"(?<![\w-])(?:--({named})|({named}))(?![\w-])")
     return found.sub(lambda match: (match[1] or match[2]).replace("-", "_"), message.replace("name --", "option "))
 
 
 def _plain(value: Any) -> Any:
-    """A value as a configuration file would have it: lists for tuples, ranges and arrays, texts for paths."""
+    """Return a value as in a configuration file: lists for tuples, ranges and arrays, texts for paths."""
     if isinstance(value, PathLike):
         return fspath(value)
     if hasattr(value, "tolist"):  # numpy's
@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
 
 
 def _known_here_alone(settings: Settings) -> str:
-    """One of what is to run that no other process could import; "" if there is none."""
+    """Return a wanted entry that no other process can import; "" if there is none."""
     from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
     from llpbench.data.suites import select_datasets
 
@@ -145,7 +145,7 @@ def _known_here_alone(settings: Settings) -> str:
 
 
 def _signature() -> inspect.Signature:
-    """Every option by name, with its default where it has one, for `help` and completion."""
+    """Return all options with their defaults, for `help` and completion."""
     named = {name.replace("-", "_"): default(name) for name in OPTIONS}
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [

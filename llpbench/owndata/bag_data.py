@@ -21,7 +21,7 @@ from llpbench.owndata.groupings import are_groupings, copies_of_rows, read_group
 from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
-"""What counts are of: the rows in X, whole bags of which X has some rows, or other people."""
+"""What was counted: the rows in X, whole bags (X has some of their rows), or other people."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -71,7 +71,7 @@ class CrossTable:
     joined: FloatArray
     """[groups, columns] 1 where a column belongs to a group"""
     among: IntArray
-    """places of the outcomes of which shares are given"""
+    """positions of the outcomes that have shares"""
     seed: int
 
     def __repr__(self) -> str:
@@ -288,7 +288,7 @@ def cross_table(
     join
         Name of the group of each column of groups, to add up columns such as "women 18 to 30" and "women over 30".
     among
-        Outcomes of which shares are given, such as all but "abstained". Differences are always of all people.
+        Outcomes that have shares, such as all but "abstained". Differences are always of all people.
     random_state
         Seed of the draws of intervals.
 

@@ -1,4 +1,4 @@
-"""The time of each bag, by which later bags are held out: dates or numbers."""
+"""Times of bags, as dates or numbers. Later bags are held out."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
     if not parts:
         return None
     bags = [_training_bags(part) for part in parts.values()]
-    cases = {name: Standings(lines(part)) for name, part in parts.items()}
-    return advice_table(ADVICE, cases, {"training bags": bags})
+    cases = {name: Standings(lines(part, ("mean", "first"))) for name, part in parts.items()}
+    return advice_table(ADVICE, "By bagging and bag size", cases, {"training bags": bags})
 
 
 def _plain_part(board: Board, size: int | None) -> Board:

@@ -140,7 +140,7 @@ class Board:
 
     @property
     def sign(self) -> int:
-        """Sign by which a larger metric is better: 1 or -1."""
+        """1 if a larger metric is better, else -1."""
         return 1 if self.metric.maximise else -1
 
     @cached_property

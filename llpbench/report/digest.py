@@ -13,7 +13,7 @@ from llpbench.report.assembling import Report
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.notes import FAILED, notes
-from llpbench.report.overview import BRIEF, MOST_ROWS, Overview, Standings
+from llpbench.report.overview import BRIEF, MOST_ROWS, WHICH, Overview, Standings
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.robustness_ranking import ANCHOR
 
@@ -40,7 +40,7 @@ def markdown_files(
     `beside`: folders of other reports by title. `figures`: paths by name.
     """
     advised = [table for table in (overview.which, report.advice) if table is not None]
-    contents = {f"{ADVICE}.md": ("Which method for my data?", advised), "tuning.md": ("Tuning", report.tuning)}
+    contents = {f"{ADVICE}.md": (WHICH, advised), "tuning.md": ("Tuning", report.tuning)}
     files = {name: _file(report, title, [], tables) for name, (title, tables) in contents.items() if tables}
     links = ["- [The page](index.html), to sort, filter and trace to runs"]
     links += [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]

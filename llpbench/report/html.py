@@ -1,4 +1,4 @@
-"""HTML pages of a report and of `llpbench choose`. Each is a single file that needs no network.
+"""HTML page of a report: a single file that needs no network.
 
 All numbers, ranks and orders are made in Python and written as HTML, so they are readable without JavaScript. The
 script sorts and filters tables, and opens the runs of an entry. A content security policy allows only this script and
@@ -67,7 +67,6 @@ class _PageBoard:
     name: str
     table: ReportTable
     """its last columns are the tasks of the board"""
-    caption: str
     uncounted: frozenset[int]
     """tasks in which no run counts"""
     families: tuple[str, ...]
@@ -108,9 +107,6 @@ def to_html(
     figures = [_PageFigure(plot, *_pixels(plot.svg)) for plot in plots]
     present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures[1:]}
     return _rendered(
-        "page.html",
-        _part("page.css"),
-        _part("page.js"),
         words=words,
         title=report.title,
         overview=overview,
@@ -132,24 +128,22 @@ def to_html(
     )
 
 
-def _part(name: str) -> str:
-    return (files("llpbench.report") / "page" / name).read_text(encoding="utf-8")
-
-
-def _rendered(template: str, style: str, script: str, /, **content: Any) -> str:
-    """Return a page of a template."""
+def _rendered(**content: Any) -> str:
+    """Return the page with its style and script."""
+    folder = files("llpbench.report") / "page"
+    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     style_hash, script_hash = (b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script))
     policy = (
         f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = _template(template).render(style=style, script=script, policy=policy, **content)
+    page = _template().render(style=style, script=script, policy=policy, **content)
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can contain half a surrogate pair, no file can
 
 
 @cache
-def _template(name: str) -> Template:
-    """Return a template that escapes every text and removes its control characters."""
+def _template() -> Template:
+    """Return the template of the page, which escapes every text and removes control characters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     def cleaned(value: Any) -> Any:
@@ -165,7 +159,7 @@ def _template(name: str) -> Template:
     )
     environment.filters["data_uri"] = lambda svg: f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
     environment.filters["quoted"] = quote
-    return environment.get_template(name)
+    return environment.get_template("page.html")
 
 
 def _pixels(svg: str) -> tuple[int, int]:
@@ -189,7 +183,6 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[_PageBoard]:
             board=board,
             name=name,
             table=table,
-            caption=table.caption,
             uncounted=frozenset({*board.tasks.index} - {*board.counting_tasks}),
             families=tuple(
                 FAMILIES.get(role, "neural networks" if kind == "neural" else "without networks")

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from pandas import DataFrame
@@ -122,8 +122,6 @@ def plain(value: Any) -> float | int | str | None:
 COLUMNS: dict[str, LeaderboardColumn] = {}
 """All columns by key, in the order of the leaderboard."""
 
-_CACHE: WeakKeyDictionary[Board, DataFrame] = WeakKeyDictionary()
-
 
 def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
     """Add a column to every leaderboard. Raises `LLPBenchError` for a key that is taken."""
@@ -133,23 +131,22 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
     return column
 
 
-def standings(board: Board) -> DataFrame:
-    """Return all columns of the leaderboard by entry, with their names in `boards.csv`. Computed once per board."""
-    table = _CACHE.get(board)
-    if table is None or not {*COLUMNS} <= table.attrs["columns"]:
-        parts = {
-            name: values[part].astype(object)
-            for column in COLUMNS.values()
-            for values in (column.computed(board),)
-            for part, name in zip(column.parts, column.names, strict=True)
-        }
-        table = _CACHE[board] = DataFrame(parts, index=board.entries.index)
-        table.attrs["columns"] = {*COLUMNS}
-    return table
+def standings(board: Board, keys: Iterable[str] | None = None) -> DataFrame:
+    """Return columns of the leaderboard by entry, with their names in `boards.csv`. Default: all columns.
+
+    Each column is computed once per board.
+    """
+    parts = {
+        name: values[part].astype(object)
+        for column in map(COLUMNS.__getitem__, COLUMNS if keys is None else keys)
+        for values in (board.cached(f"column {column.key}", partial(column.computed, board)),)
+        for part, name in zip(column.parts, column.names, strict=True)
+    }
+    return DataFrame(parts, index=board.entries.index)
 
 
-def lines(board: Board) -> list[dict[str, Any]]:
-    """Return the lines of `boards.csv` of a board: what names an entry and its board, and every column."""
+def lines(board: Board, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """Return the lines of `boards.csv` of a board: names of entry and board, and the columns. Default: all columns."""
     names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
     of_board = {
         "regime": board.criterion.regime,
@@ -161,7 +158,7 @@ def lines(board: Board) -> list[dict[str, Any]]:
         "compared_over": comparisons(board).over,
     }
     entries = board.entries[names].rename(columns={"mark": "role"}).to_dict("records")
-    values = standings(board).to_dict("records")
+    values = standings(board, keys).to_dict("records")
     return [
         {**of_board, **entry, **{name: plain(value) for name, value in of_entry.items()}}
         for entry, of_entry in zip(entries, values, strict=True)
@@ -273,11 +270,6 @@ class _Comparisons:
         return [
             entry for entry, lead in self.leads.items() if self.is_tested and lead.is_significant and lead.points > 0
         ]
-
-    @property
-    def similar(self) -> list[int]:
-        """Entries that are as good as the first: the difference is below `statistics.MARGIN` points."""
-        return [entry for entry, lead in self.leads.items() if self.is_tested and lead.is_similar]
 
 
 def comparisons(board: Board) -> _Comparisons:

@@ -18,6 +18,9 @@ from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, text
 from llpbench.report.statistics import CONFIDENCE, MARGIN
 
+WHICH = "Which method for my data?"
+"""Title of the advice."""
+
 MOST_ROWS = 8
 """Ranked entries of a board in an overview."""
 
@@ -184,11 +187,11 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
         if board is None:
             return None
         cases[name] = board
-    return advice_table("which", cases)
+    return advice_table("which", WHICH, cases)
 
 
 def advice_table(
-    name: str, cases: Mapping[str, Standings], further: Mapping[str, Sequence[str]] | None = None
+    name: str, title: str, cases: Mapping[str, Standings], further: Mapping[str, Sequence[str]] | None = None
 ) -> ReportTable:
     """Return a row for each case (kind of data): what to take, what is as good, and what comes next.
 
@@ -204,7 +207,7 @@ def advice_table(
         )
         for heading, values in columns.items()
     ]
-    return columns_of(name, "Which method for which data?", words.caption("which", margin=f"{MARGIN:g}"), made)
+    return columns_of(name, title, words.caption("which", margin=f"{MARGIN:g}"), made)
 
 
 def _case(name: str, board: Standings) -> dict[str, str | Field]:

@@ -152,7 +152,7 @@ class _BoardMaker:
         """Return the runs of each bagging and protocol, the bagging with most runs first.
 
         Methods without epochs join every protocol, in the tasks that it has. In tasks where nothing else has run they
-        are a group of their own. If protocols share a task, direct runs join with the seeds of each protocol.
+        are a separate group. If protocols share a task, direct runs join with the seeds of each protocol.
         """
         seeds: dict[tuple[Any, ...], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         groups: dict[tuple[tuple[str, int], str], list[int]] = defaultdict(list)

@@ -46,7 +46,7 @@ _ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*
 def render(
     leaderboards: Leaderboards, console: Console, yours: Collection[str] = (), *, most: int = MOST_LINES
 ) -> None:
-    """Print the first board in at most `most` lines, and the headlines of others. Your entries (`yours`) are marked."""
+    """Print the first board in at most `most` lines, and headlines of others without labels. `yours` are marked."""
     for part in _screen(leaderboards, console, yours, most):
         console.print(part)
 
@@ -63,8 +63,8 @@ def _screen(
         yield _text(words.caption("no_results") if boards else words.NO_RUNS, console)
         yield from _warnings(boards, console)
         return
-    first, *others = shown
-    standings = Standings(lines(first))
+    first = shown[0]
+    standings, *others = (Standings(lines(board)) for board in shown)
     verdict = standings.verdict() or words.datasets_text(first)
     head = [
         _text(standings.title, console, "bold"),
@@ -74,7 +74,7 @@ def _screen(
     below = [
         _text(words.setting(first), console, "dim"),
         _text(" ".join(filter(None, (words.caption("legend", first), words.tasks_text(first)))), console, "dim"),
-        *(_text(headline(Standings(lines(board))), console) for board in others),
+        *(_text(headline(board), console) for board in others if not board.has_labels),
         *_warnings([first], console),
     ]
     room = max(most - _height([*head, _standing(first, console, yours, 0), *below], console), _FEWEST_ROWS)

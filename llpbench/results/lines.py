@@ -122,8 +122,9 @@ def _run(value: dict[str, Any]) -> Record:
     name, judged, results = f"{value['cell']}-{value['seed']}", value.pop("judged"), value["results"]
     if value["run"] != name:
         raise DamagedError(f"run is {_shortened(value['run'])}, but cell and seed give {name}")
-    if value["status"] == "ok" and not results:
-        raise DamagedError("results is empty, though status is ok")
+    for field in ("results", "bags", "hardware"):
+        if value["status"] == "ok" and not value[field]:
+            raise DamagedError(f"{field} is empty, though status is ok")
     for criterion, selected in results.items():
         position, number = selected.pop("judged"), selected["validation"]
         if position >= len(judged):

@@ -114,8 +114,8 @@ class RowBatches:
         `types` are columns that the user declares as text or numbers. `keys` are columns of names, whose texts stay
         unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
         columns are keys. `form` is the format of a text as far as the user has set it. `decimals` says how numbers were
-        read in an earlier file. `columns` are those that the table must have, each with its possible names, by which
-        the sheet of a workbook is chosen. `rows` is the largest number of rows in a batch (None: `BATCH_ROWS`).
+        read in an earlier file. `columns` are those that the table must have, each with its possible names. They
+        choose the sheet of a workbook. `rows` is the largest number of rows in a batch (None: `BATCH_ROWS`).
         """
         self.path, self.rows = path, rows or BATCH_ROWS
         self.decimals: dict[str, str] = dict(decimals or {})

@@ -1,4 +1,4 @@
-"""What boards claim is wrong no more often than they say: on boards drawn at random, whose truth is known.
+"""Errors and coverage of tests and intervals are as stated, on random boards with known means.
 
 The fast version of `benchmarks/error_and_coverage.py`, whose numbers stand in docs/statistics.md.
 """
@@ -22,7 +22,7 @@ def blocks(rng: np.random.Generator, means: Floats, datasets: int) -> DataFrame:
 
 
 def at_most(share: float, draws: int = DRAWS) -> float:
-    """What a share found in draws may be where the true one is `share`: three standard errors more."""
+    """Return the largest plausible share of draws if the true one is `share`: three standard errors more."""
     return share + 3 * sqrt(share * (1 - share) / draws)
 
 
@@ -40,15 +40,15 @@ def test_equal_methods_differ_significantly_from_first_no_more_often_than_stated
 
 @pytest.mark.parametrize("truth", ["close", "published", "random"])
 @pytest.mark.parametrize("datasets", [4, 9])
-def test_rank_intervals_hold_the_true_rank_of_every_row(truth: str, datasets: int) -> None:
+def test_rank_intervals_contain_true_rank(truth: str, datasets: int) -> None:
     rng = np.random.default_rng(datasets)
-    held, widths = np.zeros(len(MEANS)), []
+    covered, widths = np.zeros(len(MEANS)), []
     for _ in range(DRAWS):
         means = TRUTHS[truth](rng)
         first, last = true_ranks(means)
         low, high = statistics.rank_intervals(blocks(rng, means, datasets))
-        held += (low <= last) & (high >= first)
+        covered += (low <= last) & (high >= first)
         widths.append((high - low + 1).mean())
     # the largest of twelve shares of misses, so four standard errors
-    assert (1 - held / DRAWS).max() <= 0.05 + 4 * sqrt(0.05 * 0.95 / DRAWS)
-    assert np.mean(widths) < len(MEANS), "that is not because they always say everything"
+    assert (1 - covered / DRAWS).max() <= 0.05 + 4 * sqrt(0.05 * 0.95 / DRAWS)
+    assert np.mean(widths) < len(MEANS), "some ranks are excluded"

@@ -1,5 +1,4 @@
-"""The HTML page, in a real browser: what it shows, that it does what its controls say, and that it leaves its file for
-nothing."""
+"""HTML page in a real browser: content, controls, and no request to the network."""
 
 from __future__ import annotations
 
@@ -50,10 +49,7 @@ Show = Callable[..., "Chrome"]
 
 @pytest.fixture
 def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
-    """Shows the page of some records, or a page.
-
-    Whatever a test did there, nothing was asked for and nothing went wrong.
-    """
+    """Show the page of some records, or a page. Fails if the page requests a file or logs an error."""
 
     def shown(
         what: list[Record] | Report | str, fragment: str = "", plots: Sequence[Plot] = (), scripts: bool = True
@@ -72,7 +68,7 @@ def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
 
 @pytest.fixture
 def records() -> list[Record]:
-    """Two datasets, two bag sizes, with and without encoder and pretraining, and some runs that are not there."""
+    """Two datasets and two bag sizes, with and without encoder; some runs are missing."""
     made = [
         *runs("supervised", 0.95, 0.97, role="ceiling"),
         *runs("dllp", 0.80, 0.84),
@@ -100,7 +96,7 @@ def one(browser: Chrome, selector: str) -> WebElement:
 
 
 def table(browser: Chrome, selector: str = ".board:not([hidden]) table.scores") -> list[list[str]]:
-    """The texts of what is seen of a table, headings first."""
+    """Return the visible texts of a table, headings first."""
     read = """
         return [...document.querySelectorAll(arguments[0] + ' tr')].filter((row) => !row.hidden)
             .map((row) => [...row.cells].filter((cell) => !cell.hidden).map((cell) => cell.textContent));"""
@@ -113,18 +109,18 @@ def column(browser: Chrome, title: str) -> list[str]:
 
 
 def click(browser: Chrome, selector: str, text: str) -> None:
-    """On what has a text."""
+    """Click the visible element with this text."""
     every = browser.find_elements("css selector", f".board:not([hidden]) {selector}")
     next(each for each in every if each.is_displayed() and " ".join(each.text.split()) == text).click()
 
 
 def choose(browser: Chrome, name: str, value: str) -> None:
-    """From a list, or into a field."""
+    """Enter a value into a list or field."""
     script = "const field = document.getElementById(arguments[0]); field.value = arguments[1];"
     browser.execute_script(f"{script} field.dispatchEvent(new Event('input'))", name, value)
 
 
-# ---- what is shown
+# ---- content
 
 
 def test_first_screen_has_headline_table_and_figure(show: Show) -> None:
@@ -235,7 +231,7 @@ def test_filters_change_no_number(show: Show, records: list[Record]) -> None:
     choose(browser, "rows", "without networks")
     assert column(browser, "method") == ["ridge"]
     choose(browser, "search", "NOV")
-    assert column(browser, "method") == ["nova (mlp)"], "wherever it stands"
+    assert column(browser, "method") == ["nova (mlp)"]
     choose(browser, "search", "nobody")
     assert column(browser, "method") == []
     assert "No method" in one(browser, "#shown").text
@@ -378,7 +374,7 @@ def test_published_tabs_fit_a_phone(show: Show, records: list[Record]) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(show: Show, records: list[Record], scheme: str) -> None:
-    """WCAG AA: a contrast of 4.5 everywhere. And what prefers dark is dark."""
+    """WCAG AA: a contrast of 4.5 everywhere. The dark scheme is dark."""
     browser = show(make_report(records, warnings=("a warning",)), plots=PLOTS)
     prefer(browser, scheme)
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
@@ -431,7 +427,7 @@ def test_page_is_deterministic_and_self_contained(records: list[Record]) -> None
 
 
 def _random_records() -> list[Record]:
-    """Different orders under each criterion, and every kind of gap."""
+    """Return records with a different order under each criterion, and with all kinds of gaps."""
     chance = random.Random(7)
     found = []
     for number in range(12):
@@ -453,7 +449,7 @@ def _random_records() -> list[Record]:
 
 
 def _go(browser: Chrome, name: str) -> None:
-    """To what an address names, of the page that is shown."""
+    """Go to an anchor of the page."""
     browser.execute_script("location.hash = arguments[0]", name)
     _wait(lambda: one(browser, f"[id='{name}']").is_displayed())
 
@@ -461,5 +457,5 @@ def _go(browser: Chrome, name: str) -> None:
 def _wait(until: Callable[[], bool]) -> None:
     end = time.monotonic() + 10
     while not until():
-        assert time.monotonic() < end, "nothing came"
+        assert time.monotonic() < end, "timeout"
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Where rows stand over all columns: hand-computed."""
+"""Leaderboard columns and ranks, computed by hand."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from llpbench.core.record import Record
 from llpbench.report import leaderboard
 from llpbench.report.boards import Board, Summary
 from llpbench.report.leaderboard import LeaderboardColumn, comparisons, lines, register_column, standings
+from llpbench.report.overview import Standings
 from llpbench.report.tabulate import tabulate
 
 
@@ -22,13 +23,13 @@ def board(*groups: list[Record]) -> Board:
 
 
 def standing(of: Board, label: str) -> dict[Any, Any]:
-    """Where a row stands, by column and part of it; None for what is unknown."""
+    """Return the parts of all columns of an entry; None for unknown ones."""
     place = of.labels.index(label)
     return {key: None if value != value else value for key, value in standings(of).loc[place].items()}
 
 
 def parts(of: Board, label: str, column: str, *names: str) -> tuple[Any, ...]:
-    """Parts of a column of a row."""
+    """Return parts of a column of an entry."""
     found, prefix = standing(of, label), "" if column == "mean" else f"{column}_"
     return tuple(found[f"{prefix}{name}"] for name in names)
 
@@ -110,7 +111,7 @@ def test_label_trained_entry_is_called_supervised() -> None:
     marks = [*zip(found.entries["method"], found.entries["mark"], strict=True)]
     assert marks == [("supervised-gbdt", "supervised"), ("supervised", "ceiling"), ("a", "")]
     alone = board(direct, datasets("b", 0.8, encoder=None))
-    assert [*alone.entries["mark"]] == ["ceiling", ""], "the only mark that there is"
+    assert [*alone.entries["mark"]] == ["ceiling", ""]
 
 
 def test_supervised_entry_is_on_all_boards() -> None:
@@ -161,10 +162,10 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     labels = {shown.labels[entry]: lead.points for entry, lead in verdict.leads.items()}
     assert labels == pytest.approx({"close (mlp)": 0.5, "far (mlp)": 10.0})
     assert (verdict.is_tested, verdict.over, verdict.left_out) == (True, "6 datasets", ("adult", "bank_marketing"))
-    assert [shown.labels[entry] for entry in verdict.similar] == ["close (mlp)"]
+    assert [line["method"] for line in Standings(lines(shown)).similar] == ["close"]
     assert "far (mlp)" in [shown.labels[entry] for entry in verdict.worse]
-    few = comparisons(board([run for run in found if run["spec"]["dataset"] not in "gh"]))
-    assert (few.is_tested, few.worse, few.similar) == (False, [], [])
+    few = board([run for run in found if run["spec"]["dataset"] not in "gh"])
+    assert (comparisons(few).is_tested, comparisons(few).worse, Standings(lines(few)).similar) == (False, [], [])
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
 
 
@@ -280,7 +281,7 @@ def leaders(shown: Board) -> set[tuple[str, str]]:
 
 def test_entries_are_ranked_by_mean_over_tasks() -> None:
     shown = board(
-        [record("floor", 0.95, role="floor")],  # beats all, and still stands apart
+        [record("floor", 0.95, role="floor")],  # best of all, but unranked
         [record("b", 0.70), record("b", 0.90, bag_size=256)],  # mean 80
         [record("a", 0.75), record("a", 0.83, bag_size=256)],  # mean 79
         [record("low-ceiling", 0.60, role="ceiling"), record("high-ceiling", 0.99, role="ceiling")],

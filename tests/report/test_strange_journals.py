@@ -54,7 +54,7 @@ STRANGE: list[dict[str, Any]] = [
     {"spec.bagging": "袋" * 200},
     {"spec.bag_size": 0},
     {"spec.bag_size": 2**53 - 1},
-    {"spec.pretraining": "of its own"},
+    {"spec.pretraining": "unknown"},
     {"spec.pretraining": "self", "times.pretraining": 1e9},
     {"spec.pretraining": "self", "spec.pretraining_params": {"epochs": "many"}, "times.pretraining": 1.0},
     {"spec.pretraining": "self", "spec.protocol": None, "times.pretraining": 1.0},
@@ -113,7 +113,7 @@ STRANGE: list[dict[str, Any]] = [
     {"finished": "2026-01-01"},
     {"mood": {"good": [1, {"very": True}]}},
 ]
-"""what is changed in a run, by path"""
+"""changes of a run, by path"""
 
 STRANGE_SEARCHES: list[dict[str, Any]] = [
     {"status": "failed", "best": {}, "trials": [], "reason": HOSTILE},
@@ -154,7 +154,7 @@ def report(contents: Contents, out: Path) -> str:
 
 
 def strange_runs() -> list[dict[str, Any]]:
-    """Each of `STRANGE` in a run of its own cell, so that no two are one."""
+    """Return a run for each of `STRANGE`, all of different cells."""
     made = []
     for number, changes in enumerate(STRANGE):
         run = record("mine" if number % 2 else f"m{number}", 0.75, seed=number % 3, bag_size=(64, 256)[number % 4 == 1])

@@ -1,4 +1,4 @@
-"""Which runs stand in which board, row and column, and what is made of them."""
+"""Boards, entries and tasks of runs, and their scores."""
 
 from __future__ import annotations
 

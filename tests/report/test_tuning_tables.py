@@ -105,7 +105,7 @@ def test_repeated_search_adds_no_entry() -> None:
     joined = join_tunings({TUNINGS[0]["tuning"]: cast(TuningRecord, old)}, {each["tuning"]: each for each in TUNINGS})
     found = board(tabulate(records, tunings=list(joined.values())), "auc")
     assert {*found.labels} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
-    assert found.tasks["seeds"][0] == (0, 1, 2), "nor do its seeds lack anywhere"
+    assert found.tasks["seeds"][0] == (0, 1, 2)
     missing = board(tabulate(records, tunings=TUNINGS), "auc")
     assert "dllp (mlp, weight=0.7)" in {*missing.labels}
 
@@ -120,7 +120,7 @@ def test_search_records_are_order_independent() -> None:
     for one, two, three in itertools.permutations([first, second, third]):
         assert newer(newer(one, two), three) == newer(one, newer(two, three)) == expected
     assert newer(expected, third) == newer(third, expected) == expected  # type: ignore[arg-type]
-    assert "former" not in newer(first, record(FORMER, 2)), "what is chosen again is not only remembered"
+    assert "former" not in newer(first, record(FORMER, 2))
 
 
 def test_stale_search_makes_its_runs_stale() -> None:

@@ -1,1 +1,1 @@
-"""Figures of leaderboards and of own data."""
+"""Figures of leaderboards and of your data."""
