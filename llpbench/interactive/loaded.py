@@ -171,12 +171,9 @@ class Results:
         The board is chosen as in `leaderboard`. Raises `LLPBenchError` if there is none, and names the available
         boards.
         """
-        import matplotlib
-
         from llpbench.report.plots.gallery import KINDS
         from llpbench.report.plots.proportions import proportions
-        from llpbench.report.plots.saving import captioned
-        from llpbench.report.plots.style import RC
+        from llpbench.report.plots.saving import captioned, default_look
 
         boards = self.leaderboards
         board = self._board(criterion, bagging, epochs)
@@ -184,9 +181,7 @@ class Results:
             raise LLPBenchError(
                 f"unknown plot {kind!r}. {hint(kind, KINDS)}Available: {', '.join(KINDS)}, proportions."
             )
-        with matplotlib.rc_context():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(RC)
+        with default_look():
             drawn = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
             if (drawing := next(drawn, None)) is not None:
                 return _Picture(drawing.title, drawing.caption, captioned(drawing))

@@ -271,11 +271,6 @@ class _Comparisons:
             entry for entry, lead in self.leads.items() if self.is_tested and lead.is_significant and lead.points > 0
         ]
 
-    @property
-    def similar(self) -> list[int]:
-        """Entries that are as good as the first: the difference is below `statistics.MARGIN` points."""
-        return [entry for entry, lead in self.leads.items() if self.is_tested and lead.is_similar]
-
 
 def comparisons(board: Board) -> _Comparisons:
     """Return the comparisons of the first entry with the best entry of each other method. Computed once per board.

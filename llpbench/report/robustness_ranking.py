@@ -77,7 +77,7 @@ def robustness_table(board: Board, name: str) -> ReportTable | None:
 
     return columns_of(
         f"{ANCHOR}-{name}",
-        f"Robustness: {words.lowered(words.title(board))}",
+        f"Robustness. {words.title(board)}",
         words.caption(
             "robustness", board, tasks=plural(int(ranking["tasks"].max()), "task"), constants=labels(constants(board))
         ),

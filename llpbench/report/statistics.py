@@ -79,11 +79,6 @@ class MeanDifference:
         """Whether the mean differs from 0 after correction."""
         return self.p < 1 - CONFIDENCE
 
-    @property
-    def is_similar(self) -> bool:
-        """Whether the mean is within `MARGIN` of 0, after correction: "as good"."""
-        return self.p_similar < 1 - CONFIDENCE
-
 
 def compared(family: Mapping[Key, Sequence[float]]) -> dict[Key, MeanDifference]:
     """Return the differences of a family: independent values, at least one each, by name.

@@ -53,11 +53,6 @@ def caption(name: str, board: Board | None = None, **facts: Any) -> str:
     return " ".join("".join(template.blocks[name](context)).split())
 
 
-def lowered(text: str) -> str:
-    """Return a title as part of a sentence."""
-    return text[:1].lower() + text[1:]
-
-
 def sentence(text: str) -> str:
     """Return a text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."

@@ -14,6 +14,7 @@ from llpbench.core.record import Record
 from llpbench.report import leaderboard
 from llpbench.report.boards import Board, Summary
 from llpbench.report.leaderboard import LeaderboardColumn, comparisons, lines, register_column, standings
+from llpbench.report.overview import Standings
 from llpbench.report.tabulate import tabulate
 
 
@@ -161,10 +162,10 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     labels = {shown.labels[entry]: lead.points for entry, lead in verdict.leads.items()}
     assert labels == pytest.approx({"close (mlp)": 0.5, "far (mlp)": 10.0})
     assert (verdict.is_tested, verdict.over, verdict.left_out) == (True, "6 datasets", ("adult", "bank_marketing"))
-    assert [shown.labels[entry] for entry in verdict.similar] == ["close (mlp)"]
+    assert [line["method"] for line in Standings(lines(shown)).similar] == ["close"]
     assert "far (mlp)" in [shown.labels[entry] for entry in verdict.worse]
-    few = comparisons(board([run for run in found if run["spec"]["dataset"] not in "gh"]))
-    assert (few.is_tested, few.worse, few.similar) == (False, [], [])
+    few = board([run for run in found if run["spec"]["dataset"] not in "gh"])
+    assert (comparisons(few).is_tested, comparisons(few).worse, Standings(lines(few)).similar) == (False, [], [])
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
 
 

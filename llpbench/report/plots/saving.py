@@ -34,7 +34,7 @@ def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[P
     files: list[str] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with _default_look():
+        with default_look():
             for drawing in drawings:
                 name = _unique(drawing.name, [plot.name for plot in plots])
                 _add_title(drawing)
@@ -95,7 +95,7 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
     """Write a single figure that is not part of a report. Raises `LLPBenchError` if this fails."""
     check_suffix(path)
     file = io.BytesIO()
-    with _default_look():
+    with default_look():
         draw().savefig(file, format=path.suffix[1:], dpi=_DPI)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
 
 
 @contextmanager
-def _default_look() -> Iterator[None]:
+def default_look() -> Iterator[None]:
     """Use matplotlib's defaults and `RC`, and restore the user's settings afterwards."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
