@@ -79,13 +79,10 @@ def _applying(command: Any) -> Any:
         plugin: tuple[str, ...],
         **others: Any,
     ) -> Any:
-        from llpbench.tables.table_sources import is_among
         from llpbench.tables.writing import require_room
 
         load_plugins(plugin)
-        require_room(out)  # check before predictions are computed
-        if any(is_among(out, each) for each in (rows, bags) if each is not None):
-            raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
+        require_room(out, (rows, bags))  # check before predictions are computed
         if bags is None and any(columns.values()):
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
 
@@ -396,8 +393,9 @@ def estimate(
         check_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
     shown = None
-    if is_large(out_of_core, rows, not people):
-        _require_none([*people, *(["--where"] if wanted else [])])
+    in_memory = [*people, *(["--where"] if wanted else [])]
+    if is_large(out_of_core, rows, not in_memory):
+        _require_none(in_memory)
         with in_batches() as (model, batches, keys, counts):
             drawn, names = class_of(model, label), split_names(by, list(batches.head().columns))
             overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llpbench.cli.bag_options import warnings_as_lines
+from llpbench.cli.bag_options import told_in_flags, warnings_as_lines
 from llpbench.cli.explaining import check_plot
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
@@ -81,8 +81,11 @@ def estimate_table(
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.row_files import read_rows
-    from llpbench.tables.writing import write_rows
+    from llpbench.tables.writing import require_room, write_rows
 
+    results = [out] if differences is None else [out, differences]
+    for path in results:
+        require_room(path, [precincts, *(other for other in results if other is not path)])
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
@@ -101,7 +104,7 @@ def estimate_table(
     sizes, weights = (
         None if name is None else column_of(frame, name, precincts).to_numpy() for name in (size_column, weight_column)
     )
-    with warnings_as_lines():
+    with warnings_as_lines(), told_in_flags():
         table = cross_table(
             *margins[:2],
             sizes=sizes,

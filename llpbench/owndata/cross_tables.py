@@ -428,7 +428,11 @@ def _margin(given: Any, what: str) -> pd.DataFrame:
     given = as_pandas(given)
     frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given)).add_prefix(f"{what[:-1]} ")
     if frame.shape[1] < 2 or not len(frame):
-        raise LLPBenchError(f"{what} must have a row for each precinct and two columns or more, got {frame.shape}.")
+        other = " For an outcome of all other people, use --rest-as, in Python rest=." if what == "outcomes" else ""
+        raise LLPBenchError(
+            f"{what} must have a row for each precinct and two columns or more, got {len(frame)} x {frame.shape[1]}."
+            + other
+        )
     if frame.columns.has_duplicates or frame.index.has_duplicates:
         names = frame.columns if frame.columns.has_duplicates else frame.index
         raise LLPBenchError(f"{what} must not have {names[names.duplicated()][0]!r} twice. Remove one.")

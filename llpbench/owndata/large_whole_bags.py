@@ -1,4 +1,4 @@
-"""Predictions and estimates of whole bags in files larger than memory, with the code and the results of rows in memory.
+"""Predictions and estimates of whole bags in files larger than memory, with the code of rows in memory.
 
 A first pass counts the rows of each bag. A second pass brings rows, or their predictions, into the order of bags
 (`rows_by_bag.py`). They are then processed in pieces of whole bags, one after the other.
@@ -98,7 +98,8 @@ def read_whole_bags(
             rows.update(rows_by_label(*codes(batch)))
             if by:
                 groups = [pd.concat([*groups, _columns(batch, by)], ignore_index=True).drop_duplicates()]
-                read_groups(groups[0], groups[0])  # raises an error for too many groups
+        for each in groups:
+            read_groups(each, each)  # raises an error for too many groups
         done.add(len(batch.frame))
     alone = rows.pop(None, 0)
     if not alone + rows.total():
@@ -170,7 +171,7 @@ def _blocks(store: RowsByBag) -> Iterator[Any]:
 
 
 def estimate_large(model: LLPClassifier, whole: WholeBags, out: Path) -> tuple[pd.DataFrame, int]:
-    """Write the estimates of `estimate`, and return those of all bags, and the number of lines.
+    """Write the estimates of `estimate` without `table_estimates`. Return those of all bags, and the number of lines.
 
     Raises `LLPBenchError` for a method without a posterior, whose intervals need refits to all rows.
     """

@@ -80,7 +80,7 @@ def is_among(path: Path, read: Path) -> bool:
         return bool(path.suffix) and read.resolve() in path.resolve().parents
     if read.exists():
         return path.exists() and path.samefile(read)
-    return glob.has_magic(str(read)) and path.resolve().match(str(read.absolute()))
+    return path.resolve().match(str(read.absolute()))
 
 
 def _is_part(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,14 @@ from llpbench.core.errors import DataError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import one_line
+from llpbench.tables.table_sources import is_among
 
 
-def require_room(path: Path) -> None:
-    """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder."""
+def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
+    """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder.
+
+    Also if it would replace one of the `inputs` (files, folders or patterns).
+    """
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
     reason = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
@@ -24,6 +28,8 @@ def require_room(path: Path) -> None:
     if not path.parent.is_dir():
         absent = str(path.parent)
         raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
+    if any(is_among(path, each) for each in inputs if each is not None):
+        raise DataError(f"{str(path)!r} is one of the input files. Choose another name.")
 
 
 def in_six_digits(values: pd.Series) -> pd.Series:

@@ -255,6 +255,21 @@ def test_new_zealand_districts_reach_stated_error() -> None:
     assert np.mean(errors) < 9.5  # 8.3 in these districts of 2002
 
 
+@pytest.mark.parametrize("results", [["precincts.csv"], ["cells.csv", "precincts.csv"], ["cells.csv", "cells.csv"]])
+def test_estimate_table_does_not_replace_its_files(
+    results: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    people, votes, _ = simulated(12)
+    pd.concat([people, votes], axis=1).to_csv("precincts.csv")
+    before = Path("precincts.csv").read_text()
+    named = [part for pair in zip(("--out", "--differences"), results, strict=False) for part in pair]
+    columns = ["--groups", ",".join(GROUPS), "--outcomes", "ann,bob", "--rest-as", "others"]
+    result = llpbench("estimate-table", "precincts.csv", *columns, *named)
+    assert (result.code, results[-1] in result.err) == (2, True)
+    assert (Path("precincts.csv").read_text(), Path("cells.csv").exists()) == (before, False)
+
+
 def test_estimate_table_command_writes_every_cell(tmp_path: Path, llpbench: Any) -> None:
     people, votes, _ = simulated(12)
     pd.concat([people, votes], axis=1).rename_axis("precinct").to_csv(tmp_path / "precincts.csv")
