@@ -220,8 +220,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         drawn with replacement, `refits` times.
 
         On eight tables with hidden labels, intervals of `bag-gp` contain the truth for 100 % of the groups in all bags.
-        On the 22 tables on which the rule was chosen, an earlier version had 97 %, and 83 % in the worst, which has many
-        bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals are wider than
+        On the 22 tables on which the rule was chosen, an earlier version had 97 %, and 83 % in the worst, which has
+        many bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals are wider than
         necessary.
 
         For counts with noise, or of other people than the rows, the bounds are 0 and `rows`.
