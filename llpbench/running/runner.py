@@ -48,7 +48,7 @@ _PACE_SECONDS, _PACE_DECAY, _MOST_PACE = 30.0, 0.8, 20.0
 _MOST_ATTEMPTS = 3
 """Largest number of attempts of a job that was lost with its machine."""
 
-AnyRecord = TypeVar("AnyRecord", Record, TuningRecord)
+_AnyRecord = TypeVar("_AnyRecord", Record, TuningRecord)
 
 
 @dataclass(frozen=True)
@@ -385,10 +385,10 @@ def _with_common_journal(settings: Settings, contents: Contents) -> Contents:
 
 
 def _current(
-    records: Mapping[str, AnyRecord],
-    joined: Mapping[str, AnyRecord],
+    records: Mapping[str, _AnyRecord],
+    joined: Mapping[str, _AnyRecord],
     why_stale: Callable[[Record | TuningRecord], str],
-) -> dict[str, AnyRecord]:
+) -> dict[str, _AnyRecord]:
     """Return the records that are current although the joined ones are stale."""
     return {name: record for name, record in records.items() if why_stale(joined[name]) and not why_stale(record)}
 

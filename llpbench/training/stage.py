@@ -22,7 +22,7 @@ from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
-from llpbench.training.averages import AveragedWeights
+from llpbench.training.averaged_weights import AveragedWeights
 from llpbench.training.cohort import Cohort
 from llpbench.training.device import fast_products
 from llpbench.training.members import Rungs

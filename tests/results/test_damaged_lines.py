@@ -36,13 +36,8 @@ FAULTS: list[tuple[str, object]] = [
     *(("method.changed", MISSING), ("dataset.classes", 2.5), ("bags.sizes", [1, 2]), ("bags.histograms", [[1, 2]])),
     *(("data", {"fingerprint": 1}), ("versions", None), ("numerics", "1"), ("code", {"version": "1"})),
     *(("libraries", {"torch": None}), ("hardware", {"device": 3}), ("schema", "2")),
-    *(
-        ("bags", {}),
-        ("bags.number", MISSING),
-        ("bags.histograms", MISSING),
-        ("hardware", {}),
-        ("hardware.name", MISSING),
-    ),
+    *(("bags", {}), ("bags.number", MISSING), ("bags.histograms", MISSING)),
+    *(("hardware", {}), ("hardware.name", MISSING)),
 ]
 SEARCH_FAULTS: list[tuple[str, object]] = [
     *(("tuning", "x/y"), ("spec.cell", MISSING), ("spec.cell.encoder", 3), ("spec.regime", "medium")),

@@ -20,7 +20,7 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table, toy_task
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_pse import TabLLPPSE
-from llpbench.training.averages import AveragedWeights
+from llpbench.training.averaged_weights import AveragedWeights
 from llpbench.training.averaging import Average
 from llpbench.training.cell_runs import make_task, run_cell
 from llpbench.training.device import Machine
