@@ -44,7 +44,7 @@ REFERENCE = "float32"
 """Default precision of products."""
 
 FEWEST_DATASETS = 6
-"""Smallest number of datasets for tests: with fewer, a sign test is never significant at 0.05."""
+"""Smallest number of datasets for tests."""
 
 FEWEST_SEEDS = 3
 """Smallest number of seeds for tests."""
@@ -58,7 +58,7 @@ ENTRY = {
     "pretraining": "name of the pretraining; `none` without one",
     "configuration": "hyperparameters that differ from other entries of the method, or how they were tuned",
     "kind": "`neural` or `direct`",
-    "role": "role of the method: `floor`, `ceiling` or empty",
+    "role": "role of the method: `floor`, `ceiling`, `control` or empty",
     "reference": "paper of the method",
     "is_tuned": "whether a search chose the configuration, by the board's criterion and for each task",
     "label": "unique name on the board, such as `dllp (mlp, bag, weight=0.1)`",
@@ -67,7 +67,7 @@ ENTRY = {
     "precision": "precision of products",
     "is_plain": "whether it is a single default network without pretraining, like floors and ceilings",
     "rank": "None for methods trained on labels, and for entries that lack a run that counts",
-    "mark": "the role, but `supervised` for methods trained on labels that are not the 100 % of gaps",
+    "mark": "the role, but `supervised` for a ceiling that is not plain, or lacks an encoder where others have one",
 }
 """Columns of `Board.entries`."""
 
@@ -93,7 +93,7 @@ _SCORE = {
     "failed": "number of failed runs",
     "missing": "number of expected seeds without a run",
     "undefined": "number of successful runs that computed the metric without a finite value",
-    "uncomputed": "number of successful runs that did not compute the metric, such as runs that are older than it",
+    "uncomputed": "number of successful runs that did not compute the metric, such as runs older than the metric",
     "stale": "number of runs whose code (or search) has changed since",
     "runs": "number of runs, including failed ones",
     "expected": "number of runs of a complete score",

@@ -1,4 +1,4 @@
-"""`llpbench.run` is the command, for Python; and what it returns is what the journal holds."""
+"""`llpbench.run` does what the command does, and returns the content of the journal."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_sweep_refuses_what_command_refuses(given: dict[str, Any], message: str,
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A method that this process alone knows, as if it was typed into a notebook."""
+    """Return the name of a method that only this process knows, as in a notebook."""
     monkeypatch.setattr(registry.METHODS, "_entries", dict(registry.METHODS._index()))
 
     @register_method("typed", reference="Doe 2026")

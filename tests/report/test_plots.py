@@ -59,7 +59,7 @@ def journal(
     seeds: int = 2,
     **facts: Any,
 ) -> list[Record]:
-    """A complete little benchmark, with floor and ceiling."""
+    """Return a small complete benchmark with floor and ceiling."""
     every = [*((method, "") for method in methods), ("supervised", "ceiling"), ("bag-soft-label", "floor")]
     return [
         record(
@@ -80,7 +80,7 @@ def journal(
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Plot], Path]:
-    """Everything there is, of methods with odd names, drawn once, and where."""
+    """Return all figures of methods with odd names, and their folder."""
     records = [
         *journal(ODD, datasets=("adult", "<b>$1$"), bags=BAGS),
         *runs("late", 0.8, None, pretraining="bag"),
@@ -130,7 +130,7 @@ def test_svg_ignores_user_settings(tmp_path: Path) -> None:
     assert first == second
     plot = next(plot for plot in first if plot.name.startswith("time-"))
     texts = " ".join("".join(text.itertext()) for text in ElementTree.fromstring(plot.svg).iter(f"{SVG}text"))
-    assert all(word in texts for word in plot.title.split()), "a picture says what it is of"
+    assert all(word in texts for word in plot.title.split())
 
 
 def test_compact_svg_is_same_picture() -> None:

@@ -136,7 +136,7 @@ STRANGE_SEARCHES: list[dict[str, Any]] = [
 
 
 def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
-    """What is read of the good records and these."""
+    """Write the good records and more ones, and read them."""
     folder.mkdir(parents=True, exist_ok=True)
     every: list[Any] = [*GOOD, *SEARCHES, *more]
     (folder / FILE).write_bytes(b"".join(map(to_line, every)))
@@ -144,7 +144,7 @@ def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
 
 
 def report(contents: Contents, out: Path) -> str:
-    """Write everything there is of a journal, but for plots; the page is given back."""
+    """Write the report of a journal without plots, and return the page."""
     tunings: list[TuningRecord] = [*contents.tunings.values()]
     made = make_report([*contents.records.values()], tunings=tunings, warnings=contents.warnings)
     write_report(made, out)

@@ -70,7 +70,7 @@ def test_board_states_spread_of_bags() -> None:
     board = fine(
         [
             record(bags=bags(spread=4.0, separation=1.2)),
-            record("llp-vat", bags=bags(spread=4.0, separation=1.2)),  # of the same bags: it counts once
+            record("llp-vat", bags=bags(spread=4.0, separation=1.2)),  # same bags, so they count once
             record(seed=1, bags=bags(spread=7.0, separation=None, dropped=1200, pooled=30)),
             record(bag_size=256),
         ]
