@@ -417,8 +417,8 @@ def _standardised(given: Any, precincts: pd.Index, weights: FloatArray) -> Float
         wrong = [str(frame.columns[place]) for place in np.flatnonzero(~np.isfinite(numbers).all(axis=0))]
         got = f"other values in {wrong[0]!r}" if wrong else f"{len(frame):,} rows"
         raise LLPBenchError(
-            f"covariates must have a number for each of {len(precincts):,} precincts, got {got}. Correct them, or leave "
-            "the precincts out."
+            f"covariates must have a number for each of {len(precincts):,} precincts, got {got}. Correct them, or "
+            "leave the precincts out."
         )
     away = numbers - weights @ numbers / weights.sum()
     spread = np.sqrt(weights @ away**2 / weights.sum())
