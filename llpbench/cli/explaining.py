@@ -12,10 +12,10 @@ from click.core import ParameterSource
 from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo
-from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import LLPBenchError
 
 if TYPE_CHECKING:
+    from llpbench.core.effects import FeatureEffect
     from llpbench.owndata.classifier import LLPClassifier
 
 _OF_DATASETS = ("dataset", "bagging", "bag_size", "seed", "method", "data_dir")
@@ -111,7 +111,7 @@ def class_of(model: LLPClassifier, label: str | None) -> Any:
     return [*names.values()][-1] if label is None else names[label]
 
 
-_Found = tuple[Sequence[FeatureEffect], str, int, str]
+_Found = tuple[Sequence["FeatureEffect"], str, int, str]
 """effects, their title, the number of bags, and the class"""
 
 

@@ -414,9 +414,11 @@ def _standardised(given: Any, precincts: pd.Index, weights: FloatArray) -> Float
     frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given), precincts)
     numbers = frame.apply(pd.to_numeric, errors="coerce").reindex(precincts).to_numpy(dtype=np.float64)
     if len(frame) != len(precincts) or not np.isfinite(numbers).all():
+        wrong = [str(frame.columns[place]) for place in np.flatnonzero(~np.isfinite(numbers).all(axis=0))]
+        got = f"other values in {wrong[0]!r}" if wrong else f"{len(frame):,} rows"
         raise LLPBenchError(
-            f"covariates must have a number for each of {len(precincts):,} precincts. Correct them, or leave the "
-            "precincts out."
+            f"covariates must have a number for each of {len(precincts):,} precincts, got {got}. Correct them, or "
+            "leave the precincts out."
         )
     away = numbers - weights @ numbers / weights.sum()
     spread = np.sqrt(weights @ away**2 / weights.sum())
