@@ -18,7 +18,7 @@ from llpbench.tables.table_sources import is_among
 def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
     """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder.
 
-    Also if it would replace one of the `inputs` (files, folders or patterns).
+    Also if the file would replace or join the `inputs` (files, folders or patterns).
     """
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
@@ -29,7 +29,7 @@ def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
         absent = str(path.parent)
         raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
     if any(is_among(path, each) for each in inputs if each is not None):
-        raise DataError(f"{str(path)!r} is one of the input files. Choose another name.")
+        raise DataError(f"{str(path)!r} would replace or join the input files. Choose another name.")
 
 
 def in_six_digits(values: pd.Series) -> pd.Series:
