@@ -91,7 +91,7 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("predict", ["--bags", "bags.csv"], "--bags needs --whole-bags"),
         ("predict", ["--whole-bags"], "Add --bag-column"),
         ("predict", ["--interval"], "--method bag-gp"),
-        ("predict", ["--out", "rows.csv"], "'rows.csv' is one of the input files"),
+        ("predict", ["--out", "rows.csv"], "input files"),
         ("choose", ["--bag-column", ""], "--bag-column must name a column, got ''"),
         ("choose", ["--folds", "20"], "at least 20 bags with known counts, got 8"),
         ("choose", ["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
