@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.advice import ADVICE
-from llpbench.report.assembling import Report
+from llpbench.report.assembling import ADVICE, Report
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.notes import FAILED, notes

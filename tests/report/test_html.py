@@ -19,12 +19,11 @@ from llpbench.report import Report, make_report
 from llpbench.report import wording as words
 from llpbench.report.board_tables import whole_table
 from llpbench.report.boards import Board
-from llpbench.report.html import TABS
+from llpbench.report.html import TABS, command
 from llpbench.report.html import to_html as html_of
 from llpbench.report.leaderboard import lines
 from llpbench.report.overview import Standings, make_overview
-from llpbench.report.page_data import command
-from llpbench.report.plots.plot import Plot
+from llpbench.report.plots.layout import Plot
 from llpbench.report.tabulate import tabulate
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from factory import record, runs
 
 from llpbench.core.record import Record
 from llpbench.report import make_report, write_report
-from llpbench.report.advice import advice
+from llpbench.report.assembling import advice
 from llpbench.report.digest import STANDINGS
 from llpbench.report.leaderboard import lines
 from llpbench.report.overview import Standings, headline, make_overview, read_lines, standings_of

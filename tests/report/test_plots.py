@@ -26,12 +26,10 @@ from llpbench.report.plots import layout
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.forest import differences, pretraining, robustness_bars
 from llpbench.report.plots.gallery import KINDS, gallery
-from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
-from llpbench.report.plots.plot import Drawing, Plot
+from llpbench.report.plots.layout import LONGEST, Drawing, Plot, labels, prominent, shown
 from llpbench.report.plots.proportions import mean_histograms, proportions
 from llpbench.report.plots.reliability import reliability
-from llpbench.report.plots.saving import save
-from llpbench.report.plots.svg import DARK, compacted
+from llpbench.report.plots.saving import DARK, compacted, save
 from llpbench.report.plots.time import pareto_entries, time
 from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate

@@ -10,12 +10,11 @@ from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report.assembling import make_report
+from llpbench.report.assembling import make_report, tuning_gains
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.comparing import compare
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning_tables import tuning_gains
 from llpbench.results.journal import newer
 from llpbench.results.merging import join_tunings
 

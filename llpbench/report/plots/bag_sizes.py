@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import LOOKS
+from llpbench.report.plots.layout import LOOKS, Drawing
 
 MOST_PANELS = 6
 

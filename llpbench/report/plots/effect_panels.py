@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from llpbench.core.effects import FeatureEffect, strongest
 from llpbench.report.plots import layout
-from llpbench.report.plots.style import FONT_SIZE
+from llpbench.report.plots.layout import FONT_SIZE
 
 MOST_PANELS = 9
 

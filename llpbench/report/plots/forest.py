@@ -12,8 +12,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import CLEAR, OPEN, WIDTH
+from llpbench.report.plots.layout import CLEAR, OPEN, WIDTH, Drawing
 from llpbench.report.robustness_ranking import robustness
 from llpbench.report.statistics import MeanDifference, compared
 

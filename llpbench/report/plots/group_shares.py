@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from llpbench.report.plots import layout
-from llpbench.report.plots.style import GREY
+from llpbench.report.plots.layout import GREY
 
 _MOST_GROUPS = 30
 

@@ -10,8 +10,7 @@ from pandas import DataFrame
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import mean
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import GREY, LOOKS
+from llpbench.report.plots.layout import GREY, LOOKS, Drawing
 
 MOST_ENTRIES = 4
 """Entries of the board; each has a panel."""
