@@ -465,7 +465,7 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:
-    from llpbench.report.plots.group_shares import group_shares
+    from llpbench.report.plots.own_data import group_shares
     from llpbench.report.plots.saving import save_figure
 
     overall = overall[overall["class"] == label]

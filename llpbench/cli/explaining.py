@@ -84,7 +84,7 @@ def effects(
             )
         found, title, bags, name = _of_model(model, label)
     from llpbench.cli.console_tables import effects_table, show
-    from llpbench.report.plots.effect_panels import effect_panels
+    from llpbench.report.plots.own_data import effect_panels
     from llpbench.report.plots.saving import save_figure
 
     save_figure(lambda: effect_panels(found, f"{title}: effects on {name}"), Path(out))

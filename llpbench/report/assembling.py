@@ -14,12 +14,11 @@ from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import name_columns, names_of, unlabelled_table
+from llpbench.report.board_tables import name_columns, names_of, robustness_table, unlabelled_table
 from llpbench.report.boards import HEADLINE, REFERENCE, Board, Leaderboards
 from llpbench.report.leaderboard import lines
 from llpbench.report.overview import Standings, advice_table
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, score, text
-from llpbench.report.robustness_ranking import robustness_table
 from llpbench.report.statistics import compared
 from llpbench.report.tabulate import part_of, tabulate
 from llpbench.results.choices import start_of

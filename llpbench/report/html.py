@@ -14,7 +14,6 @@ import re
 import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -29,12 +28,10 @@ from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report import wording as words
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import DETAILS, names_of, whole_table
+from llpbench.report.board_tables import ANCHOR, DETAILS, names_of, whole_table
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Overview
-from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness_ranking import ANCHOR
 from llpbench.results.frame import metric_column, shown
 
 if TYPE_CHECKING:
@@ -78,33 +75,6 @@ FACTS = (
 """Columns of the tidy table that the script shows for a run."""
 
 
-@dataclass(frozen=True)
-class _PageBoard:
-    """A board on the page."""
-
-    board: Board
-    name: str
-    table: ReportTable
-    """its last columns are the tasks of the board"""
-    uncounted: frozenset[int]
-    """tasks in which no run counts"""
-    families: tuple[str, ...]
-    """family of each entry's method"""
-    incomplete: tuple[bool, ...]
-    """whether an entry lacks a run that counts"""
-    optional: frozenset[str]
-    """headings of columns that are shown on request"""
-
-
-@dataclass(frozen=True)
-class _PageFigure:
-    """A plot with its size in pixels, which a browser reserves before the plot is loaded."""
-
-    plot: Plot
-    width: int
-    height: int
-
-
 def to_html(
     report: Report,
     overview: Overview,
@@ -119,12 +89,11 @@ def to_html(
     """
     leaderboards = report.leaderboards
     shown = [*_page_boards(leaderboards)]
-    boards = [board.board for board in shown]
+    boards = [board["board"] for board in shown]
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
-    figures = [_PageFigure(plot, *_pixels(plot.svg)) for plot in plots]
-    present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures[1:]}
+    present = {"which": report.advice, ANCHOR: report.robustness, "plots": plots[1:]}
     return _rendered(
         words=words,
         title=report.title,
@@ -134,7 +103,7 @@ def to_html(
         warnings=report.warnings,
         tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
-        families=_distinct(family for board in shown for family in board.families),
+        families=_distinct(family for board in shown for family in board["families"]),
         datasets=_distinct(tasks["dataset"]),
         sizes=_distinct(by_size),
         links=links,
@@ -142,7 +111,7 @@ def to_html(
         columns=[column.explained(boards[0]) for column in COLUMNS.values()] if boards else [],
         advice=report.advice,
         unlabelled=report.unlabelled,
-        figures=figures,
+        figures=plots,
         robustness=report.robustness,
     )
 
@@ -178,17 +147,22 @@ def _template() -> Template:
     )
     environment.filters["data_uri"] = lambda svg: f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
     environment.filters["quoted"] = quote
+    environment.filters["pixels"] = _pixels
     return environment.get_template("page.html")
 
 
 def _pixels(svg: str) -> tuple[int, int]:
-    """Return width and height of a picture; a default if it has none."""
+    """Return width and height of a picture, which a browser reserves before it is loaded; a default if it has none."""
     match = _SIZE.search(svg)
     return (round(float(match[1])), round(float(match[2]))) if match else (504, 300)
 
 
-def _page_boards(leaderboards: Leaderboards) -> Iterator[_PageBoard]:
-    """Yield the boards of the page, those without labels first."""
+def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """Yield the boards of the page, those without labels first.
+
+    `table`: its last columns are the tasks of the board. `families`: family of each entry's method. `incomplete`:
+    whether an entry lacks a run that counts. `optional`: headings of columns that are shown on request.
+    """
     named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
     named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
     for board, name in named:
@@ -197,19 +171,15 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[_PageBoard]:
         table = whole_table(board, name)
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
         further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
-        kinds = zip(board.entries["role"], board.entries["kind"], strict=True)
-        yield _PageBoard(
-            board=board,
-            name=name,
-            table=table,
-            uncounted=frozenset({*board.tasks.index} - {*board.counting_tasks}),
-            families=tuple(
-                FAMILIES.get(role, "neural networks" if kind == "neural" else "without networks")
-                for role, kind in kinds
-            ),
-            optional=frozenset({*DETAILS, *further, *empty}),
-            incomplete=tuple(entry not in board.complete and bool(board.ranked) for entry in board.entries.index),
-        )
+        kinds = (board.entries["kind"] == "neural").map({True: "neural networks", False: "without networks"})
+        yield {
+            "board": board,
+            "name": name,
+            "table": table,
+            "families": board.entries["role"].map(FAMILIES).fillna(kinds).tolist(),
+            "optional": {*DETAILS, *further, *empty},
+            "incomplete": [entry not in board.complete and bool(board.ranked) for entry in board.entries.index],
+        }
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

@@ -16,11 +16,11 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.spreadsheets import csv_lines
 from llpbench.core.text import plural
 from llpbench.report.assembling import TITLE, Report, make_report
+from llpbench.report.board_tables import ANCHOR
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files
 from llpbench.report.leaderboard import lines
 from llpbench.report.overview import Standings, make_overview, read_lines, standings_of
-from llpbench.report.robustness_ranking import ANCHOR
 from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 

@@ -12,7 +12,7 @@ from bench import LLPBench, Result, refused
 
 from llpbench.core.effects import FeatureEffect, bin_text
 from llpbench.data.tasks import Scaler
-from llpbench.report.plots.effect_panels import effect_panels
+from llpbench.report.plots.own_data import effect_panels
 
 
 def effects(llpbench: LLPBench, plugin: Path, out: Path, *more: str) -> Result:

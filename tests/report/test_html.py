@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
 from factory import PROTOCOL, failed, fine_alone, record, runs
-from repository import ROOT
 
 from llpbench.core.record import Record
 from llpbench.report import Report, make_report
@@ -185,16 +184,6 @@ def _compare(browser: Chrome, board: Board) -> None:
     assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
 
 
-def test_page_omits_l1_boards_and_duplicates(show: Show) -> None:
-    found = [*runs("a", 0.8, 0.9), *runs("ridge", 0.7, 0.8, encoder=None, bagging="kmeans")]
-    browser = show(found, BOARDS)
-    names = browser.execute_script("return [...document.querySelectorAll('.board')].map(each => each.id)")
-    assert sorted(names) == ["board-coarse-mpiou-ordered", "board-fine-kmeans", "board-fine-ordered"]
-    browser = show([])
-    assert one(browser, "main").text == words.NO_RUNS
-    assert not one(browser, "dialog").is_displayed()
-
-
 # ---- order and filters
 
 
@@ -320,25 +309,6 @@ def test_foreign_texts_are_escaped_in_page(show: Show) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", browser.execute_script(every))
 
 
-def test_page_is_readable_without_scripts(show: Show, chrome: Chrome) -> None:
-    found = _random_records()
-    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser = show(found, "#leaderboard", plots=PLOTS, scripts=False)
-        texts = [each.text for each in browser.find_elements("css selector", ".board")]
-        hidden = one(browser, "#summary").is_displayed(), one(browser, "#plots").is_displayed()
-        first = show(found, "", plots=PLOTS, scripts=False)
-        shown = one(first, "#summary table").is_displayed(), one(first, "#leaderboard").is_displayed()
-    finally:
-        chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert (hidden, shown) == ((False, False), (True, False))
-    boards = tabulate(found).boards[1::-1]  # without labels first
-    assert len(texts) == 2, "by L1 there is none"
-    for board, read in zip(boards, texts, strict=True):
-        assert words.title(board) in read
-        assert all(words.score_lines(board, *score)[0] in read for score in board.scores.index)
-
-
 @pytest.mark.parametrize("width", [360, 768])
 def test_small_screen_scrolls_tables_only(show: Show, records: list[Record], width: int) -> None:
     long = fine_alone(runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3))
@@ -353,22 +323,6 @@ def test_small_screen_scrolls_tables_only(show: Show, records: list[Record], wid
     one(browser, ".board:not([hidden]) tbody .method button").click()
     _, wide, seen = browser.execute_script(SIZES)
     assert wide <= seen
-
-
-def test_published_tabs_fit_a_phone(show: Show, records: list[Record]) -> None:
-    name = "method-with-a-" + "long_setting_" * 3
-    sizes = [("adult", 64), ("adult", 256), ("credit", 64)]
-    long = [each for dataset, size in sizes for each in runs(name, 0.9, 0.95, dataset=dataset, bag_size=size)]
-    resize(show([]), 390, 844)
-    box = "const box = document.querySelector('#summary .scroll'); return [box.scrollWidth, box.clientWidth]"
-    wide, seen = show([*records, *long]).execute_script(box)
-    assert wide <= seen
-    browser = show((ROOT / "leaderboards" / "index.html").read_text(encoding="utf-8"))
-    for tab in ("summary", "leaderboard", "which", "plots", "reading", "origins"):
-        _go(browser, tab)
-        height, wide, seen = browser.execute_script(SIZES)
-        assert height <= 8_000, tab
-        assert wide <= seen, tab
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -18,18 +18,15 @@ from made import fine
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.boards import Leaderboards
 from llpbench.report.leaderboard import costs
-from llpbench.report.plots import layout
-from llpbench.report.plots.bag_sizes import bag_size_curves
+from llpbench.report.plots.curves import bag_size_curves, reliability
 from llpbench.report.plots.forest import differences, pretraining, robustness_bars
-from llpbench.report.plots.gallery import KINDS, gallery
-from llpbench.report.plots.layout import LONGEST, Drawing, Plot, labels, prominent, shown
+from llpbench.report.plots.gallery import gallery
+from llpbench.report.plots.layout import LONGEST, Drawing, Plot, labels, shown
 from llpbench.report.plots.proportions import mean_histograms, proportions
-from llpbench.report.plots.reliability import reliability
-from llpbench.report.plots.saving import DARK, compacted, save
+from llpbench.report.plots.saving import save
 from llpbench.report.plots.time import pareto_entries, time
 from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate
@@ -131,30 +128,6 @@ def test_svg_ignores_user_settings(tmp_path: Path) -> None:
     assert all(word in texts for word in plot.title.split())
 
 
-def test_compact_svg_is_same_picture() -> None:
-    """Names with tags and styles in them stay as they are."""
-    svg = (
-        '<svg>\n<defs>\n<style type="text/css">*{}</style>\n</defs>\n<g id="axes_1">\n <g>\n  <g/>\n'
-        '  <path id="m1" style="fill: #ffffff" d="M 1.23456 2"/>\n  <use xlink:href="#m1" style="fill: #000000"/>\n'
-        '  <g clip-path="url(#p1)">\n   <text style="fill: #000000" transform="rotate(-0 1 2)">'
-        'a style="x" &lt;g&gt;</text>\n'
-        "  </g>\n </g>\n</g>\n</svg>"
-    )
-    assert compacted(svg) == (
-        '<svg>\n<defs>\n<style type="text/css">*{}.c0{fill: #ffffff}.c1{fill: #000000}'
-        f"{DARK}</style>\n</defs>\n"
-        '<path id="i0" class="c0" d="M 1.23 2"/>\n<use xlink:href="#i0" class="c1"/>\n'
-        '<g clip-path="url(#i1)">\n<text class="c1">a style="x" &lt;g&gt;</text>\n</g>\n</svg>'
-    )
-
-
-def test_unwritable_plot_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(LLPBenchError, match=r"plots cannot be written into .*file.*--out") as caught:
-        save(gallery(tabulate(journal())), tmp_path / "file")
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "records",
     [
@@ -196,27 +169,6 @@ def test_long_labels_keep_both_ends() -> None:
     one, two = fine([record("a"), record("b")]), fine([record("a"), record("a", encoder="saint")])
     assert set(labels(one).values()) == {"a", "b"}
     assert set(labels(two).values()) == {"a (mlp)", "a (saint)"}
-
-
-def test_leader_best_network_and_baseline_are_drawn_first() -> None:
-    direct = [run for name, auc in (("x", 0.95), ("y", 0.94), ("z", 0.93)) for run in runs(name, auc, encoder=None)]
-    of = fine([*direct, *journal(("net", "other"), sizes=(64,), datasets=("adult",), seeds=1)])
-    assert [of.entries["method"][place] for place in prominent(of, of.learners, 3)] == ["x", "net", "bag-soft-label"]
-    assert prominent(of, of.ranked[-1:], 3) == of.ranked[-1:]
-
-
-def test_legend_names_each_mark_once() -> None:
-    figure, axes, _ = layout.panels(2, height=2)
-    names = [f"{'long ' * 6}{n}" for n in range(5)]
-    for ax in axes:
-        for name in names:
-            ax.plot([0, 1], [0, 1], label=name)
-        ax.plot([0, 1], [1, 0])
-    layout.legend(figure)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == names
-    figure.draw_without_rendering()
-    assert 0 <= legend.get_window_extent().x0 < legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 # ---- the figures
@@ -384,15 +336,6 @@ def test_gallery_has_figures_of_first_board_and_differences_of_second_bagging() 
         "robustness-coarse-mpiou-ordered",
     ]
     assert names[3:] == ["time-coarse-mpiou-ordered", "bag-size-coarse-mpiou-ordered", "proportions"]
-
-
-def test_every_figure_has_title_caption_and_documentation() -> None:
-    root = Path(__file__).parents[2]
-    blocks = re.findall(r"{% block (\w+) %}", (root / "llpbench/report/templates/captions.j2").read_text("utf-8"))
-    assert {f"{part}_{kind.replace('-', '_')}" for kind in KINDS for part in ("title", "plot")} <= {*blocks}
-    page = (root / "docs/reading.md").read_text("utf-8")
-    table = page.partition("## The figures")[2].partition("\n## ")[0]
-    assert {*KINDS, "proportions"} <= {*re.findall(r"^\| ([a-z-]*[a-z][a-z-]*) \|", table, re.MULTILINE)}
 
 
 def visible(drawing: Drawing) -> list[Axes]:

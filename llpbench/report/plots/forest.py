@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
+from llpbench.report.board_tables import robustness
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import CLEAR, OPEN, WIDTH, Drawing
-from llpbench.report.robustness_ranking import robustness
 from llpbench.report.statistics import MeanDifference, compared
 
 MOST_ENTRIES = 20

@@ -84,13 +84,6 @@ def test_study_never_mixes_settings() -> None:
     assert len({t.name for t in found}) == 5
 
 
-def test_own_network_joins_every_encoder() -> None:
-    gan = record("llp-gan", 0.9, bag_size=256, encoder=None)
-    gan["spec"]["protocol"] = record("dllp")["spec"]["protocol"]
-    found = tables("fine-grained", [gan, *(record("dllp", 0.8, bag_size=256, encoder=e) for e in ("mlp", "saint"))])
-    assert [field(made.table, "AD", "LLP-GAN").lines[1] for made in found] == ["90.00 ± – (1)"] * 2
-
-
 def test_study_ignores_other_configurations() -> None:
     own = record("dllp", 0.8, **HERE)
     other = record("dllp", 0.9, params={"weight": 2.0}, **HERE)
@@ -100,17 +93,6 @@ def test_study_ignores_other_configurations() -> None:
     again = record("dllp", 0.8, seed=1, **HERE)
     found = table("fine-grained", [own, again, other, before])
     assert field(found, "AD", "DLLP").lines[1] == "80.00 ± 0.00 (2)"
-
-
-def test_named_hyperparameter_selects_runs() -> None:
-    runs_of = {}
-    for generator, auc in (("greedy", 0.8), ("linear", 0.7)):
-        run = record("tabllp-bdc", auc, pretraining="self+bag", params={"generator": generator}, **HERE)
-        run["method"]["changed"] = {"generator": "greedy"} if generator == "greedy" else {}
-        runs_of[generator] = run
-    found = table("pair-generator", list(runs_of.values()))
-    assert field(found, "AD", "Greedy").lines[1].startswith("80.00 ")
-    assert field(found, "AD", "Linear").lines[1].startswith("70.00 ")
 
 
 def test_best_pretraining_is_chosen_on_common_seeds() -> None:
@@ -238,14 +220,6 @@ def bags_journal(
 
 def contrasts(records: list[Record]) -> ReportTable:
     return tables("bag-number", records)[1].table
-
-
-def test_level_has_runs_of_its_number_of_bags_only() -> None:
-    others = [record("bag-gp", 0.5, bag_size=256, encoder=None, seed=seed) for seed in (7, 8)]  # of all bags
-    scores = tables("bag-number", [*bags_journal(), *others])[0].table
-    assert field(scores, "AD", "bag-gp", "13 of 256").lines == ("69.90 ± 0.14 (2)",)
-    assert "Not one of the paper's studies" in scores.caption
-    assert tables("bag-size", bags_journal("dllp", "mlp")) == [], "runs of fewer bags are of no other study"
 
 
 def test_contrasts_pair_by_dataset_or_seed() -> None:
