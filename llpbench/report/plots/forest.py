@@ -28,6 +28,7 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
     if not verdict.leads:
         return
     drawn = dict([*verdict.leads.items()][:MOST_ENTRIES])
+    worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = layout.labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
     label = f"{unit} of {board.metric.title} by which {first} is ahead"
@@ -35,10 +36,10 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
         board,
         name,
         "differences",
-        _figure(board, drawn, verdict.worse, label),
+        _figure(board, drawn, worse, label),
         first=first,
         number=len(verdict.leads),
-        clear=len(verdict.worse) if verdict.is_tested else None,
+        clear=len(worse) if verdict.is_tested else None,
         over=verdict.over,
         left_out=verdict.left_out,
         hidden=len(verdict.leads) - len(drawn),

@@ -40,20 +40,16 @@ LOOKS = (
 RC: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "0.3",
-    "axes.grid": False,
-    "axes.labelsize": FONT_SIZE,
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
     "axes.titlesize": FONT_SIZE + 0.5,
-    "axes.unicode_minus": True,
     "figure.constrained_layout.use": True,
     "font.family": "DejaVu Sans",  # comes with matplotlib, so texts are measured alike everywhere
     "font.size": FONT_SIZE,
     "grid.color": "0.9",
     "grid.linewidth": 0.6,
-    "legend.fontsize": FONT_SIZE,
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
@@ -62,11 +58,9 @@ RC: dict[Any, Any] = {
     "text.parse_math": False,  # a name may contain dollar signs
     "xtick.color": "0.3",
     "xtick.labelcolor": "black",
-    "xtick.labelsize": FONT_SIZE,
     "xtick.major.width": 0.6,
     "ytick.color": "0.3",
     "ytick.labelcolor": "black",
-    "ytick.labelsize": FONT_SIZE,
     "ytick.major.width": 0.6,
 }
 """Differences from matplotlib's defaults."""
