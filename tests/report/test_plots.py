@@ -24,8 +24,8 @@ from llpbench.report.leaderboard import costs
 from llpbench.report.plots.curves import bag_size_curves, reliability
 from llpbench.report.plots.forest import differences, pretraining, robustness_bars
 from llpbench.report.plots.gallery import gallery
-from llpbench.report.plots.layout import LONGEST, Drawing, Plot, labels, shown
-from llpbench.report.plots.proportions import mean_histograms, proportions
+from llpbench.report.plots.layout import Drawing, Plot
+from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.saving import save
 from llpbench.report.plots.time import pareto_entries, time
 from llpbench.report.statistics import interval
@@ -156,21 +156,6 @@ def test_incomplete_journals_are_drawn_without_warnings(records: list[Record], t
 # ---- looks, names, and the rows that are drawn
 
 
-def test_long_labels_keep_both_ends() -> None:
-    name = "first-" + "x" * 80 + "-last"
-    assert len(shown(name)) == LONGEST
-    assert shown(name).startswith("first-")
-    assert shown(name).endswith("-last")
-    assert shown("_x") == " _x"
-    alike = ["a" * 60 + middle + "b" * 60 for middle in "12"]
-    found = [*labels(fine([record(each) for each in alike])).values()]
-    assert found[0].removesuffix(" (1)") == found[1].removesuffix(" (2)")
-    assert found[0] != found[1]
-    one, two = fine([record("a"), record("b")]), fine([record("a"), record("a", encoder="saint")])
-    assert set(labels(one).values()) == {"a", "b"}
-    assert set(labels(two).values()) == {"a (mlp)", "a (saint)"}
-
-
 # ---- the figures
 
 
@@ -259,12 +244,6 @@ def test_pareto_front_has_undominated_entries() -> None:
     (partly,) = time(fine([by_cpu[0], record("b", 0.7, times={"train": 1.0, "total": 2.0})]), "x")
     assert visible(partly)[0].get_xlabel() == "training time of a run (seconds)"
     assert "in 1.00 s" in partly.title
-    hardware = record()["hardware"]
-    alone, shared = ({**hardware, "shared": flag} for flag in (False, True))
-    (mixed,) = time(fine([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")
-    assert "2 of 4 runs" in mixed.caption
-    (quiet,) = time(fine(runs("a", 0.8, 0.9, hardware=alone)), "x")
-    assert "runs others" not in quiet.caption
 
 
 def test_bag_size_curves_show_means() -> None:
@@ -307,21 +286,6 @@ def test_proportions_figure_uses_dataset_with_most_baggings() -> None:
     assert all("256 rows" in ax.get_title() for ax in visible(drawing))
     assert drawing.setting == "adult"
     assert not list(proportions(tabulate(journal(bags={}))))
-
-
-def test_bag_shares_count_every_seed_once() -> None:
-    other, half = ({"number": 2, "histograms": both} for both in ([[0, 2], [2, 0]], [[1, 1], [1, 1]]))
-    records = [
-        *(record(method, seed=0, bags=other) for method in ("a", "b", "c")),
-        record("a", seed=1, bags=half),
-        record("a", bagging="random", bags=half),
-        record("a", dataset="credit", bags={}),
-    ]
-    expected = {("adult", 64, "", kind): values for kind, values in (("ordered", [0.75, 0.25]), ("random", [0.5, 0.5]))}
-    assert {place: list(shares) for place, shares in mean_histograms(tabulate(records)).items()} == expected
-    (drawing,) = proportions(tabulate(records))
-    assert [text.get_text() for ax in visible(drawing) for text in ax.texts] == ["mean 0.38", "mean 0.50"]
-    assert {ax.get_ylim()[1] > 75 for ax in visible(drawing)} == {True}, "the highest bar is whole"
 
 
 # ---- the gallery

@@ -20,7 +20,6 @@ from llpbench.core.record import Record
 from llpbench.report import Leaderboards, make_report, render, render_tables, write_report
 from llpbench.report.report_table import Heading, ReportTable, number, text
 from llpbench.report.tabulate import tabulate
-from llpbench.report.terminal import shortened
 from llpbench.report.wording import score_lines
 
 
@@ -168,10 +167,6 @@ class TestFiles:
             write_leaderboards(fine_alone(records), tmp_path)
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
-    def test_empty_journal_is_refused(self, tmp_path: Path) -> None:
-        assert "llpbench run" in printed(write_leaderboards([], tmp_path))
-        assert "llpbench run" in (tmp_path / "README.md").read_text(encoding="utf-8")
-
     def test_full_disk_keeps_old_report(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_leaderboards(fine_alone(runs("old", 0.8)), tmp_path)
         before = {file: file.read_bytes() for file in tmp_path.rglob("*.*")}
@@ -227,16 +222,6 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     assert score_lines(board, [*board.entries["method"]].index("a"), 0) == ["failed", "stale"]
 
 
-def test_early_failure_keeps_report_of_others(tmp_path: Path) -> None:
-    """Its record names no hardware."""
-    early = failed("llp-vat", "no such column", hardware={}, bags={}, data={}, times={}, members=0)
-    write_report(make_report([*runs("dllp", 0.8, 0.9), early]), tmp_path)
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "no such column" in page
-    assert "none (failed before)" in page
-    assert "80.00 ± – (1)" in page
-
-
 def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
     for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
@@ -247,13 +232,3 @@ def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     assert "- [All](../README.md)" in below
     assert '<a href="few/index.html">' in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "](plots/" not in above
-
-
-def test_shortened_labels_stay_distinct() -> None:
-    labels = [
-        "tabllp-bdc (mlp, self+bag, view=a)",
-        "tabllp-bdc (mlp, self+bag, view=b)",
-        "dllp (mlp, self+bag, view=a)",
-    ]
-    cut = shortened([*labels, "short"], [24, 24, 24, 24])
-    assert cut == ["tabllp-bdc..bag, view=a)", "tabllp-bdc..bag, view=b)", "dllp (mlp, self+bag, v..", "short"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.report_table import ReportTable
 from llpbench.report.statistics import interval
-from llpbench.report.studies import PaperFigure, StudyTable, beside_paper, paper_numbers, study_tables
+from llpbench.report.studies import PaperFigure, StudyTable, paper_numbers, study_tables
 from llpbench.results.frame import NO_STALE_RUNS, tidy
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
@@ -184,15 +183,6 @@ def test_times_are_compared_on_paper_hardware_only() -> None:
     assert here.difference == there.difference
 
 
-def test_summary_counts_shared_number_once() -> None:
-    made = [*runs("dllp", 0.895, 0.905, **HERE), failed("dllp", seed=2, **HERE)]
-    fine, others = (tables(name, made) for name in ("fine-grained", "bag-size"))
-    assert field(fine[0].table, "AD", "DLLP").lines[2:] == ("+2.39 ⚑", "1 failed")
-    compared, summary = beside_paper([*fine, *fine, *others])
-    assert compared == [fine[0].table] * 2
-    assert re.findall(r"\d+", summary)[:4] == ["1", "2", "1", "1"], "figures, tables, of the paper's network, beyond"
-
-
 AUC = {(13, 64): 0.6, (13, 256): 0.7, (13, 1024): 0.72, (26, 256): 0.75, (52, 256): 0.8, (208, 64): 0.9}
 
 
@@ -245,16 +235,3 @@ def test_methods_without_epochs_join_study() -> None:
     records = [*bags_journal(), *bags_journal("llp-vat", "mlp"), *bags_journal("dllp", "mlp", protocol=short)]
     found = [made.table for made in tables("bag-number", records) if made.table.name.endswith("-contrasts")]
     assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
-
-
-def test_ensembles_have_own_study_tables() -> None:
-    def shown(records: list[Record]) -> dict[str, list[str]]:
-        return {
-            each.table.title: [row[1].lines[0] for row in each.table.rows] for each in tables("bag-number", records)
-        }
-
-    single, several = bags_journal("dllp", "mlp"), bags_journal("dllp", "mlp", ensemble=5, less=0.1)
-    found = shown([*single, *several])
-    assert found == shown([*several, *single])
-    assert ["ensembles of 5" in title for title in sorted(found, key=len)] == [False, False, True, True]
-    assert shown(single).items() <= found.items()

@@ -32,16 +32,6 @@ def test_each_criterion_has_its_own_board() -> None:
     assert [board.score(0, 0).undefined for board in lacking] == [0, 0, 1]
 
 
-def test_runs_of_fewer_bags_have_own_boards() -> None:
-    records = [record(max_bags=13), record(), record(bagging="random"), record("bag-gp", max_bags=13, encoder=None)]
-    boards = fine_boards(records)
-    assert [(board.bagging, board.labels) for board in boards] == [
-        ("ordered", ["dllp (mlp)"]),
-        ("13 ordered", ["bag-gp", "dllp (mlp)"]),
-        ("random", ["dllp (mlp)"]),
-    ]
-
-
 def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
     boards = fine_boards(every)
@@ -149,10 +139,6 @@ def test_run_older_than_metric_is_not_failed() -> None:
 
 
 class TestMethodsWithoutEpochs:
-    def test_common_seeds_are_expected(self) -> None:
-        board = fine([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)])
-        assert dict(zip(board.entries["method"], board.scores["missing"], strict=True)) == {"dllp": 2, "ridge": 0}
-
     def test_seeds_of_other_protocol_are_no_gap(self) -> None:
         short = {**PROTOCOL, "epochs": 30}
         records = [
@@ -179,15 +165,6 @@ class TestConfigurations:
         for run in records:  # of defaults that have changed since
             run["method"]["changed"] = {}
         assert sorted(fine(records).labels) == ["dllp (mlp, weight=0.8)", "dllp (mlp, weight=0.9)"]
-
-    def test_unknown_field_separates_entries(self) -> None:
-        first, second = record(auc=0.9), record(auc=0.8)
-        for run, trials in ((first, 0), (second, 50)):
-            run["spec"]["tuning"] = {"trials": trials}
-            run["cell"] = f"cell{trials}"
-            run["run"] = f"cell{trials}-0"
-        board = fine([first, second])
-        assert board.labels == ["dllp (mlp, tuning.trials=0)", "dllp (mlp, tuning.trials=50)"]
 
 
 class TestBags:

@@ -118,8 +118,6 @@ def test_different_searches_have_own_entries() -> None:
         "tuned, 10 trials, weight 0.1–1": usual["tuning"],
         "tuned, 10 trials, b 1, weight 0.01–10 log": wide["tuning"],
     }
-    drawn = searched(START, "fine", choice, sampler="random", space=usual["spec"]["space"])
-    assert labels(drawn) == {"tuned, 10 trials": usual["tuning"], "tuned, 10 trials, random": drawn["tuning"]}
     table = tuning_gains(board(tabulate(RECORDS, tunings=[usual, seed]), "auc"), [usual, seed])
     assert table is not None
     headings = [heading.text for heading in table.headings]

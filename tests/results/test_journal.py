@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -166,18 +165,3 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, written))
     assert len(read(journal.path).records) == written + 1
-
-
-def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(file: int) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
-    def append() -> None:
-        with Journal(tmp_path) as journal:
-            journal.append(RECORDS[0])
-            monkeypatch.setattr(os, "fsync", interrupt)
-            journal.append(RECORDS[1])
-
-    with pytest.raises(KeyboardInterrupt):
-        append()
-    assert list(read(tmp_path / FILE).records.values()) == RECORDS[:2]

@@ -120,17 +120,6 @@ def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytes
     assert list(read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
 
 
-def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
-    with Journal(tmp_path / "out") as journal:
-        removed(journal.path)
-    assert not (tmp_path / "out").exists()
-    with stopped(tmp_path / "out") as journal:
-        replaced(journal.path)
-        journal.replace(b"")
-    assert (tmp_path / "out" / FILE).read_bytes() == FOREIGN
-    assert not (tmp_path / "out" / SAVED).exists()
-
-
 HOLD = """
 import sys
 from pathlib import Path
