@@ -42,8 +42,8 @@ INTRODUCTION = """# Methods
 Each method in two lines: what it does, and its loss or model. The linked file has the details, and differences from
 published code. `llpbench list params NAME` shows hyperparameters. `python docs/generate.py` writes this page.
 
-`--methods all` runs the default set, {default} of the {all} methods; the others are marked *extra*. `--methods
-family:classical` runs a family.
+`--methods default` selects {default} of the {all} methods; the others are marked *extra*. `--methods all` selects all
+of them, and `--methods family:classical` a family.
 
 | symbol | meaning |
 | --- | --- |
@@ -189,8 +189,8 @@ def columns() -> str:
         "configuration file.\n"
         "\n| option | default | meaning |\n| --- | --- | --- |",
         *(f"| `{name}` | {_default(name)} | {_cell(option.help)} |" for name, option in OPTIONS.items()),
-        "\n## Presets\n\n`--preset quick` is the default. `--preset paper` sets the defaults of the paper instead, with at most "
-        f"{Protocol.epochs}\nepochs and patience {Protocol.patience}.\n\n| option | paper |\n| --- | --- |",
+        "\n## Presets\n\n`--preset quick` is the default. `--preset paper` sets the paper's defaults instead, with at "
+        f"most {Protocol.epochs}\nepochs and patience {Protocol.patience}.\n\n| option | paper |\n| --- | --- |",
         *(f"| `{name}` | {str(value).replace(',', ', ')} |" for name, value in PRESETS["paper"].items()),
         "\n## Criteria\n\nA criterion chooses the epoch. mPIoU is the mean over bags and classes of min(p, q) / "
         "max(p, q), with p the\npredicted and q the true proportion. Hard predictions count each row for its most "
