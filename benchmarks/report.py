@@ -65,8 +65,8 @@ def main() -> None:
             file.writelines(to_line(record) for record in synthetic(options.lines))
         result: dict[str, float] = {"lines": options.lines, "journal MB": path.stat().st_size / 1e6}
 
+        from llpbench.running.obstacles import resolver
         from llpbench.running.planning import make_plan
-        from llpbench.running.resolving import resolver
 
         clock = time.process_time()
         records = read(path).records

@@ -21,8 +21,8 @@ from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration
 from llpbench.running.cluster import Nodes, Room, TrialJob
+from llpbench.running.executors import Resources
 from llpbench.running.executors.ray import RayExecutor
-from llpbench.running.resources import Resources
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.training import memory
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.entries import Entry
-from llpbench.core.registry import METHODS, SUITES
+from llpbench.core.registry import METHODS, SUITES, Entry
 from llpbench.data.facts import FACTS, Facts, built_in_facts
 from llpbench.data.loading import EMBEDDED, load_table, locate
 from llpbench.data.sources import Generated, OpenML

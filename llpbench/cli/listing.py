@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from llpbench.core.entries import FAMILIES, Entry
-from llpbench.core.registry import METHODS, Registry
+from llpbench.core.registry import FAMILIES, METHODS, Entry, Registry
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:

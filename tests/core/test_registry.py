@@ -12,9 +12,18 @@ from types import ModuleType
 import pytest
 
 from llpbench.core import registry
-from llpbench.core.entries import modules_of, read_entries
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
+from llpbench.core.registry import (
+    BAGGINGS,
+    DATASETS,
+    ENCODERS,
+    METHODS,
+    REGISTRIES,
+    Registry,
+    load_plugin,
+    modules_of,
+    read_entries,
+)
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:

@@ -15,10 +15,9 @@ from llpbench.cli.console_tables import plan_table
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.running.obstacles import Obstacle, obstacles
+from llpbench.running.executors import gpu_share
+from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
 from llpbench.running.planning import Plan, expand, make_plan
-from llpbench.running.resolving import Resolved, resolver
-from llpbench.running.resources import gpu_share
 from llpbench.running.runner import counts
 from llpbench.running.schedule import Job, Schedule
 from llpbench.running.settings import Settings, resolve
