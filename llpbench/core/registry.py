@@ -166,8 +166,8 @@ class Registry:
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
                 f"{self.kind} name {name!r} is reserved or contains a special character. 'default', 'all', "
-                f"'pretraining', {_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and "
-                "the : of a bagging have special meanings, and blanks at the ends are removed. Choose another name."
+                f"'pretraining', {_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) "
+                "and the : of a bagging have special meanings, and blanks at the ends are removed. Choose another name."
             )
         unknown = next((fact for fact in facts if self.defaults and fact not in self.defaults), None)
         if unknown is not None:
