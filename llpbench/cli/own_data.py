@@ -21,7 +21,7 @@ from llpbench.cli.bag_options import (
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import batches_to_fit, most_rows_option, out_of_core_option, sampled_bags
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -430,8 +430,6 @@ def choose(
     Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
     comparison with the folds that are finished.
     """
-    from rich.console import Console
-
     del rows, read
     from llpbench.cli.choice_table import board_table
     from llpbench.owndata import choosing
@@ -440,7 +438,7 @@ def choose(
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
         found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    render_tables([board_table(found)], Console())
+    render_tables([board_table(found)], tables_console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     return FAILED if found.board["failure"].any() else 0
