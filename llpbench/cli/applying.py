@@ -138,9 +138,7 @@ def _read(
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
         needed = [(name,) for name in wanted]
-        frame = read_rows(
-            rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows), columns=needed
-        )
+        frame = read_rows(rows, **as_in_fit(loaded, possible_names(bag_column), wanted, formats.rows), columns=needed)
     names = key_names(bag_column, list(frame.columns)) if bag_column else []
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
@@ -162,7 +160,8 @@ def _read(
     if keys is not None and bags is None:  # labels are texts in files, but may be numbers in a model
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
-        counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+        of_bags = key_names(bag_column, list(frame.columns), of_bags=True) if bag_column else []
+        counts = {} if bags is None else BagFile(bags, of_bags, **columns, form=formats.bags).read()
     if bags is not None and keys is not None:
         require_common_bags(keys, counts.get("counts", counts.get("proportions")), rows, bags)
     if weight_column is not None:
@@ -213,11 +212,12 @@ def _in_batches(
     loaded, wanted = _load(model)
     with warnings_as_lines(), told_in_flags():
         with reading("rows"):
-            batches = RowBatches(rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows))
+            batches = RowBatches(rows, **as_in_fit(loaded, possible_names(bag_column), wanted, formats.rows))
             head = batches.head()
         names = key_names(bag_column, list(head.columns)) if bag_column else []
         with reading("bags"):
-            counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+            of_bags = key_names(bag_column, list(head.columns), of_bags=True) if bag_column else []
+            counts = {} if bags is None else BagFile(bags, of_bags, **columns, form=formats.bags).read()
         if names and bags is None:  # labels are texts in files, but may be numbers in a model
             loaded.bags_ = bags_as_texts(loaded.bags_, names)
         for name in names:

@@ -188,7 +188,7 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     groups=RUN,
     examples=(
         "llpbench plan --preset paper",
-        "llpbench plan --methods all --datasets suite:core --seeds 3",
+        "llpbench plan --methods default --datasets suite:core --seeds 3",
     ),
 )
 @run_options

@@ -161,13 +161,13 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name in ("all", "pretraining") or name.startswith((_FAMILY, SUITE, OPENML, OPENML_SUITE))
+        taken = name in ("default", "all", "pretraining") or name.startswith((_FAMILY, SUITE, OPENML, OPENML_SUITE))
         marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
-                f"{self.kind} name {name!r} is reserved or contains a special character. 'all', 'pretraining', "
-                f"{_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a "
-                "bagging have special meanings, and blanks at the ends are removed. Choose another name."
+                f"{self.kind} name {name!r} is reserved or contains a special character. 'default', 'all', "
+                f"'pretraining', {_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) "
+                "and the : of a bagging have special meanings, and blanks at the ends are removed. Choose another name."
             )
         unknown = next((fact for fact in facts if self.defaults and fact not in self.defaults), None)
         if unknown is not None:
@@ -244,18 +244,19 @@ class Registry:
         return self.entry(name).load()
 
     def select(self, pattern: str | Iterable[str]) -> list[str]:
-        """Return names selected by comma-separated lists, globs (`"dllp,tabllp-*"`), `family:NAME` and `all`.
+        """Return names selected by comma-separated lists, globs (`"dllp,tabllp-*"`), `family:NAME`, `default`
+        and `all`.
 
-        Each name appears once, in the given order. `all` leaves out `extra` entries; `*` does not. Raises
-        `LLPBenchError` if a part of the pattern selects nothing.
+        Each name appears once, in the given order. `default` leaves out `extra` entries. Raises `LLPBenchError` if a
+        part of the pattern selects nothing.
         """
         parts = pattern.split(",") if isinstance(pattern, str) else list(pattern)
         chosen: dict[str, None] = {}
         for part in (p.strip() for p in parts):
             if not part:
                 continue
-            if part == "all":
-                found = [entry.name for entry in self.entries() if not entry.facts.get("extra")]
+            if part in ("default", "all"):
+                found = [entry.name for entry in self.entries() if part == "all" or not entry.facts.get("extra")]
             elif part.startswith(_FAMILY):
                 found = self._of_family(part.removeprefix(_FAMILY))
             elif any(mark in part for mark in "*?["):
@@ -346,7 +347,7 @@ METHODS = Registry(
     "llpbench.methods",
     lazy=True,
     # role: floor, control or ceiling, listed separately in leaderboards; classes: multi or binary;
-    # family: `Entry.family`; extra: not part of `all`, so that new methods do not lengthen a default run
+    # family: `Entry.family`; extra: not part of `default`, so that new methods do not lengthen a default run
     defaults={"version": None, "role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=_kind_of_method,
 )
