@@ -32,7 +32,7 @@ from llpbench.data.suites import suite_datasets
 from llpbench.data.tasks import build_task
 from llpbench.report.label_worth import LEARNERS, SIZES, label_curves, label_worth
 from llpbench.report.plots.layout import RC
-from llpbench.report.plots.saving import with_dark_mode
+from llpbench.report.plots.saving import compacted
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
@@ -160,7 +160,7 @@ def draw(worth: pd.DataFrame, path: Path) -> None:
     panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     file = io.StringIO()
     drawing.savefig(file, format="svg", metadata={"Date": None})
-    path.write_text(with_dark_mode(file.getvalue()), encoding="utf-8")
+    path.write_text(compacted(file.getvalue()), encoding="utf-8")
 
 
 if __name__ == "__main__":
