@@ -3,49 +3,85 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import one_line
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 MODE = 0o666
 """permissions of a new file, before the umask"""
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace the file at `path`; on any failure the old file stays unchanged. Raises `OSError`.
+    """Replace the file at `path`; on any failure the old file stays unchanged. Raises `OSError`."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
-    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask.
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file, which replaces `path` at the end unless an error is raised. Raises `OSError`.
+
+    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask. The temporary file of a killed
+    process is removed when `path` is written again.
     """
-    data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))  # replace the target of a link, not the link
-    handle, temporary = _open_beside(path)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    file, temporary = _open_beside(path, MODE if mode is None else stat.S_IRUSR | stat.S_IWUSR)
     try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
+        with file:
+            yield temporary
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if mode is not None:
+                temporary.chmod(mode)  # the umask does not apply to permissions that the owner has chosen
+            if not fcntl:
+                file.close()  # Windows moves no open files
+            os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _open_beside(path: Path) -> tuple[int, Path]:
-    """Open a new temporary file in the folder of `path`, with the permissions of the file that it will replace."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return os.open(temporary, _NEW, MODE), temporary
-    handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # permissions are never wider than those of the file
-    os.chmod(temporary, mode)  # the umask does not apply to permissions that the owner has chosen
-    return handle, temporary
+def _open_beside(path: Path, mode: int) -> tuple[IO[bytes], Path]:
+    """Open and lock a new temporary file in the folder of `path`."""
+    for number in count(1):
+        temporary = path.with_name(f".{path.name}.{number}.tmp")
+        _remove_abandoned(temporary)
+        try:
+            file = open(os.open(temporary, _NEW, mode), "wb")  # noqa: SIM115
+        except FileExistsError:
+            continue
+        if fcntl:
+            with suppress(OSError):  # a system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # another process has removed the file before it was locked
+            if os.path.samestat(os.fstat(file.fileno()), temporary.lstat()):
+                return file, temporary
+        file.close()
+    raise AssertionError
+
+
+def _remove_abandoned(temporary: Path) -> None:
+    """Remove the temporary file of a killed process: nobody holds its lock."""
+    with suppress(OSError):
+        handle = os.open(temporary, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if fcntl:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                temporary.unlink()
+        finally:
+            os.close(handle)
 
 
 def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:

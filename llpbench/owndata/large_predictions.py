@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pandas as pd
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.files import replacing
 from llpbench.core.method import DirectMethod
 from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import one_line
@@ -153,19 +152,13 @@ def warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
 def written(path: Path, computed: Sequence[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete."""
     require_room(path)
-    place = Path(os.path.realpath(path))
-    temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}.tmp")
-    writer = _ParquetParts(temporary) if path.suffix == ".parquet" else _CSVParts(temporary, computed)
     try:
-        try:
-            yield writer.write
-            writer.close()
-            os.replace(temporary, place)
-        except OSError as error:
-            raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
-    finally:
-        writer.close()
-        temporary.unlink(missing_ok=True)
+        with replacing(path) as temporary:
+            parts = _ParquetParts(temporary) if path.suffix == ".parquet" else _CSVParts(temporary, computed)
+            with closing(parts):
+                yield parts.write
+    except OSError as error:
+        raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 
 
 class _CSVParts:

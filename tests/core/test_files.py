@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from bench import LLPBench, arguments
 from factory import record
 
-from llpbench.core.files import replace_file
+from llpbench.core.files import replace_file, replacing
 from llpbench.results.journal import FILE, LOCK, Journal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -65,6 +67,34 @@ def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.Mo
         replace_file(tmp_path / "old", "after")
     assert [each.name for each in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old").read_text() == "before"
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from llpbench.core.files import replacing
+with replacing(pathlib.Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_file_of_killed_writer_is_removed_and_that_of_living_one_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "result[1].csv"
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert len([*tmp_path.iterdir()]) == 1
+    with replacing(path) as mine:
+        mine.write_text("first")
+        subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+        with replacing(path) as other:
+            assert {*tmp_path.iterdir()} == {mine, other}
+            other.write_text("second")
+        assert path.read_text() == "second"
+    assert ([*tmp_path.iterdir()], path.read_text()) == ([path], "first")
+
+
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "nowhere" / "file", "")
 
 
 def test_strict_umask_hides_results_from_others(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:

@@ -302,7 +302,7 @@ def test_full_disk_keeps_the_old_model(
 
 
 def test_first_save_after_kill_can_be_repeated(saved: Path, tmp_path: Path) -> None:
-    (tmp_path / ".model.skops.0123456789ab.tmp").write_bytes(b"{")
+    (tmp_path / ".model.skops.1.tmp").write_bytes(b"{")
     LLPClassifier.load(saved).save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [storing.FILE]
 
