@@ -23,18 +23,20 @@ _PREFIX = "t"
 def private_root(base: Path | None = None) -> Path:
     """Return the folder for this user's temporary folders, in `base` (default: the system's temporary folder).
 
-    Libraries may open folders inside it to everybody, as Ray does: nobody else can pass this one.
+    Libraries may open folders inside it to everybody, as Ray does: nobody else can pass this one. It is never removed,
+    since the last processes of Ray would create it again, open.
 
-    Raises `LLPBenchError` if another user has made it.
+    Raises `LLPBenchError` if another user has made it or can write to it.
     """
     root = (base or Path(tempfile.gettempdir())) / f"llpbench-{USER}"
     with suppress(FileExistsError):
         root.mkdir(mode=0o700)
     status = root.lstat()
-    if USER and (not stat.S_ISDIR(status.st_mode) or str(status.st_uid) != USER or status.st_mode & 0o077):
+    if USER and (not stat.S_ISDIR(status.st_mode) or str(status.st_uid) != USER or status.st_mode & 0o022):
         raise LLPBenchError(
             f"{str(root)!r} must be a folder that only you can enter. Remove it, or set TMPDIR to another folder."
         )
+    root.chmod(0o700)
     return root
 
 
@@ -67,8 +69,6 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
-        with suppress(OSError):  # other processes have folders in it
-            root.rmdir()
 
 
 def _remove_abandoned(root: Path) -> None:

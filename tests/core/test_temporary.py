@@ -27,7 +27,7 @@ def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path
     with temporary_folder(tmp_path) as folder:
         folder.chmod(0o777)
         assert folder.parent.stat().st_mode & 0o077 == 0
-    assert [*tmp_path.iterdir()] == []
+    assert [*private_root(tmp_path).iterdir()] == []
 
 
 def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(tmp_path: Path) -> None:
@@ -38,8 +38,13 @@ def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(
             assert {*mine.parent.iterdir()} == {mine, another}
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o770, 0o707])
-def test_root_that_others_can_enter_is_refused(tmp_path: Path, mode: int) -> None:
+def test_open_root_is_closed(tmp_path: Path) -> None:
+    private_root(tmp_path).chmod(0o755)  # as Ray makes it
+    assert private_root(tmp_path).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_root_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
     root = private_root(tmp_path)
     root.chmod(mode)
     with pytest.raises(LLPBenchError, match="that only you can enter"), temporary_folder(tmp_path):
