@@ -5,7 +5,7 @@ have the same probabilities in every bag. If rows were chosen by their labels (c
 it is instead the rows of the same class that are alike in every bag. Proportions then vary more than the mean of true
 probabilities can, and a fit that follows them has logits that are several times too large.
 
-Two facts tell such bags apart: proportions vary by more than chance, and bag means of all features are a linear
+Such bags have two signs: proportions vary by more than chance, and bag means of all features are a linear
 function of them, up to chance. Class means of any column then follow from bag means (Quadrianto et al. 2009). Those of
 the log probabilities determine the slope with the largest likelihood, as in Platt scaling, but without labels.
 """
