@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bagged import predict, rows_of, schema_of
 from scipy.special import log_softmax
 
 from llpbench.blocks.label_shift import are_chosen_by_label, flatter
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged
 from llpbench.core.seeding import generator
-from tests.bagged import predict, rows_of, schema_of
 
 BAGS, SIZE = 60, 50
 
