@@ -35,8 +35,12 @@ def world(kind: str, classes: int, seed: int = 0) -> tuple[BaggedRows, FloatArra
     columns[:, 0] += 2 * labels
     prior = np.bincount(labels) / len(labels)
     truth = log_softmax(np.log(prior) - 0.5 * (columns[:, :1] - 2 * np.arange(classes)) ** 2, axis=1)
-    orders = {"label": np.arange, "random": rng.permutation, "ordered": lambda _: np.argsort(columns[:, 0])}
-    return bagged(columns, labels, np.asarray(orders[kind](len(labels)))), truth
+    order = {
+        "label": np.arange(len(labels)),
+        "random": rng.permutation(len(labels)),
+        "ordered": columns[:, 0].argsort(),
+    }
+    return bagged(columns, labels, order[kind]), truth
 
 
 @pytest.mark.parametrize("classes", [2, 3])
