@@ -28,7 +28,7 @@ from llpbench.cli.large_files import (
     predict_in_batches,
 )
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
@@ -138,9 +138,7 @@ def _read(
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
         needed = [(name,) for name in wanted]
-        frame = read_rows(
-            rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows), columns=needed
-        )
+        frame = read_rows(rows, **as_in_fit(loaded, possible_names(bag_column), wanted, formats.rows), columns=needed)
     names = key_names(bag_column, list(frame.columns)) if bag_column else []
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
@@ -162,7 +160,8 @@ def _read(
     if keys is not None and bags is None:  # labels are texts in files, but may be numbers in a model
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
-        counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+        of_bags = key_names(bag_column, list(frame.columns), of_bags=True) if bag_column else []
+        counts = {} if bags is None else BagFile(bags, of_bags, **columns, form=formats.bags).read()
     if bags is not None and keys is not None:
         require_common_bags(keys, counts.get("counts", counts.get("proportions")), rows, bags)
     if weight_column is not None:
@@ -213,11 +212,12 @@ def _in_batches(
     loaded, wanted = _load(model)
     with warnings_as_lines(), told_in_flags():
         with reading("rows"):
-            batches = RowBatches(rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows))
+            batches = RowBatches(rows, **as_in_fit(loaded, possible_names(bag_column), wanted, formats.rows))
             head = batches.head()
         names = key_names(bag_column, list(head.columns)) if bag_column else []
         with reading("bags"):
-            counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+            of_bags = key_names(bag_column, list(head.columns), of_bags=True) if bag_column else []
+            counts = {} if bags is None else BagFile(bags, of_bags, **columns, form=formats.bags).read()
         if names and bags is None:  # labels are texts in files, but may be numbers in a model
             loaded.bags_ = bags_as_texts(loaded.bags_, names)
         for name in names:
@@ -441,8 +441,6 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
-    from rich.console import Console
-
     from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
 
@@ -461,7 +459,9 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
     more = len(lines) - len(rows)
     caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
-    render_tables([ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], Console())
+    render_tables(
+        [ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], tables_console()
+    )
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:

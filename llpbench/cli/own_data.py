@@ -21,7 +21,7 @@ from llpbench.cli.bag_options import (
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import batches_to_fit, most_rows_option, out_of_core_option, sampled_bags
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -58,6 +58,7 @@ _LEARNING_OPTIONS = (
         'time,late". With several columns: the classes to use, in any order, such as --classes late,cancelled (see '
         "--drop-unmatched).",
     ),
+    click.option("--rest-as", metavar="NAME", help="Add a class: the rows of a bag that no other class counts."),
     click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
         "--as-shares",
@@ -138,6 +139,7 @@ def _learning(command: Any) -> Any:
         formats: Formats,
         size_column: str | None,
         classes: tuple[str, ...],
+        rest_as: str | None,
         leave_out: tuple[str, ...],
         keep_key: bool,
         types: tuple[str, ...],
@@ -170,11 +172,11 @@ def _learning(command: Any) -> Any:
         if time_column is not None and "method" in others:  # before reading: it may take long
             with told_in_flags():
                 require_network_for_time(others["method"])
-        kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
+        kinds, keys = read_pairs(types, "--types"), possible_names(bag_column)
         requested, most_rows = others.pop("out_of_core", False), others.pop("most_rows", 0)
         with warnings_as_lines(), reading("rows"):
             large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
-            columns_of_rows = [(part, text) for text in bag_column for part in csv_parts(text, "+")]
+            columns_of_rows = [(part, text) for text in bag_column for part in possible_names([text])]
             frame = (
                 read_rows(rows, kinds, keys=keys, form=formats.rows, columns=columns_of_rows)
                 if large is None
@@ -183,10 +185,14 @@ def _learning(command: Any) -> Any:
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
         known = list(frame.columns)
-        groupings = _groupings(bags, bag_column, known)
+        by_table = _groupings(bags, bag_column)
         with warnings_as_lines(), reading("bags"):
             of_bags: dict[str, Any] = {"size_column": size_column, "time_column": time_column, "form": formats.bags}
-            tables = [BagFile(path, names, **columns, **of_bags).read() for path, names in groupings]
+            tables = [
+                BagFile(path, key_names(given, known, of_bags=True), **columns, **of_bags).read(known)
+                for path, given in by_table
+            ]
+        groupings = [(path, key_names(given, known)) for path, given in by_table]
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
         texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
         if large is not None:
@@ -235,6 +241,7 @@ def _learning(command: Any) -> Any:
                 bag_of_row if one else keys_of_row,
                 **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
                 classes=_class_names(classes, table) or None,
+                rest_as=rest_as,
                 sampled=sampled,
                 as_shares=as_shares,
                 noise=noise,
@@ -257,16 +264,16 @@ def _learning(command: Any) -> Any:
     return add_options(called, _LEARNING_OPTIONS)
 
 
-def _groupings(bags: tuple[Path, ...], given: tuple[str, ...], known: list[str]) -> list[tuple[Path, list[str]]]:
-    """The tables of bags, each with the columns that name its bags."""
+def _groupings(bags: tuple[Path, ...], given: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
+    """Return the tables of bags, each with its --bag-column."""
     if len(bags) == 1:
-        return [(bags[0], key_names(given, known))]
+        return [(bags[0], given)]
     if len(bags) != len(given):
         raise LLPBenchError(
             f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(given)}. Give each table "
             "of bags its own --bag-column, or leave the other tables out."
         )
-    return [(path, key_names((text,), known)) for path, text in zip(bags, given, strict=True)]
+    return [(path, (text,)) for path, text in zip(bags, given, strict=True)]
 
 
 def _warn_of(doubts: Doubts | None) -> None:
@@ -423,8 +430,6 @@ def choose(
     Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
     comparison with the folds that are finished.
     """
-    from rich.console import Console
-
     del rows, read
     from llpbench.cli.choice_table import board_table
     from llpbench.owndata import choosing
@@ -433,7 +438,7 @@ def choose(
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
         found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    render_tables([board_table(found)], Console())
+    render_tables([board_table(found)], tables_console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     return FAILED if found.board["failure"].any() else 0

@@ -22,7 +22,7 @@ import pandas as pd
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, IntArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.temporary import writing
+from llpbench.core.files import writing
 from llpbench.core.text import plural, verb
 from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_codes import BagCodes, CountedLabels, rows_by_label

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged, Rows
-from llpbench.core.temporary import temporary_folder, writing
+from llpbench.core.files import temporary_folder, writing
 
 PIECE_ROWS = 131_072
 _FILE_BYTES = 1 << 26
