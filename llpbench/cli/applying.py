@@ -32,7 +32,7 @@ from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
-from llpbench.tables.marks import csv_parts
+from llpbench.tables.column_names import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -131,9 +131,9 @@ def _read(
 
     from llpbench.owndata.bag_files import BagFile, require_common_bags
     from llpbench.owndata.weights import weights_of_column
-    from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
     from llpbench.tables.column_names import column_of, has_column
     from llpbench.tables.row_files import read_rows
+    from llpbench.tables.texts import bag_index, bag_keys, bags_as_texts
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), reading("rows"):
@@ -206,9 +206,9 @@ def _in_batches(
 ) -> Iterator[tuple[LLPClassifier, RowBatches, list[str], dict[str, Any]]]:
     """Yield a model, the rows in batches, the columns that name bags, and counts of bags if they were not in `fit`."""
     from llpbench.owndata.bag_files import BagFile
-    from llpbench.tables.bag_keys import bags_as_texts
     from llpbench.tables.column_names import column_of
     from llpbench.tables.row_files import RowBatches
+    from llpbench.tables.texts import bags_as_texts
 
     loaded, wanted = _load(model)
     with warnings_as_lines(), told_in_flags():

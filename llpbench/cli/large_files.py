@@ -69,7 +69,7 @@ def sampled_bags(
     """Return the rows of all bags or of a sample of them, and the `table` of bags without those that were not drawn."""
     from llpbench.owndata.bag_sample import draw_bags
     from llpbench.owndata.progress import StageLine
-    from llpbench.tables.bag_keys import bag_index
+    from llpbench.tables.texts import bag_index
 
     def bags_of(values: Any) -> Index:
         return bag_index(values.index.to_frame(index=False).iloc[:, : len(keys)])

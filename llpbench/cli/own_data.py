@@ -25,7 +25,7 @@ from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.tables.marks import csv_parts
+from llpbench.tables.column_names import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -161,10 +161,10 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
-        from llpbench.tables.bag_keys import bag_index, bag_keys
         from llpbench.tables.column_names import column_of, has_column, split_names
+        from llpbench.tables.number_text import require_no_texts_among_numbers
         from llpbench.tables.row_files import read_rows
-        from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
+        from llpbench.tables.texts import bag_index, bag_keys
 
         load_plugins(plugin)
         if time_column is not None and "method" in others:  # before reading: it may take long

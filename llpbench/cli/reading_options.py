@@ -14,8 +14,8 @@ import click
 from llpbench.cli.helping import Command
 from llpbench.cli.options import add_options
 from llpbench.core.errors import LLPBenchError
+from llpbench.tables.column_names import csv_parts
 from llpbench.tables.csv_dialect import FileFormat
-from llpbench.tables.marks import csv_parts
 
 _ONCE = ("--size-column", "--class-column", "--time-column")
 """Options that must be given once, because a second one would replace the first."""

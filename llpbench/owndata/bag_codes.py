@@ -11,9 +11,9 @@ import pandas as pd
 
 from llpbench.core.bags import IntArray
 from llpbench.data.bag_tables import BagLabels
-from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch
+from llpbench.tables.texts import bag_keys
 
 
 class BagCodes:

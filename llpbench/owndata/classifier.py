@@ -31,7 +31,6 @@ from llpbench.owndata.doubts import (
     sameness_warning,
 )
 from llpbench.owndata.fitted import FittedClassifier
-from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import (
     YARDSTICK,
     NetworkPredictor,
@@ -42,8 +41,8 @@ from llpbench.owndata.fitting import (
     require_network_for_time,
 )
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
-from llpbench.owndata.selecting import without_nested
-from llpbench.owndata.storing import read_model, write_model
+from llpbench.owndata.scoring import without_nested
+from llpbench.owndata.storing import FittedModel, read_model, write_model
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
 from llpbench.owndata.training_set import TrainingSet, read_training_set
 

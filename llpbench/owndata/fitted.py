@@ -36,7 +36,6 @@ from llpbench.owndata.bag_effects import (
 )
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts, Union
-from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
 from llpbench.owndata.group_estimates import (
     BagPiece,
@@ -58,8 +57,8 @@ from llpbench.owndata.logit_draws import (
     row_intervals,
 )
 from llpbench.owndata.rows_by_bag import piece_of, pieces
-from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.selecting import bag_scorer
+from llpbench.owndata.scoring import bag_scorer, coarse_criteria
+from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.threads import threads_for
 from llpbench.owndata.unknown_bags import UnknownBags, require_same_kinds, unknown_bags_warning
 from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_people, weighted_up

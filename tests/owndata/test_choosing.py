@@ -15,11 +15,10 @@ from scipy.stats import ttest_rel
 from llpbench.core.bags import Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, compared, corrected
+from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, compared, corrected, random_folds
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
-from llpbench.owndata.folds import random_folds
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
 CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)

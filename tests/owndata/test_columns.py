@@ -15,10 +15,13 @@ import llpbench
 from llpbench import LLPClassifier, as_numbers, choose
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.owndata.bag_columns import BagColumn
-from llpbench.tables.column_names import matching_column, nearest_columns, split_names
-from llpbench.tables.marks import csv_parts
-from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
-from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
+from llpbench.tables.column_names import csv_parts, matching_column, nearest_columns, split_names
+from llpbench.tables.number_text import (
+    NumbersAsText,
+    numbers_as_text_warning,
+    read_number_text,
+    require_no_texts_among_numbers,
+)
 
 COLUMNS = ["district", "Doe, Jane", "Roe, Richard", "other"]
 
@@ -145,9 +148,7 @@ NAN = float("nan")
         (["\u20ac 5", "5 \u20ac", "EUR 5"], [5, 5, 5]),
         (["1.5", "1,234", "*"], [1.5, 1234, NAN]),
         (["N/A", "12", "#N/A"], [NAN, 12, NAN]),
-        (["41.1K", "0.9 million", "1,200", "2 Mio."], [41100, 9e5, 1200, 2e6]),
-        (["41132*", "5\u00b9", "7 (r)", "-3[2]"], [41132, 5, 7, -3]),
-        (["\uff14\uff11", "\u0664\u0661", "1_000", "~5"], [41, 41, 1000, 5]),
+        (["41.1K", "0.9 million", "1_200", "~2"], [41100, 9e5, 1200, 2]),
     ],
 )
 def test_number_spellings_are_parsed(texts: list[str | None], numbers: list[float]) -> None:

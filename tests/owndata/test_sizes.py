@@ -22,10 +22,10 @@ from llpbench.blocks.side_by_side import later, workers
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.owndata import fitting, progress, scoring, sizes
+from llpbench.owndata import fitting, progress, scoring
 from llpbench.owndata import threads as rule
+from llpbench.owndata.columns import LargeFit
 from llpbench.owndata.progress import RowsDone, StageLine
-from llpbench.owndata.sizes import LargeFit
 from llpbench.owndata.threads import threads_for
 
 
@@ -122,8 +122,8 @@ def test_one_class_per_row_is_refused() -> None:
 def test_large_memory_use_is_warned_of(
     columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizes, "_MANY_COLUMNS", 30 + (categories > 0))
-    monkeypatch.setattr(sizes, "_MANY_CATEGORIES", 51)  # one for missing values
+    monkeypatch.setattr("llpbench.owndata.columns._MANY_COLUMNS", 30 + (categories > 0))
+    monkeypatch.setattr("llpbench.owndata.columns._MANY_CATEGORIES", 51)  # one for missing values
     numbers = np.arange(200)
     frame = pd.DataFrame({f"c{place}": numbers % 7 + float(place) for place in range(columns)})
     if categories:

@@ -13,9 +13,8 @@ from districts import counted, people
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import fitting
-from llpbench.owndata.choosing import choose
+from llpbench.owndata.choosing import choose, held_to_trained, later_folds
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.folds import held_to_trained, later_folds
 from llpbench.owndata.times import DatedBags, as_times, dated_bags_advice, read_times
 
 BAGS = ["a", "b", "c"]
