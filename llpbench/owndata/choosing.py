@@ -40,7 +40,7 @@ from llpbench.owndata.columns import as_frame
 from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
-from llpbench.owndata.progress import comparison_bar
+from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
 
@@ -54,15 +54,6 @@ _FEWEST_FOLDS = 2
 """Number of folds from which differences have an interval."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Mean of paired differences over folds, with its interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class MethodChoice:
     """Result of a comparison."""
@@ -73,9 +64,6 @@ class MethodChoice:
     that failed are last and have only the reason in `failure` ("" for all others)"""
     folds: pd.DataFrame
     """a row for each `repeat`, `fold` and `method`: all criteria, and `seconds`"""
-    bags: pd.DataFrame
-    """a row for each `method`, `bag` (its position is `place`) and `class`: number of `rows`, `known` share, and
-    `predicted` share when the bag was held out (mean over repeats)"""
     reference: str
     """method that others are compared with: the union, or without it the method with the best mean criterion; never a
     method that failed"""
@@ -187,30 +175,28 @@ def choose(
         parts = list(later_folds(found, times, folds))
     _require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
-    rows, predicted, failures = [], [], dict[str, str]()
+    rows, failures = [], dict[str, str]()
     every, finished, fitted = {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}, 0, None
     try:
-        with comparison_bar(progress) as bar:
+        with progress_display(shown=progress, notebooks=True) as bar:
             task = bar.add_task("", total=len(parts) * len(every))
             for part in parts:
                 for name, candidate in every.items():
                     bar.update(task, description=f"fold {finished + 1} of {len(parts)}: {name}")
                     if name not in failures:
                         try:
-                            scores, shares = bagged.judged(candidate, part)
+                            scores = bagged.judged(candidate, part)
                         except Exception as error:
                             failures[name] = _reason(error)
                             _require_any(candidates, failures)
                         else:
                             rows.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
-                            predicted.append(shares.assign(method=name, fold=finished))
                     bar.advance(task)
                 finished += 1
     except KeyboardInterrupt:
         if finished < _FEWEST_FOLDS:
             raise
         rows = [row for row in rows if (row["repeat"], row["fold"]) in {(p.repeat, p.fold) for p in parts[:finished]}]
-        predicted = [shares for shares in predicted if shares["fold"].iloc[0] < finished]
         parts, interrupted = parts[:finished], len(parts)
     else:
         interrupted = 0
@@ -237,13 +223,8 @@ def choose(
         advice += f"\nNot compared, because a fit failed: {_listed([*failures])}."
     board = board.assign(failure="")
     board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
-    predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
-    places = (
-        pd.concat(predicted).drop(columns="fold").groupby(["method", "place", "class"], sort=False).mean().reset_index()
-    )
-    places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
     board = board.reset_index(drop=True)
-    return MethodChoice(board, by_fold, places, reference, best, advice, fitted, later=times is not None)
+    return MethodChoice(board, by_fold, reference, best, advice, fitted, later=times is not None)
 
 
 def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
@@ -276,13 +257,12 @@ def compared(folds: pd.DataFrame, reference: str, criterion: str, ratio: float |
     others = max(scores.shape[1] - (2 if YARDSTICK in scores else 1), 1)
     for name in means.index:
         gains = sign * (scores[name] - scores[reference]).to_numpy()
-        difference = corrected(gains, ratio, others)
-        means.loc[name, ["gain", "low", "high"]] = difference.mean, difference.low, difference.high
+        means.loc[name, ["gain", "low", "high"]] = corrected(gains, ratio, others)
     return means.sort_values(criterion, ascending=sign < 0, kind="stable").reset_index()
 
 
-def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Difference:
-    """Return the mean of paired differences over folds with its 95 % interval, by the corrected resampled t.
+def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tuple[float, float, float]:
+    """Return the mean of paired differences over folds, and the ends of its 95 % interval by the corrected resampled t.
 
     The variance of the mean of J differences is (1/J + ratio) s^2 (Nadeau & Bengio 2003), because folds share training
     bags. `ratio` is that of held-out to training bags. The level is divided by `comparisons` (Bonferroni).
@@ -290,7 +270,7 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Di
     number, mean = len(differences), float(differences.mean())
     spread = np.sqrt((1 / number + ratio) * differences.var(ddof=1))
     half = float(student.ppf(1 - 0.025 / comparisons, number - 1) * spread)
-    return Difference(mean, mean - half, mean + half)
+    return mean, mean - half, mean + half
 
 
 def _ties_yardstick(board: pd.DataFrame) -> bool:
@@ -352,53 +332,50 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+@dataclass(frozen=True, eq=False)
 class _Bagged:
     """Rows in bags, and the classifiers to compare on them."""
 
-    def __init__(
-        self,
-        frame: pd.DataFrame,
-        of_row: IntArray,
-        counts: FloatArray,
-        classes: list[Hashable],
-        noise: float,
-        times: FloatArray | None,
-        ranges: CountRanges | None,
-    ) -> None:
-        """Set rows, the bag of each row (-1: none), counts and times of bags, and further arguments of `fit`."""
-        self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
-        self._times, self._ranges = times, ranges
+    frame: pd.DataFrame
+    of_row: IntArray
+    """[rows] bag of each row, -1: none"""
+    counts: FloatArray
+    """[bags, classes]"""
+    classes: list[Hashable]
+    noise: float
+    times: FloatArray | None
+    ranges: CountRanges | None
 
     def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """Return a candidate fitted to the `chosen` bags [bags]."""
-        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
+        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self.of_row])
         table = self._table(chosen)
         model: LLPClassifier = clone(candidate)
-        given: dict[str, Any] = {"noise": self._noise}
-        if self._times is not None and is_network(model._method):
-            given["time"] = pd.Series(self._times[chosen], index=table.index)
+        given: dict[str, Any] = {"noise": self.noise}
+        if self.times is not None and is_network(model._method):
+            given["time"] = pd.Series(self.times[chosen], index=table.index)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
-            model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **given)
+            model.fit(frame.iloc[rows], self.of_row[rows], counts=table, **given)
         return model
 
     def _table(self, chosen: Any) -> pd.DataFrame:
         """Counts of the chosen bags, ranges as texts."""
-        table = pd.DataFrame(self._counts, columns=self._classes)
-        if self._ranges is not None:
+        table = pd.DataFrame(self.counts, columns=self.classes)
+        if self.ranges is not None:
             table = table.astype(object)
-            rows = np.bincount(self._of_row[self._of_row >= 0], minlength=len(table))
-            for bag, low, high in zip(self._ranges.bags, self._ranges.low, self._ranges.high, strict=True):
+            rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(table))
+            for bag, low, high in zip(self.ranges.bags, self.ranges.low, self.ranges.high, strict=True):
                 table.iloc[bag] = [f"{rows[bag] - high:f}-{rows[bag] - low:f}", f"{low:f}-{high:f}"]
         return table[chosen]
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
         """Return all rows, without columns that have no value in the `chosen` bags, which `fit` rejects."""
-        known = self._frame[np.append(chosen, False)[self._of_row]].notna().any()
-        return self._frame.loc[:, known.to_numpy()]
+        known = self.frame[np.append(chosen, False)[self.of_row]].notna().any()
+        return self.frame.loc[:, known.to_numpy()]
 
-    def judged(self, candidate: LLPClassifier, part: Fold) -> tuple[dict[str, float], pd.DataFrame]:
-        """Return criteria of a candidate on the held-out bags of a fold, and their predicted shares.
+    def judged(self, candidate: LLPClassifier, part: Fold) -> dict[str, float]:
+        """Return criteria of a candidate on the held-out bags of a fold.
 
         Predictions are mixed with uniform ones (`choose`).
         """
@@ -408,30 +385,16 @@ class _Bagged:
         seconds = perf_counter() - clock
         place = np.full(len(chosen) + 1, -1, dtype=np.int64)
         place[held] = np.arange(len(held))
-        rows = np.flatnonzero(place[self._of_row] >= 0)
+        rows = np.flatnonzero(place[self.of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # each bag has its own categories
             learned = model.predict_proba(self._learnable(chosen).iloc[rows])
-        proba = (1 - uniform) * learned + uniform / len(self._classes)
-        local = place[self._of_row[rows]]
+        proba = (1 - uniform) * learned + uniform / len(self.classes)
+        local = place[self.of_row[rows]]
         nothing = np.zeros((len(rows), 0))
-        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self._counts[held])
-        scores = coarse_criteria(proba, whole)
-        sums = np.stack([np.bincount(local, column, len(held)) for column in proba.T], axis=1)
-        shares = [
-            pd.DataFrame(
-                {
-                    "place": held,
-                    "class": label,
-                    "rows": whole.sizes,
-                    "known": whole.proportions[:, number],
-                    "predicted": sums[:, number] / whole.sizes,
-                }
-            )
-            for number, label in enumerate(self._classes)
-        ]
-        return {**scores, "seconds": seconds}, pd.concat(shares)
+        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self.counts[held])
+        return {**coarse_criteria(proba, whole), "seconds": seconds}
 
 
 def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:

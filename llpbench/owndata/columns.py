@@ -251,33 +251,6 @@ class FeatureColumns:
                 )
 
 
-class ColumnsOfManyRows(FeatureColumns):
-    """The same columns, whose rows are computed and stored column by column, which is faster for many rows."""
-
-    def __init__(self, columns: FeatureColumns) -> None:
-        """Take over everything that `columns` has learned."""
-        self.__dict__ = dict(vars(columns))
-
-    def __call__(self, frame: pd.DataFrame) -> Rows:
-        """Convert rows. Raises and warns like `FeatureColumns`."""
-        scaler = self.scaler
-        if scaler.transform is not None:
-            return super().__call__(frame)
-        numbers, codes = self.values(frame)
-        names = [[name for name in self.used if name in some] for some in (numbers, codes)]
-        numeric, missing = (np.empty((len(names[0]), len(frame)), kind) for kind in (np.float32, bool))
-        categorical: IntArray = np.zeros((len(names[1]), len(frame)), np.int64)
-        for name, mean, std, out, gone in zip(names[0], scaler.mean, scaler.std, numeric, missing, strict=True):
-            values = (self.ranges[name](numbers[name]) - mean) / std
-            np.isnan(values, out=gone)
-            values[gone] = 0.0
-            out[:] = values
-        for name, seen, out in zip(names[1], scaler.seen, categorical, strict=True):
-            known = np.append(seen, False)[codes[name]]  # code -1 selects the appended False
-            np.add(codes[name], 1, out=out, where=known)
-        return Rows(numeric.T, categorical.T, missing.T)
-
-
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
     """Return features as a frame; columns of an array are called x0, x1, ...
 

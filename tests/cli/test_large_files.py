@@ -13,8 +13,8 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.blocks import components
-from llpbench.cli import large_files
-from llpbench.owndata import group_estimates, rows_by_bag
+from llpbench.cli import reading_options
+from llpbench.owndata import bag_effects, group_estimates, in_batches
 from llpbench.tables import row_files
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
@@ -77,8 +77,8 @@ GROUPS = ["estimate", "model", "--bag-column", "district", "--by", "town,owns"]
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bags are processed in several pieces, from several temporary files."""
-    monkeypatch.setattr(rows_by_bag, "PIECE_ROWS", 64)
-    monkeypatch.setattr(rows_by_bag, "_FILE_BYTES", 4000)
+    monkeypatch.setattr(bag_effects, "PIECE_ROWS", 64)
+    monkeypatch.setattr(in_batches, "_FILE_BYTES", 4000)
 
 
 def suppress(name: str) -> None:
@@ -119,7 +119,7 @@ def test_streamed_whole_bags_equal_in_memory(
 
 @pytest.mark.usefixtures("folder")
 def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_files, "LARGE", 1000)
+    monkeypatch.setattr(reading_options, "LARGE", 1000)
     assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
     assert "in batches" not in fit(llpbench, "parts", "--in-memory", method="bag-mean-linear").err
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err

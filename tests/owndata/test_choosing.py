@@ -46,9 +46,6 @@ def test_folds_hold_out_whole_bags_once_per_repeat(found: MethodChoice) -> None:
     assert len(found.folds) == 2 * 3 * 3
     assert found.board["method"].tolist()[0] == "bag-mean-linear"
     assert set(found.board["method"]) == {*LINEAR, YARDSTICK}
-    bags = found.bags[(found.bags["method"] == YARDSTICK) & (found.bags["class"] == 1)]
-    assert sorted(bags["bag"]) == [f"d{number:02}" for number in range(20)]
-    assert bags["rows"].sum() == 300
 
 
 def test_scores_are_of_held_out_bags() -> None:
@@ -71,10 +68,11 @@ def test_scores_are_of_held_out_bags() -> None:
 
 @pytest.mark.parametrize("value", [1.5, "text"])
 def test_column_of_one_bag_is_dropped_if_held_out(value: float | str, once: MethodChoice) -> None:
-    found = chosen(X=FRAME.assign(remark=pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03"))).bags
-    held = (found["bag"] == "d03") & (found["method"] == LINEAR[0])
-    assert held.sum() == 2
-    assert np.allclose(found[held]["predicted"], once.bags[held]["predicted"])
+    remark = pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03")
+    found, plain = (
+        each.folds.query(f"method == '{LINEAR[0]}'") for each in (chosen(X=FRAME.assign(remark=remark)), once)
+    )
+    assert np.isclose(found[DECIDES], plain[DECIDES]).sum() == 1  # the fold of this bag
 
 
 def test_folds_depend_on_seed(found: MethodChoice, once: MethodChoice) -> None:
@@ -87,10 +85,10 @@ def test_intervals_are_corrected_for_overlapping_training() -> None:
     rng = np.random.default_rng(0)
     gains = rng.normal(1.0, 1.0, 10)
     plain = ttest_rel(gains, np.zeros(10)).confidence_interval()
-    naive, honest = corrected(gains, 0.0), corrected(gains, 0.25)
-    assert (naive.low, naive.high) == pytest.approx((plain.low, plain.high))
-    assert honest.high - honest.low == pytest.approx((naive.high - naive.low) * np.sqrt((0.1 + 0.25) / 0.1))
-    assert corrected(gains, 0.25, comparisons=5).low < honest.low
+    naive, honest = corrected(gains, 0.0)[1:], corrected(gains, 0.25)[1:]
+    assert naive == pytest.approx((plain.low, plain.high))
+    assert np.ptp(honest) == pytest.approx(np.ptp(naive) * np.sqrt((0.1 + 0.25) / 0.1))
+    assert corrected(gains, 0.25, comparisons=5)[1] < honest[0]
 
 
 def test_corrected_interval_has_stated_coverage() -> None:
@@ -102,7 +100,7 @@ def test_corrected_interval_has_stated_coverage() -> None:
             rest = np.delete(values, held).mean()
             gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
         intervals = [corrected(np.array(gains), ratio) for ratio in (0.0, 0.25)]
-        covered += [each.low < truth < each.high for each in intervals]
+        covered += [low < truth < high for _, low, high in intervals]
     assert covered[0] / 300 < 0.85
     assert covered[1] / 300 > 0.9
 
@@ -179,7 +177,6 @@ def test_suppressed_bags_are_never_held_out() -> None:
     found = choose(frame, bags, counts=table.set_axis(["no", "yes", "rare"], axis=1), methods=LINEAR)
     assert found.board[DECIDES].max() < 1.0
     assert "too few" not in found.advice
-    assert "d03" not in set(found.bags["bag"])
 
 
 def test_lower_criterion_is_compared_reversed(found: MethodChoice) -> None:

@@ -25,7 +25,6 @@ from llpbench.data.bag_tables import rows_of_bags
 from llpbench.owndata import fitting, progress, scoring
 from llpbench.owndata import threads as rule
 from llpbench.owndata.columns import LargeFit
-from llpbench.owndata.progress import RowsDone, StageLine
 from llpbench.owndata.threads import threads_for
 
 
@@ -170,20 +169,7 @@ def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, ter
     console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)
     monkeypatch.setattr(progress, "Console", lambda **_: console())
     monkeypatch.delenv("NO_COLOR", raising=False)
-    with StageLine() as line:
-        line.show("sample of bags")
+    with progress.progress_display() as display:
+        display.add_task("sample of bags", total=None)
     assert ("sample of bags" in screen.getvalue()) == terminal
-    assert terminal or not screen.getvalue()
-
-
-def test_rows_of_a_pass_have_the_time_left_if_their_total_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    clock = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    done = RowsDone(told.append, "bins", 4000)
-    done.add(1000)
-    done.add(1000)
-    assert told == ["bins", "bins: 1,000 of 4,000 rows, about 30 s left", "bins: 2,000 of 4,000 rows, about 20 s left"]
-    monkeypatch.undo()
-    RowsDone(told.append, "bins", None).add(1234)
-    assert told[-1] == "bins: 1,234 rows"
+    assert terminal or not screen.getvalue().strip()
