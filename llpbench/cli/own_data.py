@@ -13,13 +13,7 @@ import click
 from click.core import ParameterSource
 
 from llpbench.cli import FAILED
-from llpbench.cli.bag_options import (
-    bag_options,
-    key_names,
-    possible_names,
-    told_in_flags,
-    warnings_as_lines,
-)
+from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
@@ -82,9 +76,7 @@ _LEARNING_OPTIONS = (
         help="Column of ROWS with the number of people that a row stands for; may be a fraction.",
     ),
     click.option(
-        "--label-column",
-        metavar="NAME",
-        help="Column of ROWS with the known class of some rows, empty in other rows.",
+        "--label-column", metavar="NAME", help="Column of ROWS with the known class of some rows, empty in other rows."
     ),
     click.option(
         "--time-column",
@@ -106,17 +98,8 @@ _LEARNING_OPTIONS = (
         show_default=True,
         help="Distribution of the privacy noise.",
     ),
-    click.option(
-        "--leave-out",
-        multiple=True,
-        metavar="NAMES",
-        help="Columns of ROWS that are not used as features.",
-    ),
-    click.option(
-        "--keep-key",
-        is_flag=True,
-        help="Use the columns that name bags as features, too.",
-    ),
+    click.option("--leave-out", multiple=True, metavar="NAMES", help="Columns of ROWS that are not used as features."),
+    click.option("--keep-key", is_flag=True, help="Use the columns that name bags as features, too."),
     click.option(
         "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
     ),
@@ -451,10 +434,7 @@ def fit(
 )
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
-    "--repeats",
-    type=int,
-    metavar="N",
-    help="Number of random splits into parts. [default: 2; with --time-column 1]",
+    "--repeats", type=int, metavar="N", help="Number of random splits into parts. [default: 2; with --time-column 1]"
 )
 def choose(
     features: DataFrame,
