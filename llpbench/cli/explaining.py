@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from llpbench.owndata.classifier import LLPClassifier
 
 
-@click.command(cls=Command, examples=("llpbench effects model --class yes --out effects.svg",))
+@click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
 @click.argument("model", type=AnyPath(path_type=Path))
 @click.option("--class", "label", metavar="NAME", help="Class that effects are on. [default: the last]")
 @click.option(

@@ -269,7 +269,7 @@ class _Files:
 
         bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
         with progress_display() as progress:
-            found = draw_bags(
+            frame, left_out, message = draw_bags(
                 batches,
                 keys,
                 bags.get("counts", bags.get("proportions")),
@@ -278,9 +278,9 @@ class _Files:
                 drop_unmatched=self.drop_unmatched,
                 progress=progress,
             )
-        if found.message:
-            echo(f"llpbench: {found.message}", err=True)
-        return found.rows, {name: each[~bags[name].isin(found.left_out)] for name, each in table.items()}
+        if message:
+            echo(f"llpbench: {message}", err=True)
+        return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
 
 
 def _groupings(bags: tuple[Path, ...], given: tuple[str, ...], known: list[str]) -> list[tuple[Path, list[str]]]:

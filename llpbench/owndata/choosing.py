@@ -26,10 +26,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 from sklearn.base import clone
-from sklearn.model_selection import RepeatedKFold
+from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
-from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import rows_of_bags
@@ -42,7 +41,7 @@ from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
 from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
+from llpbench.owndata.times import read_times
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
@@ -155,8 +154,6 @@ def choose(
     read = LLPClassifier(YARDSTICK).fit(X, replace(data, times=None))  # checks bags and rows
     of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
     times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
-    if times is None and (told := dated_bags_advice(read.bags_.tolist())):
-        warnings.warn(told, DatedBags, stacklevel=2)
     frame = as_frame(X).drop(columns=read.key_features_)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
@@ -208,10 +205,11 @@ def choose(
     _require_any(candidates, failures)
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
-    reference = union if union in candidates else _leader(by_fold, candidates)
+    reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
     ratio = held_to_trained(parts, found)
-    board = compared(by_fold, reference, DECIDES, ratio)
-    unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES, ratio))}
+    board = compared(by_fold, reference, ratio)
+    boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
+    unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
         advice += "\nHeld-out bags were later than the bags that methods learned from."
@@ -227,12 +225,6 @@ def choose(
     return MethodChoice(board, by_fold, reference, best, advice, fitted, later=times is not None)
 
 
-def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
-    """Return the method with the best mean criterion; the order of names does not matter."""
-    means = folds.groupby("method", sort=False)[DECIDES].mean()[[*candidates]]
-    return str(means.idxmax() if CRITERIA[DECIDES].maximise else means.idxmin())
-
-
 def _reason(error: Exception) -> str:
     """Return the reason of a failure, on one line."""
     return one_line(str(error)) if isinstance(error, LLPBenchError) else reason_of(error)
@@ -245,20 +237,14 @@ def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> 
         raise LLPBenchError(f"every method failed. {told}")
 
 
-def compared(folds: pd.DataFrame, reference: str, criterion: str, ratio: float | None = None) -> pd.DataFrame:
-    """Return the board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion.
-
-    `ratio`: held-out to training bags; None: folds are parts of all bags.
-    """
-    sign = 1.0 if CRITERIA[criterion].maximise else -1.0
+def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
+    """Return the board of a comparison (`MethodChoice.board`) from its folds. `ratio`: held-out to training bags."""
     means = folds.drop(columns=["repeat", "fold"]).groupby("method", sort=False).mean()
-    scores = folds.pivot(index=["repeat", "fold"], columns="method", values=criterion)
-    ratio = 1 / (folds["fold"].nunique() - 1) if ratio is None else ratio
-    others = max(scores.shape[1] - (2 if YARDSTICK in scores else 1), 1)
+    scores = folds.pivot(index=["repeat", "fold"], columns="method", values=DECIDES)
     for name in means.index:
-        gains = sign * (scores[name] - scores[reference]).to_numpy()
-        means.loc[name, ["gain", "low", "high"]] = corrected(gains, ratio, others)
-    return means.sort_values(criterion, ascending=sign < 0, kind="stable").reset_index()
+        gains = (scores[reference] - scores[name]).to_numpy()
+        means.loc[name, ["gain", "low", "high"]] = corrected(gains, ratio, max(scores.shape[1] - 2, 1))
+    return means.sort_values(DECIDES, kind="stable").reset_index()
 
 
 def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tuple[float, float, float]:
@@ -273,42 +259,32 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tu
     return mean, mean - half, mean + half
 
 
-def _ties_yardstick(board: pd.DataFrame) -> bool:
-    """Return whether the reference of a board is not significantly better than the baseline."""
-    return bool(board.set_index("method").loc[YARDSTICK, "high"] >= 0)
-
-
 def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
     """Return the recommended method, and the reasons. `unsure`: methods not significantly better than the baseline.
 
     A method other than the reference is recommended only if it is significantly better and bags are not confounded. On
     confounded bags, a method that predicts held-out bags well may rank rows in the wrong order.
     """
-    rows = {row["method"]: row for row in board.to_dict("records")}
-    del rows[YARDSTICK]
-    others = {name: row for name, row in rows.items() if name != reference}
-    ahead = sorted((name for name, row in others.items() if row["low"] > 0), key=lambda name: -others[name]["gain"])
-    behind = [name for name, row in others.items() if row["high"] < 0]
-    level = [name for name in others if name not in (*ahead, *behind)]
-    best = reference
-    if ahead and doubts is not None and doubts.confounded:
-        told = [
-            f"Use {reference}.",
-            f"{_listed(ahead)} predicts held-out bags better ({_interval(others[ahead[0]])}), but "
-            f"features do not explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may "
-            "therefore be misleading.",
-        ]
+    rows = {row["method"]: row for row in board.to_dict("records") if row["method"] not in (YARDSTICK, reference)}
+    ahead = sorted((name for name, row in rows.items() if row["low"] > 0), key=lambda name: -rows[name]["gain"])
+    behind = [name for name, row in rows.items() if row["high"] < 0]
+    level = [name for name in rows if name not in (*ahead, *behind)]
+    confounded = bool(ahead and doubts is not None and doubts.confounded)
+    best = reference if confounded or not ahead else ahead[0]
+    told = [f"Use {best}."]
+    if confounded and doubts is not None:
+        told.append(
+            f"{_listed(ahead)} predicts held-out bags better ({_interval(rows[ahead[0]])}), but features do not "
+            f"explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may therefore be "
+            "misleading."
+        )
     elif ahead:
-        best = ahead[0]
-        told = [
-            f"Use {best}.",
-            f"It predicts held-out bags significantly better than {reference} ({_interval(others[best])}).",
-        ]
+        told.append(f"It predicts held-out bags significantly better than {reference} ({_interval(rows[best])}).")
     elif reference in unsure:
         stay = f"Stay with the default, {reference}." if reference in (AUTO, "auto") else f"Use {reference}."
         told = [f"Your bags cannot decide between methods. {stay}"]
     else:
-        told = [f"Use {reference}.", "No method predicts held-out bags significantly better."]
+        told.append("No method predicts held-out bags significantly better.")
     if best in unsure:
         told.append(
             f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
@@ -446,28 +422,23 @@ def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Ite
 def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[Fold]:
     """Yield folds of blocks by `times` [bags]: each holds out one block and trains on all earlier bags.
 
-    There is one more block than folds, because the first block is never held out. Bags of the same time are in the same
-    block. Blocks have about the same number of bags with known counts.
+    Blocks have about the same number of different times. The first block is never held out.
     """
     known = _known(counts, folds)
-    moments, numbers = np.unique(times[known], return_counts=True)
+    moments = np.unique(times[known])
     if len(moments) <= folds:
         raise LLPBenchError(
             f"{folds} folds of later bags need at least {folds + 1} different times, got {len(moments)}. Choose fewer "
             "folds."
         )
-    starts, before = [0], np.cumsum(numbers) - numbers
-    for block in range(1, folds + 1):
-        nearest = int(np.abs(before - block * len(known) / (folds + 1)).argmin())
-        starts.append(int(np.clip(nearest, starts[-1] + 1, len(moments) - folds - 1 + block)))
-    edges = [*moments[starts], np.inf]
-    if int((times[known] < edges[1]).sum()) < 2:
-        raise LLPBenchError(
-            f"the earliest of {folds + 1} blocks must have 2 bags with known counts, got 1. Choose fewer folds."
-        )
-    for fold in range(folds):
-        inside = (times[known] >= edges[fold + 1]) & (times[known] < edges[fold + 2])
-        yield Fold(0, fold, np.asarray(times < edges[fold + 1]), known[inside])
+    for fold, (_, held) in enumerate(TimeSeriesSplit(folds).split(moments)):
+        earlier = np.asarray(times < moments[held[0]])
+        if (number := int(earlier[known].sum())) < 2:
+            raise LLPBenchError(
+                f"the earliest of {folds + 1} blocks must have 2 bags with known counts, got {number}. Choose fewer "
+                "folds."
+            )
+        yield Fold(0, fold, earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])
 
 
 def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -45,16 +45,6 @@ _FILE_BYTES = 1 << 26
 _MOST_FILES = 200
 
 
-class BagSample(NamedTuple):
-    """Rows of some bags."""
-
-    rows: pd.DataFrame
-    left_out: set[Hashable]
-    """bags with counts whose rows were not read"""
-    message: str
-    """what was drawn; "" if all rows were read"""
-
-
 def draw_bags(
     batches: RowBatches,
     keys: Sequence[str],
@@ -64,8 +54,10 @@ def draw_bags(
     seed: int,
     drop_unmatched: bool,
     progress: Progress,
-) -> BagSample:
+) -> tuple[pd.DataFrame, set[Hashable], str]:
     """Read all rows, or the rows of random whole bags if there are more than `most_rows`.
+
+    Returns the rows, the bags with counts that were not drawn, and what was drawn ("" if all rows were read).
 
     Whole bags are drawn, not rows: the counts of a bag say little about a sample of its rows. `keys` are the columns
     that name the bag of a row, `counted` the bags with counts. `drop_unmatched`: skip the rows of all other bags.
@@ -96,9 +88,9 @@ def draw_bags(
     found = pd.concat(frames, ignore_index=True)
     found.attrs["decimals"] = dict(batches.decimals)
     if not sampled:
-        return BagSample(found, set(), "")
+        return found, set(), ""
     message = f"fitted to {len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags, at random"
-    return BagSample(found, {*sizes} - drawn, message)
+    return found, {*sizes} - drawn, message
 
 
 def _drawn(sizes: Counter[Hashable], most_rows: int, seed: int) -> set[Hashable]:

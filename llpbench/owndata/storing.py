@@ -54,11 +54,6 @@ _WHAT_TO_DO = {
     "predictor": "Choose another method, such as auto. Predictions of this one need the Python session of its fit.",
 }
 """Advice by the part of a model that cannot be stored."""
-_FOR_AUTHORS = (
-    "Choose another method; or return an object from fit. Its class must be at the top level of the method's file, and "
-    "it may contain arrays, numbers, texts, lists, dicts and such objects."
-)
-"""Advice for methods of plugins."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -137,13 +132,11 @@ def _dumped(content: dict[str, Any], method: str, module: str) -> bytes:
     data, reason = refused(content)
     if not reason:
         return data
-    parts = {**content, **vars(content["model"])}
-    del parts["model"]
+    parts = {"settings": content["settings"], **vars(content["model"])}
     name, reason = next((name, why) for name, value in parts.items() if (why := refused(value)[1]))
-    of_plugin = name == "predictor" and not module.startswith(f"{METHODS.package}.")
-    why = f": its {name} contains {reason}" if of_plugin or name != "predictor" else ""
-    advice = _FOR_AUTHORS if of_plugin else _WHAT_TO_DO.get(name, "")
-    raise LLPBenchError(f"a model of {method!r} cannot be saved{why}. {advice}".rstrip())
+    raise LLPBenchError(
+        f"a model of {method!r} cannot be saved: its {name} contains {reason}. {_WHAT_TO_DO.get(name, '')}".rstrip()
+    )
 
 
 def require_free(folder: Path) -> None:

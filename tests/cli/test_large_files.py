@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -229,23 +228,3 @@ def test_sample_does_not_hide_rows_of_unknown_bags(llpbench: LLPBench, folder: P
     assert "--drop-unmatched" in refused(fit(llpbench, "rows.csv", *sampled))
     assert fit(llpbench, "rows.csv", *sampled, "--drop-unmatched", method="bag-mean-linear").code == 0
     assert "d29" not in LLPClassifier.load(folder / "model").bags_.tolist()
-
-
-def test_few_texts_among_numbers_are_refused_in_stream(
-    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_files, "BATCH_ROWS", 300)
-    rows = pd.read_csv(folder / "rows.csv", dtype=str)
-    rows["age"] = [f"{20 + place / 10}" for place in range(600)]
-    clean = rows.copy()
-    for place, told in ((7, "'n/a?' in line 9 "), (500, "'n/a?'")):  # in the first batch, in another one
-        rows = clean.copy()
-        rows.loc[place, "age"] = "n/a?"
-        rows.to_csv("text.csv", index=False)
-        result = fit(llpbench, "text.csv", "--out-of-core")
-        assert (result.code, told in result.err) == (2, True)
-        advice = [part for part in ("--missing 'n/a?'", "--types age=text") if part in result.err]
-        assert len(advice) == 2
-        for flags in advice:
-            result = fit(llpbench, "text.csv", "--out-of-core", *shlex.split(flags))
-            assert (result.code, "used as categories" in result.err) == (0, False)

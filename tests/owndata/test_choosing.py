@@ -15,7 +15,7 @@ from scipy.stats import ttest_rel
 from llpbench.core.bags import Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, compared, corrected, random_folds
+from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, corrected, random_folds
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
@@ -75,12 +75,6 @@ def test_column_of_one_bag_is_dropped_if_held_out(value: float | str, once: Meth
     assert np.isclose(found[DECIDES], plain[DECIDES]).sum() == 1  # the fold of this bag
 
 
-def test_folds_depend_on_seed(found: MethodChoice, once: MethodChoice) -> None:
-    first = found.folds[found.folds["repeat"] == 0][DECIDES]
-    assert np.allclose(once.folds[DECIDES], first)
-    assert not np.allclose(chosen(random_state=1).folds[DECIDES], first)
-
-
 def test_intervals_are_corrected_for_overlapping_training() -> None:
     rng = np.random.default_rng(0)
     gains = rng.normal(1.0, 1.0, 10)
@@ -131,22 +125,6 @@ def test_advice_states_what_is_known(gains: dict[str, Any], best: str, told: str
     assert told in found[1]
 
 
-def test_undecided_comparison_keeps_default() -> None:
-    undecided, *reasons = advice(unsure={"auto"}, one=UNSURE, **LEVEL)[1].splitlines()
-    decided = advice(one=UNSURE, **LEVEL)[1].splitlines()[0]
-    assert [word in undecided for word in ("auto", "default", "one")] == [True, True, False]
-    assert [word in decided for word in ("auto", "default")] == [True, False]
-    assert all(name in " ".join(reasons) for name in ("one", YARDSTICK))
-
-
-def test_baseline_is_compared_with_recommendation() -> None:
-    for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "from one: bags are too few")):
-        best, text = advice(unsure=unsure, one=BETTER, **LEVEL)
-        assert best == "one"
-        assert told in text
-        assert (YARDSTICK in text) == bool(told)
-
-
 def test_confounded_winner_is_not_advised() -> None:
     best, told = advice(Doubts(unexplained=0.3, noise=0.5, agreement=0.9), one=BETTER)
     assert best == "auto"
@@ -177,14 +155,6 @@ def test_suppressed_bags_are_never_held_out() -> None:
     found = choose(frame, bags, counts=table.set_axis(["no", "yes", "rare"], axis=1), methods=LINEAR)
     assert found.board[DECIDES].max() < 1.0
     assert "too few" not in found.advice
-
-
-def test_lower_criterion_is_compared_reversed(found: MethodChoice) -> None:
-    by = {name: compared(found.folds, LINEAR[1], name).set_index("method") for name in ("l1", "likelihood")}
-    for name, sign in (("l1", -1), ("likelihood", 1)):
-        means = found.folds.groupby("method")[name].mean()
-        assert by[name].loc[LINEAR[0], "gain"] == pytest.approx(sign * (means[LINEAR[0]] - means[LINEAR[1]]))
-        assert by[name].iloc[0][name] == (means.min() if sign < 0 else means.max())
 
 
 @pytest.mark.parametrize(

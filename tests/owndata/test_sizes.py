@@ -40,18 +40,6 @@ def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, Ba
     return padded, replace(padded, index=rows_of_bags(of_row, bags))
 
 
-def test_unpadded_bags_equal_padded() -> None:
-    padded, ragged = bagged()
-    for one, other in ((padded, ragged), (padded.where_known(), ragged.where_known())):
-        assert np.array_equal(one.sizes, other.sizes)
-        assert np.array_equal(one.bag_of_row, other.bag_of_row)
-        assert np.array_equal(one.rows.numeric, other.rows.numeric)
-        assert all(np.array_equal(a[a >= 0], b) for a, b in zip(one.index, other.index, strict=True))
-        some = np.array([4, 0])
-        width = int(one.sizes[some].max())
-        assert np.array_equal(one.padded(some, width), other.padded(some, width))
-
-
 def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     padded, ragged = bagged()
     p = np.random.default_rng(1).random(60)
