@@ -40,6 +40,7 @@ from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
 from llpbench.training import memory
 from llpbench.training.cell_runs import make_task
+from llpbench.training.cohort import Prediction
 from llpbench.training.device import (
     Machine,
     hardware_facts,
@@ -50,7 +51,6 @@ from llpbench.training.device import (
 )
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
-from llpbench.training.predicting import Prediction
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import CLIP, StageRun
 from llpbench.training.training_data import EpochPlan

@@ -9,8 +9,7 @@ from llpbench.core.bags import IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
-from llpbench.data.baggings import grouped
-from llpbench.data.standardising import standardised
+from llpbench.data.baggings import grouped, standardised
 
 _BATCH = 4096
 _LARGEST_SEED = 2**32

@@ -8,7 +8,7 @@ from numpy.random import Generator
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
-from llpbench.data.standardising import standardised
+from llpbench.data.baggings import standardised
 
 _DIGITS = 9
 """number of decimals of a component's values; further decimals differ between libraries"""

@@ -19,8 +19,7 @@ from repository import ROOT, module_of
 from test_readme import DOCS, PAGES, Block, blocks_of
 
 from llpbench.core import registry
-from llpbench.core.entries import FAMILIES
-from llpbench.core.registry import METHODS
+from llpbench.core.registry import FAMILIES, METHODS
 from llpbench.running.settings import PRESETS
 
 UNLISTED = {"measurements.md"}

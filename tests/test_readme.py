@@ -18,8 +18,7 @@ import pytest
 from bench import LLPBench
 from repository import ROOT
 
-from llpbench.core.entries import Entry
-from llpbench.core.registry import REGISTRIES, load_plugin
+from llpbench.core.registry import REGISTRIES, Entry, load_plugin
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -26,8 +26,8 @@ from llpbench.data.loading import find_local
 from llpbench.results.journal import FILE, Journal
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
+from llpbench.running.obstacles import resolver
 from llpbench.running.planning import Planned, expand, make_plan
-from llpbench.running.resolving import resolver
 from llpbench.running.schedule import Ended, Job, Limit
 from llpbench.running.settings import Settings, resolve
 from llpbench.running.worker import Worker

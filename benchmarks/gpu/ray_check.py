@@ -29,7 +29,7 @@ from llpbench.core.text import one_line
 from llpbench.results.journal import FILE, TOLERANCE, read
 from llpbench.running import runner
 from llpbench.running.display import Display
-from llpbench.running.resources import available, gpu_share
+from llpbench.running.executors import available, gpu_share
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings, resolve
 

@@ -15,7 +15,7 @@ from llpbench.cli.bag_options import bag_options, key_names, possible_names, tol
 from llpbench.cli.explaining import check_plot, class_of
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
     Formats,
     OwnDataCommand,
@@ -382,8 +382,6 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
-    from rich.console import Console
-
     from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
 
@@ -402,7 +400,9 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
     more = len(lines) - len(rows)
     caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
-    render_tables([ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], Console())
+    render_tables(
+        [ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], tables_console()
+    )
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from llpbench.cli.output import tables_console
 from llpbench.core.cell import Cell
 from llpbench.core.effects import FeatureEffect, bin_text, strongest
 from llpbench.core.text import printable
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from llpbench.data.catalogue import CatalogueEntry, Findings
     from llpbench.running.planning import Plan
 
-_SENTENCES = ("licence", "source", "problem", "check", "detail", "changed")
-"""Columns whose texts may be wrapped. Names are never wrapped."""
 _STYLES = {
     "done": "green",
     "ok": "green",
@@ -36,11 +33,8 @@ _STYLES = {
 
 
 def show(table: Table) -> None:
-    """Print a table. In files and pipes it has 80 columns, and more only where words would be broken."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = max(console.width, Measurement.get(console, console.options, table).minimum)
-    console.print(table)
+    """Print a table."""
+    tables_console().print(table)
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
@@ -146,7 +140,7 @@ def _text(value: str, style: str = "") -> Text:
 def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading not in _SENTENCES)
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*map(_text, row))
     return table

@@ -12,7 +12,7 @@ from llpbench.cli.bag_options import told_in_flags, warnings_as_lines
 from llpbench.cli.explaining import check_plot
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import Formats, format_options
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -129,8 +129,6 @@ def estimate_table(
 
 def _show(table: CrossTable) -> None:
     """Print the shares of all precincts with their intervals."""
-    from rich.console import Console
-
     from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
 
@@ -147,7 +145,7 @@ def _show(table: CrossTable) -> None:
     ]
     headings = [Heading(name, numeric=False) for name in ("group", "people", *outcomes)]
     caption = "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups."
-    render_tables([ReportTable("cells", "Outcomes by group", caption, tuple(headings), tuple(rows))], Console())
+    render_tables([ReportTable("cells", "Outcomes by group", caption, tuple(headings), tuple(rows))], tables_console())
 
 
 def _draw(table: CrossTable, plot: Path) -> None:

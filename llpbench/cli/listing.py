@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from llpbench.core.entries import FAMILIES, Entry
-from llpbench.core.registry import METHODS, Registry
+from llpbench.core.registry import FAMILIES, METHODS, Entry, Registry
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
@@ -49,13 +48,13 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
 
 
 def method_lines() -> Iterator[str]:
-    """Yield the lines of all methods by family, those of `--methods all` first."""
+    """Yield the lines of all methods by family, default ones first."""
     entries = sorted(METHODS.entries(), key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
     for family, members in groupby(entries, key=lambda entry: entry.family):
         yield f"family:{family}"
         yield from listed([*map(_method, members)])
         yield ""
-    yield "--methods takes these names, family:NAME, or all (except those marked extra)."
+    yield "--methods takes names, family:NAME, all, or default (not those marked extra)."
 
 
 def _method(entry: Entry) -> Item:

@@ -26,7 +26,7 @@ from llpbench.cli.options import (
     plugin_option,
     run_options,
 )
-from llpbench.cli.output import OutputError, echo, standard_streams
+from llpbench.cli.output import OutputError, echo, standard_streams, tables_console
 from llpbench.cli.own_data import choose, fit
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
@@ -188,7 +188,7 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     groups=RUN,
     examples=(
         "llpbench plan --preset paper",
-        "llpbench plan --methods all --datasets suite:core --seeds 3",
+        "llpbench plan --methods default --datasets suite:core --seeds 3",
     ),
 )
 @run_options
@@ -376,8 +376,6 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     The first lines show the rank of each of your methods among the published ones, and its difference from named
     methods with a 95 % interval. The published board with your methods follows.
     """
-    from rich.console import Console
-
     merged = _merge(journals or (out,))
     if against == "paper":
         if rivals is not None or ablations:
@@ -400,7 +398,7 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*rank_lines(found), *found.differences, *found.remarks):
         echo(line)
-    render(found.leaderboards, Console(), yours=found.yours)
+    render(found.leaderboards, tables_console(), yours=found.yours)
     return 0
 
 
@@ -449,12 +447,10 @@ def _show_how_to_merge(settings: Settings) -> None:
 
 def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:
     """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
-    from rich.console import Console
-
     from llpbench.report import render
 
     if studies is None:
-        render(published.report.leaderboards, Console())
+        render(published.report.leaderboards, tables_console())
     else:
         _show_studies(studies, records)
     for line in published.places:
@@ -463,8 +459,6 @@ def _show_published(published: Published, studies: Sequence[Study] | None, recor
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
     """Return tables of studies; with `beside` a summary first, then tables with the paper's numbers beside ours."""
-    from rich.console import Console
-
     from llpbench.report import render_tables
     from llpbench.report.study_tables import beside_paper, study_tables
     from llpbench.report.wording import caption
@@ -476,10 +470,10 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     if beside:
         compared, summary = beside_paper([table for _, tables in found for table in tables])
         echo(f"{summary}\n")
-        render_tables(compared, Console())
+        render_tables(compared, tables_console())
         return
     for study, tables in found:
-        render_tables([made.table for made in tables], Console())
+        render_tables([made.table for made in tables], tables_console())
         if not tables:
             echo(f"{study.title}: {caption('nothing_of_study', study=study.name)}")
 

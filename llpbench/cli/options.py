@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import FAMILIES
 from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS, default
 
 Command = TypeVar("Command", bound=Callable[..., Any])

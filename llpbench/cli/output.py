@@ -7,11 +7,18 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench.core.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+_UNLIMITED = 100_000
+"""Characters of a line in a file or pipe."""
 
 
 class OutputError(Exception):
@@ -21,6 +28,16 @@ class OutputError(Exception):
 def echo(text: str, *, err: bool = False) -> None:
     """Print a line without control characters, whatever its source."""
     click.echo(printable(text), err=err)
+
+
+def tables_console() -> Console:
+    """Return a console for tables. In files and pipes each row is one line, unless COLUMNS limits it."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNLIMITED
+    return console
 
 
 class _Stream:

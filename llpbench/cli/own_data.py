@@ -16,7 +16,7 @@ from llpbench.cli import FAILED
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
     Formats,
     OwnDataCommand,
@@ -450,8 +450,6 @@ def choose(
     Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
     comparison with the folds that are finished.
     """
-    from rich.console import Console
-
     del read
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
@@ -459,7 +457,7 @@ def choose(
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
         found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    render_tables([_board_table(found)], Console())
+    render_tables([_board_table(found)], tables_console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     return FAILED if found.board["failure"].any() else 0

@@ -14,10 +14,9 @@ from llpbench.conformance.of_baggings import BAGGING_CHECKS, BaggingSubject
 from llpbench.conformance.of_datasets import DATASET_CHECKS, DatasetSubject
 from llpbench.conformance.of_encoders import ENCODER_CHECKS, EncoderSubject
 from llpbench.conformance.subject import Subject
-from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry, load_plugin
 from llpbench.core.text import hint, plural
 
 __all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]

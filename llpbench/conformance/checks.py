@@ -21,19 +21,20 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
-from llpbench.conformance.searching import search_label_free
 from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Learned, Subject, require, train
 from llpbench.core.bags import Bags, Rows, Task
-from llpbench.core.criteria import CRITERIA
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import temporary_folder
 from llpbench.core.global_state import by_import
 from llpbench.core.method import Method, Now
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
 from llpbench.core.tables import Assignment, Table
-from llpbench.core.temporary import temporary_folder
 from llpbench.core.text import fault
+from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import (
@@ -46,6 +47,8 @@ from llpbench.data.toy import (
 )
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
+from llpbench.training.device import Machine
+from llpbench.training.specification import make_cell
 
 LEARNING_EPOCHS, _STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""
@@ -388,27 +391,6 @@ def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
     )
 
 
-CHECKS = checks_of(
-    declaration,
-    trains,
-    seeded,
-    label_free,
-    search_label_free,
-    three_classes,
-    padding,
-    suppressed,
-    missing_values,
-    not_a_number,
-    together,
-    global_state,
-    rows_alone,
-    saved,
-    storable,
-    learns,
-    cost,
-)
-
-
 def _step_of(learned: Learned, task: Task) -> tuple[Network, Method, Bags]:
     """Return a trained network, its method, and a step of two bags, or of two rows if no stage draws bags."""
     population: Any = learned.source
@@ -447,3 +429,74 @@ def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
         garbage(missing, rng.random(missing.shape) < 0.5),
     )
     return bags._replace(rows=rows)
+
+
+_TRIALS, _TOGETHER, _EPOCHS, _ETA = 4, 2, 3, 2
+"""size of a search: two architectures (four for a direct method), and a rung at which half of the trials stop"""
+_SEARCH_ROWS, _SEARCH_BAGS = 240, 3
+"""size of the toy table and of training: many validation rows, so that small differences show, and few steps"""
+
+
+def search_label_free(subject: Subject) -> str:
+    """No label of a single row reaches a search for its hyperparameters."""
+    from llpbench.tuning.space import search_space  # Optuna
+
+    space = search_space(subject.name)
+    if not space:
+        raise InapplicableError("no hyperparameter has a range to search")
+    assert subject.learned  # a fault of every training belongs to another check
+    sees = subject.declared.supervision == "instances"
+    table, assignment = toy_table(rows=_SEARCH_ROWS), toy_assignment(rows=_SEARCH_ROWS)
+    assignment = replace(assignment, train=assignment.train[:_SEARCH_BAGS])
+    within_training = permuted_within(table, assignment.train)
+    if not sees:
+        fine = _search(subject, "fine", space, table, assignment)
+        same = _search(subject, "fine", space, within_training, assignment) == fine
+        require(same, "labels permuted within training bags change what a search finds")
+    coarse = _search(subject, "coarse", space, table, assignment)
+    made, chosen = coarse
+    require(bool(chosen), f"no trial of a search gives a value: {next(filter(None, (t.reason for t in made)), '')}")
+    permuted = permuted_within(table if sees else within_training, assignment.validation)
+    what = "validation bags" if sees else "training and validation bags"
+    same = _search(subject, "coarse", space, permuted, assignment) == coarse
+    require(same, f"labels permuted within {what} change what a coarse-grained search finds")
+    return f"{_TRIALS} trials and what they choose are the same, whatever the labels within bags"
+
+
+def _search(
+    subject: Subject, regime: Regime, space: dict[str, Any], table: Table, assignment: Assignment
+) -> tuple[list[Trial], Any]:
+    """Return the trials without their times, and the selection of each criterion."""
+    from llpbench.tuning.search import opened  # Optuna
+    from llpbench.tuning.trials import Bench, without_test
+    from llpbench.tuning.tuning_runs import choices, make_trials
+
+    protocol = Protocol(epochs=_EPOCHS, patience=_EPOCHS)
+    cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)
+    tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _TOGETHER, eta=_ETA)
+    task = without_test(subject.task(table, assignment), tuning)
+    bench = Bench(tuning, task, Machine(), most=None if getattr(subject.declared, "stackable", True) else 1)
+    with opened(tuning, None) as search:
+        made = [replace(trial, seconds=0.0) for trial in make_trials(search, bench)]
+    return made, choices(tuning, made)
+
+
+CHECKS = checks_of(
+    declaration,
+    trains,
+    seeded,
+    label_free,
+    search_label_free,
+    three_classes,
+    padding,
+    suppressed,
+    missing_values,
+    not_a_number,
+    together,
+    global_state,
+    rows_alone,
+    saved,
+    storable,
+    learns,
+    cost,
+)

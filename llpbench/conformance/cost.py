@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves
 from llpbench.blocks.losses import proportion_loss
 from llpbench.conformance.subject import Subject, train
 from llpbench.core.bags import Bags, Task
-from llpbench.core.entries import Entry
 from llpbench.core.method import Method, Now
 from llpbench.core.model import Model
+from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.data.toy import toy_assignment, toy_table
 

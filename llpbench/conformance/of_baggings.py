@@ -13,8 +13,8 @@ import numpy as np
 from llpbench.conformance.checks import checks_of
 from llpbench.conformance.subject import FaultError, InapplicableError, require
 from llpbench.core.bags import IntArray
-from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError, UnknownColumnError
+from llpbench.core.registry import Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.core.text import fault
 from llpbench.data.baggings import (

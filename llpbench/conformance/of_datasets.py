@@ -9,7 +9,7 @@ import numpy as np
 
 from llpbench.conformance.checks import checks_of
 from llpbench.conformance.subject import FaultError, InapplicableError, require
-from llpbench.core.entries import Entry
+from llpbench.core.registry import Entry
 from llpbench.core.tables import Table
 from llpbench.data.loading import absence, load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec

@@ -16,10 +16,10 @@ from llpbench.conformance.cost import ProportionsAlone
 from llpbench.conformance.subject import USUAL, require, train
 from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.cell import Protocol
-from llpbench.core.entries import Entry
 from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Encoding, Network, Random
+from llpbench.core.registry import Entry
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, pure_bags, toy_assignment, toy_table, toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams

@@ -13,10 +13,10 @@ from torch import Tensor
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.entries import Entry
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Predictor
 from llpbench.core.model import Encoder, NoEncoder
+from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
 from llpbench.data.tasks import build_task

@@ -17,9 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry
 
 DIGITS = 16
 """Number of digits of a hash in a version."""

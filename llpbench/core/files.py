@@ -1,18 +1,25 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, temporary folders, and unpacking with a limit."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
 import os
 import secrets
+import shutil
 import stat
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import one_line
 
 MODE = 0o666
@@ -139,3 +146,148 @@ def forget_stale(folder: Path, names: Iterable[str]) -> None:
         if name == Path(name).name:
             (folder / name).unlink(missing_ok=True)
     replace_file(memory, "".join(f"{name}\n" for name in now))
+
+
+USER = str(os.getuid()) if hasattr(os, "getuid") else ""
+"""Number of the user, on systems with numbers."""
+_LOCK = "lock"
+_PREFIX = "t"
+"""Start of the name of a folder with a lock. Names are short, since paths of sockets are limited."""
+
+
+def private_root(base: Path | None = None) -> Path:
+    """Return the folder for this user's temporary folders, in `base` (default: the system's temporary folder).
+
+    Libraries may open folders inside it to everybody, as Ray does: nobody else can pass this one.
+
+    Raises `LLPBenchError` if another user has made it.
+    """
+    root = (base or Path(tempfile.gettempdir())) / f"llpbench-{USER}"
+    with suppress(FileExistsError):
+        root.mkdir(mode=0o700)
+    status = root.lstat()
+    if USER and (not stat.S_ISDIR(status.st_mode) or str(status.st_uid) != USER or status.st_mode & 0o077):
+        raise LLPBenchError(
+            f"{str(root)!r} must be a folder that only you can enter. Remove it, or set TMPDIR to another folder."
+        )
+    return root
+
+
+@contextmanager
+def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
+    """Make a folder in `private_root(base)` and remove it at the end. Folders of killed processes are removed, too.
+
+    A lock file in each folder shows that its process lives.
+
+    Raises `DataError` if the disk has no room for files of `size` bytes.
+    """
+    from filelock import FileLock
+
+    while True:
+        root = private_root(base)
+        _remove_abandoned(root)
+        with suppress(FileNotFoundError):  # another process has removed the folder before it was locked
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+            lock = FileLock(folder / _LOCK)
+            lock.acquire()
+            break
+    try:
+        free = shutil.disk_usage(folder).free
+        if free < 1.1 * size:
+            raise DataError(
+                f"temporary files of {size / 1e6:,.1f} MB do not fit into {str(root.parent)!r}, which has "
+                f"{free / 1e6:,.1f} MB. Set TMPDIR to another folder."
+            )
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+        with suppress(OSError):  # other processes have folders in it
+            root.rmdir()
+
+
+def _remove_abandoned(root: Path) -> None:
+    """Remove the folders of processes that were killed."""
+    from filelock import FileLock, Timeout
+
+    for folder in root.glob(f"{_PREFIX}*"):
+        with suppress(Timeout, OSError), FileLock(folder / _LOCK, timeout=0):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn errors of writing temporary files into `DataError`."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
+        ) from error
+
+
+_MOST_TIMES = 100
+"""Largest size of unpacked data relative to packed data. It is 5 to 12 for journals, and 3 to 40 for tables."""
+_ALWAYS_ALLOWED = 10**9
+"""Unpacked size in bytes that is allowed for any packed size."""
+_BUFFER = 1 << 20
+_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+
+
+def open_packed(path: Path, kind: str, always: int = _ALWAYS_ALLOWED) -> IO[bytes]:
+    """Return the unpacked bytes of a file. `kind` is gzip, bz2 or xz.
+
+    Reading raises `DataError` for damaged data, and beyond `_MOST_TIMES` the packed size or `always` bytes, whichever
+    is larger.
+    """
+    file = _OPENERS[kind](path)
+    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, path.stat().st_size, always), _BUFFER))
+
+
+def require_unpackable(archive: zipfile.ZipFile, path: Path) -> None:
+    """Raise `DataError` if an archive says that its files are larger than the limit of `open_packed`.
+
+    `zipfile` never reads more than that.
+    """
+    members = archive.infolist()
+    packed = sum(each.compress_size for each in members)
+    if sum(each.file_size for each in members) > _most(packed, _ALWAYS_ALLOWED):
+        raise _too_large(path, packed, _ALWAYS_ALLOWED)
+
+
+def _most(packed: int, always: int) -> int:
+    return max(_MOST_TIMES * packed, always)
+
+
+def _too_large(path: Path, packed: int, always: int) -> DataError:
+    return DataError(
+        f"file {str(path)!r} unpacks from {packed / 1e6:,.2f} MB to more than {_most(packed, always) / 1e6:,.0f} MB. "
+        "Replace it if it is damaged, or unpack it yourself and give the unpacked file."
+    )
+
+
+class _Limited(io.RawIOBase):
+    """A stream that raises `DataError` beyond the limit."""
+
+    def __init__(self, file: Any, path: Path, packed: int, always: int) -> None:
+        self._file, self._path, self._packed, self._always = file, path, packed, always
+        self._left = _most(packed, always)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._file.read(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+            raise DataError(f"file {str(self._path)!r} cannot be unpacked: {error}. Replace it.") from error
+        self._left -= len(data)
+        if self._left < 0:
+            raise _too_large(self._path, self._packed, self._always)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()

@@ -193,7 +193,7 @@ class Evaluation(Judged):
     epoch: Count | None
     """best epoch, zero-based; null for a method without epochs, the last epoch for an average"""
     diagnostics: dict[str, Real | None]
-    """other facts about the method at that epoch, by name (`training/diagnostics.py`)
+    """other facts about the method at that epoch, by name (`training/judging.py`)
 
     Examples are its class awareness score and the weights that it changes during training (`Reports.schedules`).
     """
@@ -286,7 +286,7 @@ class Record(TypedDict):
     - `number` of training bags, their `sizes` (smallest, median, largest)
     - `validation` and `test`: numbers of validation and test bags
     - `histograms`: for each class, numbers of training bags by proportion, in `PROPORTION_BINS` equal bins of [0, 1]
-    - `spread` of the proportions of bags and `separation` of their features (`training/bag_facts.py`); null for one bag
+    - `spread` of the proportions of bags and `separation` of their features (`training/stamp.py`); null for one bag
     - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
     """
     versions: dict[str, str | None]

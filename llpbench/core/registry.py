@@ -6,7 +6,7 @@ Use a decorator on a class or function to add to the benchmark::
     class Mine(Method): ...
 
 Files in `llpbench.methods` and `llpbench.encoders` import torch, which takes seconds. Their entries are therefore read
-from the source (`core/entries.py`), and a file is imported when it is used. `llpbench.datasets` is simply imported.
+from the source, and a file is imported when it is used. `llpbench.datasets` is simply imported.
 
 A plugin outside this repository is a module named by an entry point in the group `llpbench.plugins`, or a file given
 with `--plugin file.py`.
@@ -14,21 +14,116 @@ with `--plugin file.py`.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fnmatch
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llpbench.core.entries import FAMILIES, Entry, first_line, kind_of, modules_of, place_of, read_entries
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
 from llpbench.core.text import hint, one_line
+
+FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "control", "ceiling")
+"""families of methods, in the order of lists"""
+
+
+@dataclass
+class Entry:
+    """One registered name: its location, the facts in its decorator, and the object once it is imported."""
+
+    kind: str
+    name: str
+    summary: str
+    """first line of the docstring"""
+    facts: Mapping[str, Any]
+    """keyword arguments of the decorator, and defaults"""
+    where: str
+    """file:line"""
+    module: str
+    target: Any = None
+    local: bool = False
+    """whether other processes lack the entry: it is defined in a notebook, program or module that is no plugin"""
+
+    @property
+    def family(self) -> str:
+        """Family of a method, one of `FAMILIES`: as declared, or its role or kind; "" for other entries."""
+        facts = self.facts
+        return str(facts["family"] or facts["role"] or facts["kind"]) if self.kind == "method" else ""
+
+    @property
+    def file(self) -> str | None:
+        """File that registers the entry, as named in tracebacks; None if there is none or it is not yet imported."""
+        return getattr(sys.modules.get(self.module), "__file__", None)
+
+    def load(self) -> Any:
+        """Return the registered class or function. The first call imports its module."""
+        if self.target is None:
+            importlib.import_module(self.module)
+        if self.target is None:
+            raise LLPBenchError(f"importing {self.module} did not register {self.kind} {self.name!r} ({self.where})")
+        return self.target
+
+
+def modules_of(package: str) -> Iterator[tuple[str, Path]]:
+    """Yield name and file of the public modules of a package, in alphabetical order, without importing them."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise LLPBenchError(f"package {package} is not installed completely. Reinstall llpbench.")
+    for folder in spec.submodule_search_locations:
+        for file in sorted(Path(folder).glob("*.py")):
+            if not file.stem.startswith("_"):
+                yield f"{package}.{file.stem}", file
+
+
+def read_entries(module: str, file: Path, kind: str) -> list[Entry]:
+    """Return the entries that a module registers, read from its source.
+
+    Returns none if the file mentions the decorator anywhere but in an import and in `@register_KIND("name", ...)` with
+    literals before a class or function. Such a file must be imported. So must a method whose base class is another.
+    """
+    text, entries = file.read_text(encoding="utf-8"), []
+    for node in ast.parse(text).body:
+        for call in getattr(node, "decorator_list", ()):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == f"register_{kind}":
+                try:
+                    (name,) = map(ast.literal_eval, call.args)
+                    facts = {str(fact.arg): ast.literal_eval(fact.value) for fact in call.keywords}
+                    if kind == "method":
+                        facts["kind"] = kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
+                except ValueError:
+                    return []
+                summary = first_line(ast.get_docstring(node))  # type: ignore[arg-type]
+                entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
+    mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
+    return entries if len(mentions) == len(entries) + 1 else []
+
+
+def kind_of(bases: Iterable[str]) -> str:
+    """Return `direct` or `neural`, depending on the base classes of a method. Raises `ValueError` for other classes."""
+    kinds = {"DirectMethod": "direct", "Method": "neural"}
+    found = [kinds[base] for base in bases if base in kinds]
+    if not found:
+        raise ValueError("no method")
+    return found[0]
+
+
+def first_line(doc: str | None) -> str:
+    return (doc or "").strip().split("\n")[0]
+
+
+def place_of(target: Any) -> str:
+    code = getattr(target, "__code__", None)
+    file = getattr(sys.modules.get(target.__module__), "__file__", target.__module__)
+    return f"{file}:{code.co_firstlineno}" if code is not None else f"{file} ({target.__qualname__})"
+
 
 T = TypeVar("T")
 
@@ -66,13 +161,13 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name in ("all", "pretraining") or name.startswith((_FAMILY, SUITE, OPENML, OPENML_SUITE))
+        taken = name in ("default", "all", "pretraining") or name.startswith((_FAMILY, SUITE, OPENML, OPENML_SUITE))
         marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
-                f"{self.kind} name {name!r} is reserved or contains a special character. 'all', 'pretraining', "
-                f"{_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a "
-                "bagging have special meanings, and blanks at the ends are removed. Choose another name."
+                f"{self.kind} name {name!r} is reserved or contains a special character. 'default', 'all', "
+                f"'pretraining', {_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) "
+                "and the : of a bagging have special meanings, and blanks at the ends are removed. Choose another name."
             )
         unknown = next((fact for fact in facts if self.defaults and fact not in self.defaults), None)
         if unknown is not None:
@@ -149,18 +244,19 @@ class Registry:
         return self.entry(name).load()
 
     def select(self, pattern: str | Iterable[str]) -> list[str]:
-        """Return names selected by comma-separated lists, globs (`"dllp,tabllp-*"`), `family:NAME` and `all`.
+        """Return names selected by comma-separated lists, globs (`"dllp,tabllp-*"`), `family:NAME`, `default`
+        and `all`.
 
-        Each name appears once, in the given order. `all` leaves out `extra` entries; `*` does not. Raises
-        `LLPBenchError` if a part of the pattern selects nothing.
+        Each name appears once, in the given order. `default` leaves out `extra` entries. Raises `LLPBenchError` if a
+        part of the pattern selects nothing.
         """
         parts = pattern.split(",") if isinstance(pattern, str) else list(pattern)
         chosen: dict[str, None] = {}
         for part in (p.strip() for p in parts):
             if not part:
                 continue
-            if part == "all":
-                found = [entry.name for entry in self.entries() if not entry.facts.get("extra")]
+            if part in ("default", "all"):
+                found = [entry.name for entry in self.entries() if part == "all" or not entry.facts.get("extra")]
             elif part.startswith(_FAMILY):
                 found = self._of_family(part.removeprefix(_FAMILY))
             elif any(mark in part for mark in "*?["):
@@ -251,7 +347,7 @@ METHODS = Registry(
     "llpbench.methods",
     lazy=True,
     # role: floor, control or ceiling, listed separately in leaderboards; classes: multi or binary;
-    # family: `Entry.family`; extra: not part of `all`, so that new methods do not lengthen a default run
+    # family: `Entry.family`; extra: not part of `default`, so that new methods do not lengthen a default run
     defaults={"version": None, "role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=_kind_of_method,
 )

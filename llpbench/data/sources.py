@@ -19,10 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
-from llpbench.core.files import at_home
-from llpbench.core.temporary import temporary_folder
+from llpbench.core.files import at_home, require_unpackable, temporary_folder
 from llpbench.core.text import one_line
-from llpbench.core.unpacking import require_unpackable
 
 if TYPE_CHECKING:
     from zipfile import ZipFile

@@ -14,9 +14,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llpbench.core.entries import Entry
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.registry import DATASETS
+from llpbench.core.registry import DATASETS, Entry
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
 from llpbench.data.facts import Facts, built_in_facts

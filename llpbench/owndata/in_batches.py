@@ -24,9 +24,9 @@ from rich.progress import Progress
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.files import temporary_folder, writing
 from llpbench.core.method import DirectMethod
 from llpbench.core.seeding import generator
-from llpbench.core.temporary import temporary_folder, writing
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels, read_bag_table

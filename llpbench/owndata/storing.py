@@ -25,11 +25,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import obstacle, replace_file
+from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
-from llpbench.core.unpacking import require_unpackable
 from llpbench.core.version import __version__
 from llpbench.owndata.bag_effects import KnownBags
 from llpbench.owndata.columns import FeatureColumns

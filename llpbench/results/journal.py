@@ -29,9 +29,8 @@ from typing import Any, NamedTuple, cast
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import MODE, replace_file, write_new
+from llpbench.core.files import MODE, open_packed, replace_file, write_new
 from llpbench.core.record import SCHEMA, Record, TuningRecord
-from llpbench.core.unpacking import open_packed
 from llpbench.results.lines import DamagedError, NotJSONError, OtherSchemaError, read_line, to_line
 
 FILE = "journal.jsonl"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llpbench.core.cell import Environment, Epoch
+from llpbench.core.files import private_root
 from llpbench.core.provenance import require_software
-from llpbench.core.temporary import private_root
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job

@@ -17,6 +17,7 @@ from itertools import pairwise
 from statistics import median, median_high
 from typing import Any, NamedTuple, cast
 
+from llpbench.core.cell import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tuning_spec import Tuning
@@ -25,7 +26,6 @@ from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.results.merging import SHIPPED, shipped_lines
 from llpbench.running.schedule import Job
-from llpbench.training.averaging import Average
 
 _EARLY_STOPPING = 3.0
 """Largest number of epochs divided by the epochs of a run; mean of the published runs with curves."""

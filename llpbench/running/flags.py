@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from llpbench.core.cell import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
-from llpbench.training.averaging import EPOCHS, KINDS, Average
 
 Reader = Callable[[Any], Any]
 T = TypeVar("T")
@@ -90,7 +90,9 @@ def average(value: Any) -> str:
     try:
         return str(Average.of(str(value)))
     except LLPBenchError:
-        raise ValueError(f"{' or '.join(KINDS)}, with a number of epochs if not {EPOCHS}, such as half:50") from None
+        raise ValueError(
+            f"{' or '.join(Average.KINDS)}, with a number of epochs if not {Average.epochs}, such as half:50"
+        ) from None
 
 
 def some_of(*choices: str) -> Reader:

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
-from llpbench.core.cell import GIVEN, is_without_labels
+from llpbench.core.cell import GIVEN, Cell, is_without_labels
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import ENCODERS, METHODS, Entry
 from llpbench.core.text import hint
+from llpbench.data.baggings import parse_bagging
 from llpbench.data.loading import load_table, locate
-from llpbench.data.specs import DatasetSpec
+from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import largest_bag_size, too_few_bags, training_bags
-from llpbench.running.resolving import Resolved
+
+
+class Resolved(NamedTuple):
+    """A cell and what its names stand for. Only in the driver: processes of jobs look up names themselves."""
+
+    cell: Cell
+    method: Entry
+    encoder: Entry | None
+    dataset: DatasetSpec
+    bagging: Mapping[str, Any]
+    """Options of the bagging."""
+
+
+def resolver() -> Callable[[Cell], Resolved]:
+    """Return a function that looks up the names of cells, each name once."""
+    dataset, options = cache(dataset_spec), cache(lambda text: parse_bagging(text)[1])
+
+    def resolve(cell: Cell) -> Resolved:
+        encoder = None if cell.encoder is None else ENCODERS.entry(cell.encoder)
+        return Resolved(cell, METHODS.entry(cell.method), encoder, dataset(cell.dataset), options(cell.bagging))
+
+    return resolve
 
 
 class Obstacle(NamedTuple):

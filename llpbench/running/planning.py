@@ -19,8 +19,7 @@ from llpbench.core.tuning_spec import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.data.suites import select_datasets
 from llpbench.results.staleness import WhyStale
-from llpbench.running.obstacles import FindObstacle, Obstacle
-from llpbench.running.resolving import Resolved, resolver
+from llpbench.running.obstacles import FindObstacle, Obstacle, Resolved, resolver
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings
 from llpbench.training.declaration import faults

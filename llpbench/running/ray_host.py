@@ -31,8 +31,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import USER, private_root, temporary_folder
 from llpbench.core.provenance import software
-from llpbench.core.temporary import USER, private_root, temporary_folder
 from llpbench.core.text import one_line
 from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
@@ -69,7 +69,7 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 """Seconds between two counts of the machines of a cluster."""
 _SECONDS_BETWEEN_HEARTBEATS = 2.0
 _LONGEST_TEMPORARY_PATH = 22 - len(USER)
-"""Characters. The system allows 107 for paths of sockets, and Ray and `core/temporary.py` need the others."""
+"""Characters. The system allows 107 for paths of sockets, and Ray and `core/files.py` need the others."""
 _ACTOR_DIED = "The actor "
 """Start of Ray's text if a process or machine has died."""
 _LONGEST_REASON = 300

@@ -25,13 +25,20 @@ from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
 from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, table_sizes
-from llpbench.running.executors import Executor, Request, failure, make_executor, notify
+from llpbench.running.executors import (
+    Executor,
+    Request,
+    Resources,
+    available,
+    failure,
+    make_executor,
+    notify,
+    usable_cpus,
+)
 from llpbench.running.executors.inline import HeadStart
 from llpbench.running.interrupts import interruptible
-from llpbench.running.obstacles import downloads, obstacles
+from llpbench.running.obstacles import Resolved, downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, plan_tunings, tunings_of
-from llpbench.running.resolving import Resolved
-from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
-        "methods": "all",
+        "methods": "default",
         "datasets": "adult",
         "baggings": "ordered",
         "encoders": "mlp",
@@ -36,7 +36,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "patience": 3,
     },
     "paper": {
-        "methods": "all",
+        "methods": "default",
         "datasets": "adult,bank_marketing,california,credit,electricity,road_safety",
         "baggings": "ordered",
         "encoders": "saint",
@@ -96,7 +96,9 @@ class Settings:
         default=None,
     )
     methods: str = _option(
-        reading.names, "Methods, such as dllp,tabllp-* or family:classical; all selects the default methods.", "NAMES"
+        reading.names,
+        "Methods, such as dllp,tabllp-* or family:classical; default selects the default methods, all every method.",
+        "NAMES",
     )
     datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.", "NAMES")
     baggings: str = _option(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from llpbench.core.errors import DataError
-from llpbench.core.unpacking import open_packed, require_unpackable
+from llpbench.core.files import open_packed, require_unpackable
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _BOOKS = (".xlsx", ".xlsm")
@@ -40,7 +40,7 @@ class TableSource:
     """columns from names of folders, such as district=D01"""
 
     def open(self) -> IO[bytes]:
-        """Return the unpacked bytes. Reading raises `DataError` if there are far too many (`core/unpacking.py`)."""
+        """Return the unpacked bytes. Reading raises `DataError` if there are far too many (`core/files.py`)."""
         return open(self.path, "rb") if self.packed is None else open_packed(self.path, self.packed)
 
     def head(self) -> bytes:

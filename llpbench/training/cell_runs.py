@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from llpbench.core.bags import FloatArray, Rows, Task
-from llpbench.core.cell import Cell, Environment, Epoch, Protocol
+from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import LLPBenchError, hook_error
 from llpbench.core.global_state import contained
@@ -32,7 +32,6 @@ from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
-from llpbench.training.averaging import Average
 from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together, remove_damaged
 from llpbench.training.declaration import course_faults
 from llpbench.training.device import (
@@ -44,8 +43,7 @@ from llpbench.training.device import (
     pick_precision,
     reset_peak_memory,
 )
-from llpbench.training.judging import judge
-from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
+from llpbench.training.judging import judge, known_bag_metrics, whole_bag_metrics
 from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer

@@ -8,9 +8,9 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from llpbench.core.bags import SUPERVISIONS
-from llpbench.core.entries import Entry
 from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Phase, Reports, Stage
 from llpbench.core.ranges import Choice, Uniform, conditions, ranges
+from llpbench.core.registry import Entry
 from llpbench.core.text import hint
 
 

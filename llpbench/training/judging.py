@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
 
-from llpbench.core.bags import BoolArray, FloatArray, Task
+from llpbench.blocks.assigning import adding_up, assigned, log_of
+from llpbench.blocks.counts import BagCounts
+from llpbench.core.bags import BoolArray, FloatArray, IntArray, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import hook_error
-from llpbench.core.metrics import verdict
+from llpbench.core.metrics import brier_score, macro_auc, test_metrics, verdict
 from llpbench.core.record import CriterionResult, Judged, Real
 from llpbench.core.seeding import generator
-from llpbench.training.diagnostics import class_awareness, pair_accuracy
-from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
 from llpbench.training.members import chosen_by_all
 from llpbench.training.population import Population
 from llpbench.training.selection import Selected
@@ -164,3 +166,106 @@ def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[d
         chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
     joined = zip(equal, positive, strict=True)
     return [pair_accuracy(np.concatenate(one), np.concatenate(other), np.array(chance)) for one, other in joined]
+
+
+_LEAST = 1e-7
+"""smallest probability; the logits of smaller ones could not be shifted enough"""
+
+
+def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> dict[str, float]:
+    """Return the metrics `...-known-bags` of predictions for training and test rows [rows, classes].
+
+    A new row in natural bags (districts, days) often belongs to a bag with known counts. Rows of a bag share causes
+    that no feature shows. Their logits are therefore shifted by the bag's random effect, estimated from the counts of
+    its training rows (`BagCounts.bag_effects`). New rows need not match these counts, which are partly chance in a
+    small bag. Training rows do match them, because the counts are their own (disaggregation).
+
+    Empty if no test row belongs to a training bag, or without labels.
+    """
+    if task.test_bags is None or task.test.labels is None or not (task.test_bags >= 0).any():
+        return {}
+    effects = BagCounts(task.bags).bag_effects(_logits(of_train))
+    known = task.test_bags >= 0
+    moved = _logits(of_test)
+    moved[known] += effects[task.test_bags[known]]
+    proba = softmax(moved, axis=1)
+    metrics = test_metrics(proba, task.test)
+    return {f"{name}-known-bags": metrics[name] for name in ("auc", "log-loss", "brier")}
+
+
+def whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
+    """Return the metrics `...-whole-bags` of training predictions that are adjusted to every bag's counts.
+
+    `of_train` [training rows, classes] are the predictions. Accuracy is computed for assigned labels that match the
+    counts. Empty if bags are not natural, or without labels.
+    """
+    if task.test_bags is None or task.train_labels is None:
+        return {}
+    logits, labels = log_of(of_train), task.train_labels
+    proba = adding_up(logits, task.bags)
+    return {
+        "auc-whole-bags": float(macro_auc(torch.from_numpy(proba)[None], torch.from_numpy(labels)[None])[0]),
+        "accuracy-whole-bags": float((assigned(logits, task.bags) == labels).mean()),
+        "brier-whole-bags": brier_score(proba, labels),
+    }
+
+
+def _logits(proba: FloatArray) -> FloatArray:
+    return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1 - _LEAST)))
+
+
+def class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
+    """Return the class awareness score of row vectors `z` [rows, dim] with `labels` [rows], raw and centred.
+
+    Intra is the mean cosine of two rows of one class, averaged over classes. Inter is the mean cosine of rows of two
+    classes, averaged over pairs of classes. With s = (1 + cosine) / 2 the score is s_intra / (s_intra + s_inter): 0.5
+    if z carries no class information, 1 if classes are antipodal. `cas-centred` first subtracts the mean of z, because
+    all vectors of a transformer lie in a narrow cone, which hides the differences. NaN for a single class.
+    """
+    intra, inter = _cosines(z, labels)
+    centred = _cosines(z - z.mean(axis=0), labels)
+    return {
+        "cas": _score(intra, inter),
+        "cas-centred": _score(*centred),
+        "cosine-intra": intra,
+        "cosine-inter": inter,
+    }
+
+
+def _score(intra: float, inter: float) -> float:
+    """Return s_intra / (s_intra + s_inter), with s = (1 + cosine) / 2."""
+    return 0.5 if intra + inter == -2 else (1 + intra) / (2 + intra + inter)
+
+
+def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
+    """Return the mean cosine within and between classes, exact in O(rows x dim) from sums of unit vectors."""
+    z = z.astype(np.float64)
+    unit = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    sums, sizes, squares = [], [], []
+    for label in np.unique(labels):
+        rows = unit[labels == label]
+        sums.append(rows.sum(axis=0))
+        sizes.append(len(rows))
+        squares.append((rows**2).sum())  # the number of nonzero rows
+    within = [
+        (total @ total - square) / (size * (size - 1))
+        for total, size, square in zip(sums, sizes, squares, strict=True)
+        if size > 1
+    ]
+    between = [sums[a] @ sums[b] / (sizes[a] * sizes[b]) for a, b in itertools.combinations(range(len(sums)), 2)]
+    if not within or not between:
+        return float("nan"), float("nan")
+    return float(np.mean(within)), float(np.mean(between))
+
+
+def pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> dict[str, float]:
+    """Return the fraction of pseudo-positive pairs whose rows have the same class.
+
+    `equal`, `positive` [pairs of rows]: whether the two rows of a pair have the same class, and whether the method
+    marked the pair as positive. `chance` [pairs of bags]: the probability of the same class for two random rows,
+    sum_c p_1c p_2c. `pair-kappa` is (accuracy - chance) / (1 - chance). NaN without a positive pair.
+    """
+    accuracy = float(equal[positive].mean()) if positive.any() else float("nan")
+    expected = float(chance.mean())
+    kappa = (accuracy - expected) / (1 - expected) if expected < 1 else float("nan")
+    return {"pair-accuracy": accuracy, "pair-chance": expected, "pair-kappa": kappa}

@@ -5,7 +5,7 @@ updates the stacked parameters. Everything stays on the device. Every member has
 random streams, so up to rounding it gets the same numbers alone as together with others.
 
 See `cohort.py` for shared state, `stage.py` for the training loop, `selection.py` for early stopping and
-`predicting.py` for predictions.
+`cohort.py` for predictions.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from llpbench.training.members import Outcome, Rungs
 from llpbench.training.objective import OfMember, Weights, explained, log_proba, pseudo_pairs, representation
 from llpbench.training.selection import Selected
 from llpbench.training.stage import StageRun
-from llpbench.training.state import State
-from llpbench.training.training_data import stacked_rows
+from llpbench.training.training_data import State, stacked_rows
 
 OnEpoch = Callable[[Epoch], None] | None
 

@@ -22,7 +22,6 @@ from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
-from llpbench.training.averaged_weights import AveragedWeights
 from llpbench.training.cohort import Cohort
 from llpbench.training.device import fast_products
 from llpbench.training.members import Rungs
@@ -30,11 +29,12 @@ from llpbench.training.objective import OfMember, Weights, after_step_at, encodi
 from llpbench.training.recording import Recorded
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
-from llpbench.training.state import State
-from llpbench.training.training_data import EpochPlan
+from llpbench.training.training_data import EpochPlan, State
 
 CLIP = 1.0
 """largest norm of a member's gradient"""
+_HORIZON = 3.0
+"""epochs after which the share of older weights in a moving average has fallen to 1/e"""
 
 
 class StageRun:
@@ -334,3 +334,29 @@ class _MemberView:
 
 def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
     return log_proba(network, method, bags).exp()
+
+
+class AveragedWeights:
+    """Weights whose predictions are averaged: those after each epoch of the second half, or one moving average."""
+
+    def __init__(self, kind: str, epochs: int, steps: int, theta: Tensor) -> None:
+        """`steps` is the number of steps in an epoch, `theta` [members, parameters] the initial weights."""
+        self._first = epochs // 2 if kind == "half" else epochs
+        self._share = 1 / (_HORIZON * steps)
+        self._moving = theta.detach().clone() if kind == "ema" else None
+        self._snapshots: list[Tensor] = []
+
+    def after_step(self, theta: Tensor) -> None:
+        """Move the moving average a small part of the way to the current weights."""
+        if self._moving is not None:
+            self._moving.lerp_(theta.detach(), self._share)
+
+    def after_epoch(self, epoch: int, theta: Tensor) -> None:
+        """Keep the weights after an epoch of the second half."""
+        if epoch >= self._first:
+            self._snapshots.append(theta.detach().clone())
+
+    @property
+    def weights(self) -> Tensor:
+        """Weights whose predictions are averaged [members, n, parameters]."""
+        return torch.stack(self._snapshots if self._moving is None else [self._moving], dim=1)

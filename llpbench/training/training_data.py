@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,3 +173,25 @@ def stacked(arrays: Sequence[NDArray[Any]], device: torch.device) -> Tensor:
 def stacked_rows(rows: Sequence[Rows], device: torch.device) -> Rows:
     """Return rows of several members as [members, rows, features]."""
     return Rows(*(stacked(parts, device) for parts in zip(*rows, strict=True)))
+
+
+@dataclass
+class State:
+    """Everything that training changes, for all members."""
+
+    weights: Tensor
+    """[members, parameters] initial weights of the next stage"""
+    buffers: dict[str, Tensor]
+    """by name, [members, ...]"""
+    targets: Targets
+    """targets of single rows"""
+    rngs: list[np.random.Generator]
+
+    def fork(self) -> State:
+        """Return an independent copy of the state that shares the random streams."""
+        return State(
+            self.weights.clone(),
+            {name: value.clone() for name, value in self.buffers.items()},
+            Targets(*(part.clone() for part in self.targets)),
+            self.rngs,
+        )

@@ -23,12 +23,11 @@ from llpbench.blocks.losses import bag_log_proba, proportion_loss
 from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
-from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, DirectParams, Member, Method, MethodParams, Now, Predictor, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform, When, ranges
-from llpbench.core.registry import METHODS
+from llpbench.core.registry import METHODS, Entry
 from llpbench.data.tasks import build_task as honest_build_task
 from llpbench.methods.dllp import DLLP
 

@@ -17,9 +17,8 @@ from torch import Tensor
 from llpbench.conformance import CHECKS_OF, Verdict, run_checks
 from llpbench.conformance.of_baggings import BaggingSubject
 from llpbench.core.bags import IntArray, Rows, Schema
-from llpbench.core.entries import Entry
 from llpbench.core.model import Encoder, Encoding, Random
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, Registry
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, Entry, Registry
 from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, grouped
 from llpbench.data.sources import Parquet

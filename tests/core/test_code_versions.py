@@ -10,9 +10,8 @@ from types import ModuleType
 import pytest
 
 from llpbench.core.code_versions import cell_versions, version_of
-from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, Registry
+from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, Entry, Registry
 
 TEXT = "class Mine:\n    def loss(self, x):\n        return x\n"
 

@@ -12,9 +12,18 @@ from types import ModuleType
 import pytest
 
 from llpbench.core import registry
-from llpbench.core.entries import modules_of, read_entries
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
+from llpbench.core.registry import (
+    BAGGINGS,
+    DATASETS,
+    ENCODERS,
+    METHODS,
+    REGISTRIES,
+    Registry,
+    load_plugin,
+    modules_of,
+    read_entries,
+)
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
@@ -53,23 +62,22 @@ PUBLISHED = {
     "control": {"validation-labels"},
     "ceiling": {"supervised", "supervised-gbdt"},
 }
-"""what `all` selects, by family"""
+"""what `default` selects, by family"""
 
 
-def test_all_selects_defaults_and_family_selects_extras() -> None:
-    assert set(METHODS.select("all")) == set().union(*PUBLISHED.values())
+def test_default_leaves_out_extras_and_family_selects_them() -> None:
+    assert set(METHODS.select("default")) == set().union(*PUBLISHED.values())
     for family, names in PUBLISHED.items():
         selected = set(METHODS.select(f"family:{family}"))
         assert names <= selected
-        assert not (selected - names) & set(METHODS.select("all"))
+        assert not (selected - names) & set(METHODS.select("default"))
     assert {"mean-map", "inv-cal"} <= set(METHODS.select("dllp,family:classical"))
     families = [METHODS.select(f"family:{family}") for family in PUBLISHED]
     assert sorted(name for names in families for name in names) == sorted(METHODS.names())
 
 
 def test_selection_accepts_all_lists_and_globs() -> None:
-    assert METHODS.select("all") == [entry.name for entry in METHODS.entries() if not entry.facts["extra"]]
-    assert METHODS.select("*") == METHODS.names()
+    assert METHODS.select("all") == METHODS.select("*") == METHODS.names()
     assert METHODS.select("dllp, supervised*,dllp") == ["dllp", "supervised", "supervised-gbdt"]
     assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear", "count-linear"]
     assert DATASETS.select("AD,el") == ["adult", "electricity"]
@@ -114,7 +122,10 @@ def test_rerun_notebook_cell_replaces_its_entry(
         execute("Other", 3)
 
 
-UNPRINTABLE, UNSELECTABLE = ["", " ", "two\nlines", "bell\a"], ["all", "pretraining", "suite:a", "a=b", "a,b", "dllp*"]
+UNPRINTABLE, UNSELECTABLE = (
+    ["", " ", "two\nlines", "bell\a"],
+    ["all", "default", "pretraining", "suite:a", "a=b", "a,b", "dllp*"],
+)
 
 
 @pytest.mark.parametrize("name", [*UNPRINTABLE, *UNSELECTABLE, "what?", "[a]", " a", "a "])
@@ -168,7 +179,7 @@ def test_repeated_plugin_is_registered_once(tmp_path: Path) -> None:
     load_plugin(path)
     load_plugin(str(path))
     assert METHODS.names()[-1] == "mine"
-    assert "mine" in METHODS.select("all")
+    assert "mine" in METHODS.select("default")
     mine = METHODS.entry("mine")
     assert (mine.summary, mine.family) == ("One line.", "neural")
     expected = {"version": None, "kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": ""}

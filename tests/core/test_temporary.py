@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.temporary import private_root, temporary_folder
+from llpbench.core.files import private_root, temporary_folder
 
 KILLED = """
 import os, pathlib, signal, sys
-from llpbench.core.temporary import temporary_folder
+from llpbench.core.files import temporary_folder
 with temporary_folder(pathlib.Path(sys.argv[1])) as folder:
     (folder / "rows").touch()
     os.kill(os.getpid(), signal.SIGKILL)

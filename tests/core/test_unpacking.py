@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from llpbench.core.errors import DataError
-from llpbench.core.unpacking import open_packed
+from llpbench.core.files import open_packed
 from llpbench.results.journal import read
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}

@@ -10,11 +10,11 @@ import pytest
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
+from llpbench.data.baggings import standardised
 from llpbench.data.splits import PARTS, assign_bags
-from llpbench.data.standardising import standardised
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
-from llpbench.training.bag_facts import separation, spread
+from llpbench.training.stamp import separation, spread
 
 MADE = [("kmeans:clusters=10", None), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
 

@@ -26,18 +26,17 @@ from scripted import scripted, scripted_jobs, scripted_slowly
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import private_root
 from llpbench.core.provenance import software
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.temporary import private_root
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_host
 from llpbench.running.cluster import Alive, Finished, NodeFiles, Nodes, Progressed, Room, Started, TrialRequest
 from llpbench.running.estimates import Estimator, published_timings, table_sizes
+from llpbench.running.executors import Resources, run_job
 from llpbench.running.executors import ray as ray_executor
-from llpbench.running.executors import run_job
 from llpbench.running.executors.debug import Debug
 from llpbench.running.executors.inline import HeadStart, Inline
-from llpbench.running.resources import Resources
 from llpbench.running.runner import pick_executor
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve

@@ -15,10 +15,9 @@ from llpbench.cli.console_tables import plan_table
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.running.obstacles import Obstacle, obstacles
+from llpbench.running.executors import gpu_share
+from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
 from llpbench.running.planning import Plan, expand, make_plan
-from llpbench.running.resolving import Resolved, resolver
-from llpbench.running.resources import gpu_share
 from llpbench.running.runner import counts
 from llpbench.running.schedule import Job, Schedule
 from llpbench.running.settings import Settings, resolve
@@ -61,8 +60,8 @@ def test_names_may_be_codes_globs_or_all() -> None:
         "bag-mean-linear on adult ordered 256",
         "bag-mean-linear on credit ordered 256",
     ]
-    random_too = described(methods="all", baggings="ordered,random")
-    assert len(random_too) == 2 * len(described(methods="all"))
+    random_too = described(methods="default", baggings="ordered,random")
+    assert len(random_too) == 2 * len(described(methods="default"))
     every = described(methods="dllp", baggings="all")  # but for that which needs to be told columns
     made = ("dirichlet 256", "kmeans", "ordered 256", "principal-component 256", "random 256")
     assert every == [f"dllp mlp on adult {name}" for name in made]

@@ -27,11 +27,10 @@ from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, read
 from llpbench.running import runner
 from llpbench.running.display import Display
-from llpbench.running.executors import Listener, Outcome, notify
+from llpbench.running.executors import Listener, Outcome, Resources, notify
 from llpbench.running.executors.debug import Debug
 from llpbench.running.planning import expand
 from llpbench.running.ray_address import require_answer
-from llpbench.running.resources import Resources
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve

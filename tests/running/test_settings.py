@@ -29,7 +29,7 @@ def error_of(flags: dict[str, Any] | None = None, **more: Any) -> str:
 
 def test_presets_have_declared_values() -> None:
     quick, paper = resolve({}), resolve({}, preset="paper")
-    assert (quick.methods, quick.datasets, quick.encoders, quick.baggings) == ("all", "adult", "mlp", "ordered")
+    assert (quick.methods, quick.datasets, quick.encoders, quick.baggings) == ("default", "adult", "mlp", "ordered")
     assert (quick.bag_sizes, quick.seeds, quick.out) == ((256,), (0, 1, 2), Path("results"))
     assert quick.protocol == Protocol(epochs=5, patience=3, bags_per_step=2)
     assert resolve({"bags-per-step": "8"}).protocol == Protocol(epochs=5, patience=3, bags_per_step=8)

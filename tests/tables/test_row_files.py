@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from llpbench.core import unpacking
+from llpbench.core import files
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.tables import row_files
 from llpbench.tables.csv_dialect import FileFormat
@@ -269,7 +269,7 @@ def test_bombs_and_damaged_files_are_refused(ending: str, tmp_path: Path, monkey
     content = path.read_bytes()
     assert len(read_rows(path)) == len(large)
     if ending != ".parquet":
-        monkeypatch.setattr(unpacking, "_most", lambda *_: 4096)
+        monkeypatch.setattr(files, "_most", lambda *_: 4096)
         with pytest.raises(DataError, match="unpacks from"):
             read_rows(path)
         monkeypatch.undo()

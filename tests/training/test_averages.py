@@ -10,7 +10,7 @@ import torch
 from small import SMALL, mlp, population
 from torch import Tensor
 
-from llpbench.core.cell import Cell, Environment, Protocol
+from llpbench.core.cell import Average, Cell, Environment, Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.metrics import verdict
@@ -20,8 +20,6 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table, toy_task
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_pse import TabLLPPSE
-from llpbench.training.averaged_weights import AveragedWeights
-from llpbench.training.averaging import Average
 from llpbench.training.cell_runs import make_task, run_cell
 from llpbench.training.device import Machine
 from llpbench.training.judging import judge
@@ -29,6 +27,7 @@ from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.saved_predictions import predicted_by
 from llpbench.training.specification import make_cell
+from llpbench.training.stage import AveragedWeights
 
 
 def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] = (0,)) -> Population:

@@ -30,13 +30,13 @@ from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
 from llpbench.training import device, judging
-from llpbench.training.bag_facts import bag_facts
 from llpbench.training.cell_runs import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell
+from llpbench.training.stamp import bag_facts
 
 SHORT = Protocol(epochs=3, patience=3)
 

@@ -10,7 +10,7 @@ import pytest
 
 from llpbench.core.cell import Environment, Protocol
 from llpbench.training.cell_runs import run_cell
-from llpbench.training.diagnostics import class_awareness, pair_accuracy
+from llpbench.training.judging import class_awareness, pair_accuracy
 from llpbench.training.specification import make_cell
 
 LABELS = np.array([0, 0, 0, 1, 1])

@@ -14,7 +14,7 @@ from llpbench.core.tables import Assignment, Table
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
-from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
+from llpbench.training.judging import known_bag_metrics, whole_bag_metrics
 
 test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the package, not a test
 

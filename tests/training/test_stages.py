@@ -27,7 +27,7 @@ from llpbench.training.declaration import course_faults
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
-from llpbench.training.state import State
+from llpbench.training.training_data import State
 
 
 class TwoPlayers(DLLP):

@@ -13,7 +13,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
-from llpbench.tuning.halving import Halving
 from llpbench.tuning.space import (
     applies,
     architecture,
@@ -24,6 +23,7 @@ from llpbench.tuning.space import (
     suggest,
     with_default,
 )
+from llpbench.tuning.trials import Halving
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
 

@@ -32,9 +32,8 @@ from llpbench.running.cluster import (
     TrialJob,
     TrialRequest,
 )
-from llpbench.running.executors import Listener, Outcome, Request, RunCell, Warned, notify
+from llpbench.running.executors import Listener, Outcome, Request, Resources, RunCell, Warned, gpu_share, notify
 from llpbench.running.ray_address import no_cluster, require_answer
-from llpbench.running.resources import Resources, gpu_share
 from llpbench.running.schedule import Ended, Job, Limit, Schedule
 
 _MOST_STARTS = 4
