@@ -102,9 +102,7 @@ class _Files:
             )
         with warnings_as_lines(), told_in_flags():
             with reading("rows"):
-                batches = RowBatches(
-                    self.rows, **_as_in_fit(model, possible_names(self.bag_column, "+"), self.formats.rows)
-                )
+                batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
                 frame = batches.head() if large else batches.together()
             if not len(frame):
                 raise LLPBenchError(f"file {str(self.rows)!r} has no rows.")
@@ -118,7 +116,8 @@ class _Files:
             keys = bag_keys(frame, names, self.rows) if names and not large else None
             with reading("bags"):
                 form = self.formats.bags
-                counts = {} if self.bags is None else BagFile(self.bags, names, **self.columns, form=form).read()
+                of_bags = key_names(self.bag_column, list(frame.columns), of_bags=True) if names else []
+                counts = {} if self.bags is None else BagFile(self.bags, of_bags, **self.columns, form=form).read()
             if self.bags is None and names:  # labels are texts in files, but may be numbers in a model
                 model.bags_ = bags_as_texts(model.bags_, names)
             if self.bags is not None and keys is not None:

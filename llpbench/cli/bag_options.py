@@ -6,7 +6,7 @@ import contextlib
 import functools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -40,6 +40,8 @@ _FLAGS = {
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",
     "sizes=": "--size-column",
+    "rest_as": "--rest-as",
+    "rest_as=": "--rest-as",
     "Give counts= or proportions= of all bags of X": "Give their counts with --bags (a table of all bags in ROWS)",
     "predict_interval needs": "--interval needs",
     "counts= of these": "--bags, a table of these",
@@ -150,22 +152,26 @@ def warnings_as_lines() -> Iterator[None]:
         yield
 
 
-def possible_names(given: Iterable[str], between: str) -> list[str]:
-    """Return every name that an option could contain: each text, and each sequence of its parts."""
+def possible_names(given: Sequence[str]) -> list[str]:
+    """Return every column of ROWS that --bag-column could name: each text, and each sequence of its parts."""
     found = []
-    for text in given:
-        parts = text.split(between)
-        runs = [between.join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
-        found += [*runs, *csv_parts(text, between)]
+    for text in [*given, *(name.partition("=")[0] for name in given)]:
+        parts = text.split("+")
+        found += ["+".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
+        found += csv_parts(text, "+")
     return found
 
 
-def key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
-    from llpbench.tables.column_names import split_names
+def key_names(given: tuple[str, ...], known: list[str], *, of_bags: bool = False) -> list[str]:
+    """Return the columns that name a bag, in ROWS with the `known` columns or in BAGS (`district=precinct`)."""
+    from llpbench.tables.column_names import matching_column, split_names
 
-    names = split_names(given, known, "+")
-    if not names:
+    sides = [(text, "", "") if matching_column(text, known) else text.partition("=") for text in given]
+    names = split_names([rows for rows, _, _ in sides], known, "+")
+    others = [name for rows, _, bags in sides for name in split_names([bags or rows], () if bags else known, "+")]
+    if not names or len(names) != len(others):
         raise LLPBenchError(
-            f"--bag-column must name a column, got {''.join(given)!r}. Give the column with the bag of each row."
+            f"--bag-column must name a column, got {''.join(given)!r}. Give the column with the bag of each row, or as "
+            "many columns of ROWS as of BAGS: state+district=st+precinct."
         )
-    return names
+    return others if of_bags else names

@@ -64,6 +64,7 @@ _LEARNING_OPTIONS = (
         'time,late". With several columns: the classes to use, in any order, such as --classes late,cancelled (see '
         "--drop-unmatched).",
     ),
+    click.option("--rest-as", metavar="NAME", help="Add a class: the rows of a bag that no other class counts."),
     click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
     click.option(
         "--as-shares",
@@ -151,6 +152,7 @@ class _Files:
     formats: Formats
     size_column: str | None
     classes: tuple[str, ...]
+    rest_as: str | None
     leave_out: tuple[str, ...]
     keep_key: bool
     types: tuple[str, ...]
@@ -183,9 +185,10 @@ class _Files:
         rows, kinds = self.rows, read_pairs(self.types, "--types")
         with warnings_as_lines(), reading("rows"):
             large = is_large(self.out_of_core, rows, len(self.bags) == 1)
-            columns = [] if large else [(part, text) for text in self.bag_column for part in csv_parts(text, "+")]
-            names = possible_names(self.bag_column, "+")
-            batches = RowBatches(rows, kinds, keys=names, form=self.formats.rows, columns=columns)
+            columns = [] if large else [(part, text) for text in self.bag_column for part in possible_names([text])]
+            batches = RowBatches(
+                rows, kinds, keys=possible_names(self.bag_column), form=self.formats.rows, columns=columns
+            )
             frame = batches.head() if large else batches.together()
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
@@ -194,7 +197,8 @@ class _Files:
             return [str(column_of(frame, name, rows).name) for name in names]
 
         known = list(frame.columns)
-        groupings = _groupings(self.bags, self.bag_column, known)
+        by_table = _groupings(self.bags, self.bag_column)
+        groupings = [(path, key_names(given, known)) for path, given in by_table]
         one = len(groupings) == 1
         for flag, given in (("--out-of-core", large), ("--time-column", self.time_column is not None)):
             if given and not one:
@@ -202,7 +206,10 @@ class _Files:
         with warnings_as_lines(), reading("bags"):
             more: dict[str, Any] = {"size_column": self.size_column, "time_column": self.time_column}
             form = self.formats.bags
-            tables = [BagFile(path, names, **self.columns, **more, form=form).read() for path, names in groupings]
+            tables = [
+                BagFile(path, key_names(given, known, of_bags=True), **self.columns, **more, form=form).read(known)
+                for path, given in by_table
+            ]
         out = named(split_names(self.leave_out, known))
         texts = named(name for name, kind in kinds.items() if kind == "text")
         if large:
@@ -245,6 +252,7 @@ class _Files:
                 bags[0] if one else bags,
                 **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
                 classes=_class_names(self.classes, table) or None,
+                rest_as=self.rest_as,
                 sampled=self.sampled,
                 as_shares=self.as_shares,
                 noise=self.noise,
@@ -283,16 +291,16 @@ class _Files:
         return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
 
 
-def _groupings(bags: tuple[Path, ...], given: tuple[str, ...], known: list[str]) -> list[tuple[Path, list[str]]]:
-    """The tables of bags, each with the columns that name its bags."""
+def _groupings(bags: tuple[Path, ...], given: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
+    """Return the tables of bags, each with its --bag-column."""
     if len(bags) == 1:
-        return [(bags[0], key_names(given, known))]
+        return [(bags[0], given)]
     if len(bags) != len(given):
         raise LLPBenchError(
             f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(given)}. Give each table "
             "of bags its own --bag-column, or leave the other tables out."
         )
-    return [(path, key_names((text,), known)) for path, text in zip(bags, given, strict=True)]
+    return [(path, (text,)) for path, text in zip(bags, given, strict=True)]
 
 
 def _warn_of(doubts: Doubts | None) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import shlex
+import unicodedata
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +20,8 @@ _ROUNDED = 0.02
 """tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""
 _PRINTED_DIGITS = range(1, 5)
 """possible numbers of digits in printed proportions"""
+_MOST = 1e15
+"""largest count of which a common divisor is computed"""
 _FLOAT_DIGITS = 6
 """number of digits assumed for numbers with more digits than that"""
 _NOISE_TAIL = 10.0
@@ -25,6 +30,9 @@ _FEWEST_BAGS = 2
 """smallest number of bags with known counts that methods can learn from"""
 _FEWEST_OF_TOTAL = 3
 """smallest number of bags in which a column that is the total of the others is no coincidence"""
+
+_ALIKE, _MOST_COMPARED = 0.8, 200
+"""similarity (`difflib`) of two nearly equal names, and largest number of names that are compared in this way"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +138,18 @@ class BagTable:
             return self
         chosen = [place for place, column in enumerate(self.columns) if column in set(named)]
         return replace(self, values=self.values[:, chosen], columns=[self.columns[place] for place in chosen])
+
+    def with_rest(self, name: str, labels: BagLabels) -> BagTable:
+        """Return the table with one more class, `name`: everyone in a bag of `labels` who is in no other class.
+
+        Raises `LLPBenchError` if classes have no names, or if one is called `name`.
+        """
+        if self.columns is None or name in self.columns:
+            raise LLPBenchError(f"rest_as must name a class beside {self.columns or 'named classes'}, got {name!r}.")
+        known = dict(zip(labels.names, labels.sizes.tolist(), strict=True))
+        rows = np.array([known.get(bag, np.nan) for bag in self.names]) if self.sizes is None else self.sizes
+        rest = (rows if self.is_counts else 1.0) - self.values.sum(axis=1)
+        return replace(self, values=np.column_stack([self.values, rest.clip(min=0)]), columns=[*self.columns, name])
 
     def counts(
         self,
@@ -266,11 +286,12 @@ class BagTable:
             return "If counts are in other units, such as thousands, use as_shares=True"
         if (total[known] < unit[known]).all():
             return (
-                "There are more rows than counted people. Add a class for the other people, or use as_shares=True if "
-                "they are like the counted ones"
+                "There are more rows than counted people. To make a class of the others, use rest_as=. If they are "
+                "like the counted people, use as_shares=True"
             )
         if (total[known] > unit[known]).all():
-            return "If X is only a sample of the rows, use sampled=True"
+            few = known.sum() < len(known) / 2
+            return "Correct them" if few else "If X is only a sample of the rows, use sampled=True"
         return "If the counts are about other people than the rows of X, use as_shares=True"
 
     def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:
@@ -284,6 +305,9 @@ class BagTable:
         ):
             if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
                 return advice
+        whole = int(np.gcd.reduce(values.clip(0, _MOST).astype(np.int64), axis=None)) if (values % 1 == 0).all() else 1
+        if whole > 1 and (np.abs(total - unit) <= values.shape[1] * whole / 2).all():
+            return f"Counts are rounded to {whole}. Use noise= {whole / 12**0.5:.3g}"
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
                 return f"Without {column!r} the counts add up to the rows. Leave this class out"
@@ -389,6 +413,27 @@ def shown(names: Sequence[Hashable], most: int = 5) -> str:
     return ", ".join(map(repr, names[:most])) + (" and others" if len(names) > most else "")
 
 
+def near_names(names: Sequence[Hashable], others: Sequence[Hashable], most: int = 3) -> str:
+    """Return the first pairs of nearly equal names as text, such as "'01' is nearly '1'"; "" if there are none.
+
+    Names are nearly equal if they differ by leading zeros, capitals, accents, spaces or marks, or by a few letters.
+    """
+    keys = {_words(other): other for other in others}
+    pairs = [(name, keys[_words(name)]) for name in names if _words(name) in keys]
+    for name in [] if pairs else names[:_MOST_COMPARED]:
+        digits = re.findall(r"\d+", _words(name))
+        alike = [key for key in [*keys][:_MOST_COMPARED] if re.findall(r"\d+", key) == digits]
+        pairs += [(name, keys[key]) for key in difflib.get_close_matches(_words(name), alike, n=1, cutoff=_ALIKE)]
+    return ", ".join(f"{name!r} is nearly {other!r}" for name, other in pairs[:most])
+
+
+def _words(name: Hashable) -> str:
+    """Return the words and numbers of a name, without capitals, accents and leading zeros."""
+    text = " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char)).casefold()
+    return re.sub(r"(?<!\d)0+(?=\d)", "", " ".join(re.findall(r"[^\W_]+", plain)))
+
+
 def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     """Return the labels; `unmatched="drop"` removes rows without a bag, and rows of bags missing in the table.
 
@@ -408,10 +453,13 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
             )
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
+            others = f"bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, give NaN."
+            if near := near_names(lacking, [*known.difference(labels.names)]):
+                others = f"{near}. Use the same names."
             raise LLPBenchError(
                 f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
-                f"{table.what}; bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, "
-                "give NaN." + (f" To drop the rows of bags without {table.what}, {drop}" if table.at_fit else "")
+                f"{table.what}; {others}"
+                + (f" To drop the rows of bags without {table.what}, {drop}" if table.at_fit else "")
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]

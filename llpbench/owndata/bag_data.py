@@ -71,6 +71,7 @@ class BagData:
         proportions: Any = None,
         counts: Any = None,
         classes: Sequence[Hashable] | None = None,
+        rest_as: str | None = None,
         sizes: Any = None,
         sampled: bool = False,
         as_shares: bool = False,
@@ -109,6 +110,8 @@ class BagData:
             Names of the classes in the order of the columns, if these have no names. The last of two classes is the
             positive one. Default: names of the columns (for a single column `late`: "not late" and "late"), else 0, 1,
             ...
+        rest_as
+            Name of one more class: all rows of a bag that no other class counts, such as people who abstained.
         sizes
             Published number of rows of each whole bag: a mapping, series or array as above.
         sampled
@@ -179,6 +182,10 @@ class BagData:
                 table = read_bag_table(proportions, counts if ranges is None else ranges.known, of_rows, sizes)
         if table is not None and unmatched == "drop":
             table = table.only(classes)
+        if rest_as is not None and table is not None:
+            if (sampled or as_shares) and sizes is None:
+                raise LLPBenchError("rest_as needs the rows of whole bags. Give sizes=.")
+            table = table.with_rest(rest_as, of_rows)
         names = [name for each in (bags if several else [bags]) for name in key_columns(X, each)]
         kept = names if keep_key else []
         return cls(

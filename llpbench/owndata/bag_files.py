@@ -14,6 +14,7 @@ from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
+from llpbench.data.bag_tables import near_names
 from llpbench.owndata.count_ranges import MOST, read_range
 from llpbench.owndata.times import time_by_bag
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
@@ -47,8 +48,8 @@ class BagFile:
     form: FileFormat = AS_IT_SHOWS
     """format of the file, as far as the user has set it"""
 
-    def read(self) -> dict[str, Any]:
-        """Return the table as arguments of `LLPClassifier.fit`.
+    def read(self, of_rows: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the table as arguments of `LLPClassifier.fit`. `of_rows` are the columns of the file of rows.
 
         Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for texts among numbers.
         """
@@ -68,14 +69,29 @@ class BagFile:
             )
         if len(set(values)) < len(values):
             raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
+        if not any(has_column(frame, name) for name in values) and {*values} <= {*of_rows}:
+            raise LLPBenchError(
+                f"file {str(self.path)!r} has no column of counts, but the file of rows has: {', '.join(values)}. Give "
+                "the rows first, then --bags with their counts."
+            )
+        for name in (name for name in self.keys if name in of_rows and not has_column(frame, name)):
+            column_of(frame, name, self.path, f". If it has another name there, use --bag-column {name}=NAME")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
         bags = bag_index(keys[list(self.keys)])
         if not long and (again := bags.duplicated()).any():
             row = int(again.argmax())
+            others = [name for name in map(str, frame.columns) if name not in {*names, *values}]
+            parts = [name for name in others if not keys.assign(other=frame[name].to_numpy()).duplicated().any()]
+            part = min(parts, key=lambda name: frame[name].nunique(), default="")
+            advice = "Remove one of the lines. If each line is for one class, use --class-column."
+            if part and part in of_rows:
+                advice = f"Lines differ in {part!r}. Use --bag-column {shlex.quote('+'.join([*self.keys, part]))}."
+            elif part:
+                advice = f"Lines differ in {part!r}. Add up the lines of each bag, or add this column to ROWS."
             raise DataError(
                 f"file {str(self.path)!r} must have one line for each bag, got bag {bags[row]!r} again in "
-                f"{place_of(frame, row)}. Remove one of the lines. If each line is for one class, use --class-column."
+                f"{place_of(frame, row)}. {advice}"
             )
         table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]
@@ -185,9 +201,7 @@ def require_common_bags(keys: pd.DataFrame, table: pd.Series | pd.DataFrame, row
     theirs = table.index.to_frame(index=False).iloc[:, : keys.shape[1]].dropna().drop_duplicates()
     if not (len(ours) and len(theirs)) or len(bag_index(ours).intersection(bag_index(theirs))):
         return
-    advice = "Use the same names in both files."
-    bare = [each.apply(lambda column: column.str.replace(r"^0+(?=\d)", "", regex=True)) for each in (ours, theirs)]
-    if len(bag_index(bare[0]).intersection(bag_index(bare[1]))):
-        advice = "They differ by leading zeros. Add the missing zeros to the other file."
+    near = near_names([*bag_index(ours)], [*bag_index(theirs)])
+    advice = f"Use the same names in both files{f': {near}' * bool(near)}."
     some = [", ".join(map(repr, bag_index(each)[:3])) + ", ..." * (len(each) > 3) for each in (ours, theirs)]
     raise DataError(f"no bag of file {str(rows)!r} ({some[0]}) is in file {str(bags)!r} ({some[1]}). {advice}")

@@ -222,6 +222,7 @@ def group_estimates(
         raise LLPBenchError(
             f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
         )
+    _require_no_total(bags)
     labels = range(1, 2) if len(classes) == 2 else range(len(classes))
     streams = [generator(seed, "group estimates", label) for label in labels]
     effects = [
@@ -263,6 +264,12 @@ def group_estimates(
     yield found
 
 
+def _require_no_total(bags: Sequence[Hashable]) -> None:
+    """Raise `LLPBenchError` for a bag with the name of all bags together."""
+    if {ALL, (ALL,)}.intersection(bags):
+        raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
+
+
 def table_estimates(
     groups: Groups,
     bags: Sequence[Hashable],
@@ -280,6 +287,7 @@ def table_estimates(
     same = distinct([groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T], fewest=0)
     if same is None or len(same.first) > _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE or len(same.first) < 2:
         return None
+    _require_no_total(bags)
     people = np.zeros((len(bags), len(same.first)))
     np.add.at(people, (whole.bag_of_row, same.place), 1)
     joined = [f"group {number}" for number in groups.of_row[same.first]]

@@ -145,8 +145,8 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
         raise LLPBenchError(
             f"X must have features, got only {keys}, which name the bags. Add features, or set keep_key=True."
         )
+    columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
     require_no_texts_among_numbers(frame)
-    columns = FeatureColumns(frame, numbers)
     for told, category in (
         (identifier_warning(frame), LikelyIdentifier),
         (size_warning(len(frame), frame.shape[1], columns.cardinalities), LargeFit),

@@ -227,3 +227,29 @@ def test_time_column_holds_out_later_bags(column: str, llpbench: LLPBench) -> No
     assert result.code == 0, result.err
     assert "later" in result.out
     assert ("'day'" in result.err) == (column != "day")  # a feature that names the bags, unless it is their time
+
+
+def test_bags_may_call_their_key_otherwise(folder: Path, llpbench: LLPBench) -> None:
+    table = pd.read_csv("bags.csv").rename(columns={"district": "precinct"})
+    table.to_csv("bags.csv", index=False)
+    refused = llpbench(*FIT, *QUICK)
+    assert "--bag-column district=NAME" in refused.err
+    given = ["district=precinct" if part == "district" else part for part in FIT]
+    assert llpbench(*given, *QUICK).code == 0
+    assert len(LLPClassifier.load(folder / "model").bags_) == len(table)
+
+
+@pytest.mark.usefixtures("folder")
+def test_lines_of_several_years_name_the_column(llpbench: LLPBench) -> None:
+    table, rows = pd.read_csv("bags.csv"), pd.read_csv("rows.csv")
+    pd.concat([table.assign(year=2019), table.assign(year=2020)]).to_csv("bags.csv", index=False)
+    assert "'year'" in llpbench(*FIT).err
+    rows.assign(year=2019).to_csv("rows.csv", index=False)
+    assert "--bag-column district+year" in llpbench(*FIT).err
+
+
+@pytest.mark.usefixtures("folder")
+def test_files_in_the_wrong_order_are_named(llpbench: LLPBench) -> None:
+    swapped = {"rows.csv": "bags.csv", "bags.csv": "rows.csv"}
+    result = llpbench(*(swapped.get(part, part) for part in FIT))
+    assert "--bags" in result.err

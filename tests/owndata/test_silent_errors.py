@@ -13,7 +13,8 @@ import pytest
 from districts import counted, people
 
 from llpbench import LLPClassifier, choose
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.data.bag_tables import near_names
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.reading_bags import require_clear_order
 from llpbench.owndata.bag_columns import LikelyLabel
@@ -194,3 +195,54 @@ def test_noise_above_bag_sizes_is_named(data: Data) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", LargeNoise)
         ridge(frame, bags, counts=counts, noise=2.0)
+
+
+def test_cells_with_lists_are_refused(data: Data) -> None:
+    frame, bags, counts, _ = data
+    with pytest.raises(DataError, match="'embedding' is of type list"):
+        ridge(frame.assign(embedding=[[0.1, 0.2], [0.3]] * (len(frame) // 2)), bags, counts=counts)
+
+
+def test_bag_with_the_name_of_the_total_is_refused_in_estimates(data: Data) -> None:
+    frame, bags, counts, _ = data
+    bags = bags.replace("d03", "all")
+    model = ridge(frame, bags, counts=counts.rename({"d03": "all"}))
+    with pytest.raises(LLPBenchError, match="'all'"):
+        model.estimate(frame, bags, by="town", refits=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("01", "1"),
+        ("Mt Zion 3", "Mt. Zion 3"),
+        ("Saint Louis", "St. Louis"),
+        ("Zürich", "ZURICH"),
+        (("7", "a"), (7, "A")),
+    ],
+)
+def test_near_names_are_found(name: Any, other: Any) -> None:
+    assert near_names(["new", name], ["old", other]) == f"{name!r} is nearly {other!r}"
+
+
+def test_different_names_are_not_near() -> None:
+    assert near_names(["D1", "2016-11", "east"], ["D2", "2016-01", "west"]) == ""
+
+
+@pytest.mark.parametrize(("unit", "noise"), [(5, "1.44"), (10, "2.89")])
+def test_rounded_counts_name_their_noise(unit: int, noise: str, data: Data) -> None:
+    frame, bags, counts, _ = data
+    rounded = (counts / unit).round() * unit
+    with pytest.raises(LLPBenchError, match=f"rounded to {unit}.*{noise}"):
+        ridge(frame, bags, counts=rounded)
+    assert ridge(frame, bags, counts=rounded, noise=float(noise)).bag_counts_.shape == counts.shape
+
+
+def test_rest_of_the_rows_becomes_a_class(data: Data) -> None:
+    frame, bags, counts, _ = data
+    whole = ridge(frame, bags, counts=counts)
+    rest = ridge(frame, bags, counts=counts[["yes"]], rest_as="no")
+    assert [*rest.classes_] == ["no", "yes"]
+    assert np.array_equal(rest.bag_counts_, whole.bag_counts_)
+    with pytest.raises(LLPBenchError, match="rest_as"):
+        ridge(frame, bags, counts=counts, rest_as="no")
