@@ -343,6 +343,7 @@ def estimate(
                     model, given.batches, files.out, keys=keys, by=names, counts=given.counts, progress=progress
                 )
         else:
+            assert given.bags is not None
             groups = pd.DataFrame({name: column_of(given.frame, name, files.rows) for name in names})
             features = in_batches.split(model, RowBatch(given.frame, files.rows, 0))[0]
             found = model.estimate(features, given.bags, groups, **given.counts, refits=refits)

@@ -280,7 +280,7 @@ class _Files:
             frame, left_out, message = draw_bags(
                 batches,
                 keys,
-                bags.get("counts", bags.get("proportions")),
+                bags["counts" if "counts" in bags else "proportions"],
                 self.most_rows,
                 seed=seed,
                 drop_unmatched=self.drop_unmatched,
