@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from llpbench.core import __version__
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
@@ -29,7 +30,6 @@ from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
-from llpbench.core.version import __version__
 from llpbench.owndata.bag_effects import KnownBags
 from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import obstacle, replaced
-from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line
+from llpbench.core.text import frame_as_csv, one_line
 from llpbench.tables.table_sources import is_among
 
 _MOST_WAITING = 8
