@@ -49,7 +49,7 @@ class UnionPredictor:
 
 
 @dataclass(frozen=True)
-class BagGPGBDTParams(DirectParams):
+class _BagGPGBDTParams(DirectParams):
     """Hyperparameters. All other hyperparameters of the three models have their defaults."""
 
     trees: Annotated[int, Choice(200, 400, 800)] = 800
@@ -62,8 +62,8 @@ class BagGPGBDTParams(DirectParams):
 class BagGPGBDT(DirectMethod):
     """Average of bag-gp, em-gbdt and count-gbdt: the mean of their log probabilities."""
 
-    Params = BagGPGBDTParams
-    params: BagGPGBDTParams
+    Params = _BagGPGBDTParams
+    params: _BagGPGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
