@@ -29,7 +29,7 @@ from llpbench.core.text import one_line
 from llpbench.core.version import __version__
 from llpbench.owndata.fitted_model import FittedModel
 
-_FORMAT = 4
+_FORMAT = 5
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (

@@ -10,6 +10,7 @@ import torch
 from small import make_bags, no_features
 
 from llpbench.blocks.losses import (
+    bag_contrast,
     cosine_embedding,
     count_loss,
     difference_contrast,
@@ -85,6 +86,16 @@ def test_cosine_embedding_matches_torch() -> None:
     target = torch.where(found.positive, 1.0, -1.0)
     expected = torch.nn.functional.cosine_embedding_loss(a, b[found.partner], target, margin=0.1)
     assert torch.allclose(cosine_embedding(cosine, found, 0.1), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "similarity", "margin", "expected"), [(1.0, 0.0, 0.0, 1.0), (-1.0, 1.0, 0.0, 2.0), (0.5, 0.5, 0.2, 0.4)]
+)
+def test_bag_contrast_matches_hand_computation(
+    cosine: float, similarity: float, margin: float, expected: float
+) -> None:
+    loss = bag_contrast(torch.tensor(cosine), torch.tensor(similarity), margin)
+    assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(torch.eye(4), 0.743668), (torch.ones(4, 1), 1.386294)])
