@@ -113,6 +113,22 @@ def test_bags_above_cap_are_sampled_without_replacement() -> None:
     assert torch.equal(taken, torch.stack([vectors[bag, chosen[bag]] for bag in (0, 1)]))
 
 
+def test_sampling_follows_stream_and_reaches_every_row() -> None:
+    mask = torch.ones(9, dtype=torch.bool)
+
+    def drawn(key: int) -> Tensor:
+        chosen = some_rows(mask, stream(key), most=4)
+        assert chosen is not None
+        return chosen
+
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
+    often = torch.bincount(torch.cat([drawn(key) for key in range(900)]), minlength=9)
+    assert (often - 400).abs().max() < 100  # 4 of 9 rows in each of 900 draws, std 15
+    fixed = [some_rows(mask, None, most=4) for _ in range(2)]
+    assert torch.equal(*fixed)  # type: ignore[arg-type]
+
+
 def test_member_draws_equal_single_draws() -> None:
     mask = torch.ones(3, 9, dtype=torch.bool)
     keys = torch.tensor([5, 6, 7])
