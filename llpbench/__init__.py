@@ -13,8 +13,8 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
-from llpbench.core.version import PACKAGE
-from llpbench.core.version import __version__ as __version__
+from llpbench.core import PACKAGE
+from llpbench.core import __version__ as __version__
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.blocks import losses as losses

@@ -17,8 +17,7 @@ from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.method import DirectMethod
-from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line
+from llpbench.core.text import frame_as_csv, one_line
 from llpbench.owndata.bag_codes import BagCodes
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import ColumnsOfManyRows

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from llpbench.core import __version__
 from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
-from llpbench.core.version import __version__
 from llpbench.owndata.fitted_model import FittedModel
 
 _FORMAT = 5

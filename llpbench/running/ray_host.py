@@ -29,12 +29,12 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from llpbench.core import PACKAGE
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import USER, private_root, temporary_folder
 from llpbench.core.provenance import software
 from llpbench.core.text import one_line
-from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
     Alive,

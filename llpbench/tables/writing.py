@@ -10,8 +10,7 @@ import pandas as pd
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import obstacle, replace_file
-from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line
+from llpbench.core.text import frame_as_csv, one_line
 from llpbench.tables.table_sources import is_among
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -43,15 +42,14 @@ from llpbench.training.device import (
     pick_precision,
     reset_peak_memory,
 )
-from llpbench.training.judging import judge, known_bag_metrics, whole_bag_metrics
-from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, shape_of
+from llpbench.training.judging import judge, keep_predictions, known_bag_metrics, predicted_by, whole_bag_metrics
+from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, populations
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
-from llpbench.training.saved_predictions import keep_predictions, predicted_by
 from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 
-OnEpoch = Callable[[Epoch], None] | None
-Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
+_OnEpoch = Callable[[Epoch], None] | None
+_Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
 _NOTHING_CHOSEN = (
     "no criterion could select an epoch, because none was ever a number. Validation needs rows of two classes, or bags "
@@ -59,7 +57,7 @@ _NOTHING_CHOSEN = (
 )
 
 
-def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
+def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: _OnEpoch = None) -> list[Record]:
     """Train and judge all seeds of a cell; return one record for each seed.
 
     All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
@@ -112,7 +110,7 @@ def _compute(
     environment: Environment,
     method: Method | DirectMethod,
     machine: Machine,
-    on_epoch: OnEpoch,
+    on_epoch: _OnEpoch,
 ) -> list[Record]:
     facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
     clock = time.perf_counter()
@@ -129,7 +127,7 @@ def _compute(
         most = most_together(cell, environment, machine)
         most = most and max(most // cell.ensemble, 1)
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
-        for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
+        for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
             results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
     if environment.predictions is not None:
         classes = load_table(cell.dataset, environment.data_dir).classes
@@ -151,7 +149,7 @@ def _pretrainer(
     supervision: str,
     environment: Environment,
     machine: Machine,
-    on_epoch: OnEpoch,
+    on_epoch: _OnEpoch,
 ) -> Pretrainer | None:
     """Return the provider of pretrained encoder weights, or None if encoders start from random weights."""
     if cell.pretraining == "none":
@@ -175,23 +173,13 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     return replace(task, manifest=assignment.manifest)
 
 
-def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:
-    """Group seeds that can train together: seeds with tasks of equal shape, at most `most` in a group."""
-    shapes: dict[Any, list[int]] = {}
-    for seed, task in tasks.items():
-        shapes.setdefault(shape_of(task, bags_per_step), []).append(seed)
-    size = most or len(tasks)
-    groups = [seeds[i : i + size] for seeds in shapes.values() for i in range(0, len(seeds), size)]
-    return [{seed: tasks[seed] for seed in group} for group in groups]
-
-
 def train_population(
     cell: Cell,
     method: Method,
     tasks: dict[int, Task],
     machine: Machine,
-    on_epoch: OnEpoch,
-    pretrain: Pretrain | None = None,
+    on_epoch: _OnEpoch,
+    pretrain: _Pretrain | None = None,
     *,
     keep: bool = False,
 ) -> list[SeedResult]:
@@ -219,7 +207,7 @@ def train_population(
         torch.cuda.empty_cache()
     assert cell.protocol is not None
     most = len(tasks) if damaged else (len(tasks) + 1) // 2 if out_of_memory else 1
-    parts = populations(tasks, most, cell.protocol.bags_per_step)
+    parts = populations(tasks, cell.protocol.bags_per_step, most)
     train = partial(train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
     return [result for part in parts for result in train(cell, method, part, machine)]
 
@@ -229,8 +217,8 @@ def _train_together(
     method: Method,
     tasks: dict[int, Task],
     machine: Machine,
-    on_epoch: OnEpoch,
-    pretrain: Pretrain | None,
+    on_epoch: _OnEpoch,
+    pretrain: _Pretrain | None,
     keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
@@ -300,6 +288,7 @@ def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
 
 
 def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
+    reset_peak_memory(torch.device("cpu"))
     with contained(f"method {cell.method}"):
         return fit_direct(type(method)(method.params), seed, task)
 
@@ -309,7 +298,6 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
     A control, fitted to the labels of validation rows, has results of fine-grained criteria only, without their values.
     """
-    reset_peak_memory(torch.device("cpu"))
     clock, cpu = time.perf_counter(), time.process_time()
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))

@@ -9,7 +9,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,11 @@ from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, read
 from llpbench.running import runner
 from llpbench.running.display import Display
-from llpbench.running.executors import Listener, Outcome, Resources, notify
+from llpbench.running.executors import Listener, Outcome, notify
 from llpbench.running.executors.debug import Debug
-from llpbench.running.planning import expand
 from llpbench.running.ray_address import require_answer
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
-from llpbench.running.settings import resolve
 from llpbench.training import compilation, device
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
@@ -298,18 +295,6 @@ def test_missing_device_is_refused(tiny_bench: Path, tmp_path: Path, monkeypatch
         assert str(planned.value) == str(error.value)
         assert "\n" not in str(error.value)
         assert journal(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("compiler", "said"), [(True, "long trainings of saint begin with"), (False, "no C++ compiler: steps of saint run")]
-)
-def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch, compiler: bool, said: str) -> None:
-    monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
-    settings, resources = resolve({}), Resources(cpus=2)
-    cells = expand(resolve({"methods": "dllp", "encoders": "mlp,saint"}))
-    assert runner._compiling(settings, cells, resources).startswith(said)
-    assert runner._compiling(settings, cells[:1], resources) == ""
-    assert runner._compiling(replace(settings, compile=False), cells, resources) == ""
 
 
 def test_remaining_time_adapts_to_machine_load() -> None:
