@@ -34,7 +34,7 @@ class _MeanOperator:
     """[classes] mean over all rows of y_ic"""
 
 
-def _prior_of(train: BaggedRows) -> FloatArray:
+def prior_of(train: BaggedRows) -> FloatArray:
     """Return the class shares [classes] of rows, from proportions and sizes of bags."""
     return np.asarray(train.sizes @ train.proportions / train.sizes.sum())
 
@@ -117,7 +117,7 @@ def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
 
 def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> _MeanOperator:
     """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
-    prior, sizes = _prior_of(train), train.sizes.astype(np.float64)
+    prior, sizes = prior_of(train), train.sizes.astype(np.float64)
     means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
     return _MeanOperator(means * prior[:, None], prior)
 
@@ -125,7 +125,7 @@ def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float
 def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> _MeanOperator:
     """Return the operator of the Laplacian mean map, with class means of each bag that are smooth over bags."""
     sizes, means = train.sizes.astype(np.float64), sparse.csr_array(bag_average(train) @ columns)
-    return _MeanOperator(_SmoothMeans(train.proportions, sizes, means, gamma).operator(sizes), _prior_of(train))
+    return _MeanOperator(_SmoothMeans(train.proportions, sizes, means, gamma).operator(sizes), prior_of(train))
 
 
 def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array) -> _MeanOperator:
