@@ -35,7 +35,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class BagGPParams(DirectParams):
+class _BagGPParams(DirectParams):
     """Hyperparameters. The evidence chooses the scales of all effects."""
 
     link: Annotated[str, Choice("logit", "identity")] = "logit"
@@ -64,8 +64,8 @@ class BagGPParams(DirectParams):
 class BagGP(DirectMethod):
     """Additive Gaussian process on rows, fitted to the proportions of bags."""
 
-    Params = BagGPParams
-    params: BagGPParams
+    Params = _BagGPParams
+    params: _BagGPParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor:
         """Fit the process to shares, with scales chosen by the evidence; then to logits, with the same scales."""

@@ -58,7 +58,7 @@ class UnionPredictor:
 
 
 @dataclass(frozen=True)
-class BagGPGBDTParams(DirectParams):
+class _BagGPGBDTParams(DirectParams):
     """Hyperparameters. All other hyperparameters of the three models have their defaults."""
 
     trees: Annotated[int, Choice(200, 400, 800)] = 800
@@ -71,8 +71,8 @@ class BagGPGBDTParams(DirectParams):
 class BagGPGBDT(DirectMethod):
     """Average of bag-gp, em-gbdt and count-gbdt: the mean of their log probabilities."""
 
-    Params = BagGPGBDTParams
-    params: BagGPGBDTParams
+    Params = _BagGPGBDTParams
+    params: _BagGPGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""

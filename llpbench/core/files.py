@@ -31,24 +31,25 @@ MODE = 0o666
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace the file at `path`; on any failure the old file stays unchanged. Raises `OSError`."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+    """Replace the file at `path`, as `replaced` does."""
+    with replaced(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file, which replaces `path` at the end unless an error is raised. Raises `OSError`.
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces the one at `path`; on any failure the old file stays unchanged. Raises `OSError`.
 
-    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask. The temporary file of a killed
-    process is removed when `path` is written again.
+    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask. The file of a killed process is
+    removed when `path` is written again.
     """
     path = Path(os.path.realpath(path))  # replace the target of a link, not the link
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     file, temporary = _open_beside(path, MODE if mode is None else stat.S_IRUSR | stat.S_IWUSR)
     try:
         with file:
-            yield temporary
+            yield file
+            file.flush()
             os.fsync(file.fileno())
             if mode is not None:
                 temporary.chmod(mode)  # the umask does not apply to permissions that the owner has chosen
@@ -66,7 +67,7 @@ def _open_beside(path: Path, mode: int) -> tuple[IO[bytes], Path]:
         temporary = path.with_name(f".{path.name}.{number}.tmp")
         _remove_unlocked(temporary)
         try:
-            file = open(os.open(temporary, _NEW, mode), "wb")  # noqa: SIM115
+            file = open(temporary, "wb", opener=lambda name, _: os.open(name, _NEW, mode))  # noqa: SIM115
         except FileExistsError:
             continue
         if fcntl:

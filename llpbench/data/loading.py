@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import DataError
-from llpbench.core.files import at_home, replacing
+from llpbench.core.files import at_home, replaced
 from llpbench.core.tables import Table
 from llpbench.data.facts import BUILT_IN
 from llpbench.data.frames import read_parquet
@@ -145,8 +145,8 @@ def _download_dataset(spec: DatasetSpec) -> Path:
             if not path.exists():
                 frame = spec.frame(_download(spec.remote, spec), spec.remote.describe())
                 spec.tabulate(frame, spec.remote.describe())
-                with replacing(path) as temporary:
-                    frame.to_parquet(temporary, index=False, compression="zstd")
+                with replaced(path) as file:
+                    frame.to_parquet(file, index=False, compression="zstd")
     except OSError as error:
         raise unwritable(path, error) from error
     return path

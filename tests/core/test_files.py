@@ -19,7 +19,7 @@ from bench import LLPBench, arguments
 from factory import record
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.files import open_packed, private_root, replace_file, replacing, temporary_folder
+from llpbench.core.files import open_packed, private_root, replace_file, replaced, temporary_folder
 from llpbench.results.journal import FILE, LOCK, Journal, read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -77,9 +77,9 @@ def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.Mo
 
 KILLED_WRITER = """
 import os, pathlib, signal, sys
-from llpbench.core.files import replacing
-with replacing(pathlib.Path(sys.argv[1])) as temporary:
-    temporary.write_text("half")
+from llpbench.core.files import replaced
+with replaced(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -88,12 +88,12 @@ def test_file_of_killed_writer_is_removed_and_that_of_living_one_is_kept(tmp_pat
     path = tmp_path / "result[1].csv"
     subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
     assert len([*tmp_path.iterdir()]) == 1
-    with replacing(path) as mine:
-        mine.write_text("first")
+    with replaced(path) as mine:
+        mine.write(b"first")
         subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
-        with replacing(path) as other:
-            assert {*tmp_path.iterdir()} == {mine, other}
-            other.write_text("second")
+        with replaced(path) as other:
+            assert {*tmp_path.iterdir()} == {mine.name, other.name}
+            other.write(b"second")
         assert path.read_text() == "second"
     assert ([*tmp_path.iterdir()], path.read_text()) == ([path], "first")
 
