@@ -306,16 +306,16 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise hook_error(method, "fit", what)
         fitted = time.perf_counter()
-        proba = [proba_of(predictor, task.validation.rows, task)]
+        proba = [_proba_of(predictor, task.validation.rows, task)]
         judged = time.perf_counter()
-        proba.append(proba_of(predictor, task.test.rows, task))
+        proba.append(_proba_of(predictor, task.test.rows, task))
         predicted = time.perf_counter()
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
         if method.supervision == "validation":
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
         evaluation = verdict(proba[1], task.test)
         if task.test_bags is not None:
-            of_train = proba_of(predictor, task.bags.rows, task)
+            of_train = _proba_of(predictor, task.bags.rows, task)
             evaluation["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     except LLPBenchError:
         raise
@@ -342,7 +342,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     )
 
 
-def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
+def _proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
     """Return a direct method's predictions for rows, checked by `probabilities`."""
     return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
 
