@@ -27,16 +27,22 @@ MODE = 0o666
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace the file at `path`; on any failure the old file stays unchanged. Raises `OSError`.
+    """Replace the file at `path`, as `replaced` does."""
+    with replaced(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces the one at `path`; on any failure the old file stays unchanged. Raises `OSError`.
 
     An existing file keeps its permissions. A new one has `MODE`, reduced by the umask.
     """
-    data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))  # replace the target of a link, not the link
     handle, temporary = _open_beside(path)
     try:
         with open(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.tables.marks import GAPS
 
+GAPS = frozenset(
+    (
+        *("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "**", "***", "?", ":", "n/a", "na", "n.a.", "nan"),
+        *("null", "none", "nil", "x", "(x)", "(na)", "(d)", "(s)", "n", "d", "s", "c", "nd", "missing", "unknown"),
+        *("not available", "#n/a", "#na", "#value!", "#div/0!", "#ref!", "#null!", "#num!"),
+    )
+)
+"""Marks of missing values among numbers, in lower case."""
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 _RECORDS = 300
