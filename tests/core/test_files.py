@@ -92,7 +92,7 @@ def test_file_of_killed_writer_is_removed_and_that_of_living_one_is_kept(tmp_pat
         mine.write(b"first")
         subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
         with replaced(path) as other:
-            assert {*tmp_path.iterdir()} == {mine.name, other.name}
+            assert {*map(str, tmp_path.iterdir())} == {str(mine.name), str(other.name)}
             other.write(b"second")
         assert path.read_text() == "second"
     assert ([*tmp_path.iterdir()], path.read_text()) == ([path], "first")
