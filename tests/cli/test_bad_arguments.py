@@ -38,7 +38,7 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["data", "fech"], "Did you mean fetch?"),
         (["list", "studies", "dllp"], "only list params takes the name"),
         (["list", "colours"], "'colours' is not one of"),
-        (["effects", "--seed", "-1"], "-1 is not in the range x>=0"),
+        (["estimate-table", "--seed", "-1"], "-1 is not in the range x>=0"),
         (["run", "--nonsense"], "--nonsense"),
         (["run", "more"], "Got unexpected extra argument (more)"),
         (["report", "--out", "/none"], "there is no journal '/none'"),
