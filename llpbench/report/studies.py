@@ -273,7 +273,8 @@ def _members(row: StudyRow, cells: DataFrame) -> DataFrame:
 
 def _params(of: Mapping[str, Any]) -> dict[str, Any]:
     """Return hyperparameters of the method and (`pretraining.NAME`) of the pretraining."""
-    return of.get("params", {}) | {f"pretraining.{name}": x for name, x in of.get("pretraining_params", {}).items()}
+    params = {f"pretraining.{name}": value for name, value in of.get("pretraining_params", {}).items()}
+    return {**of.get("params", {}), **params}
 
 
 def _scores(study: Study, lines: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -136,7 +136,7 @@ def _groups(runs: DataFrame) -> list[tuple[tuple[str, int, str], DataFrame]]:
 
 
 def _tuples(frame: DataFrame, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return frame[[*columns]].itertuples(index=False, name=None)
+    yield from frame[[*columns]].itertuples(index=False, name=None)
 
 
 @dataclass(frozen=True)
