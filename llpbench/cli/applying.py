@@ -90,9 +90,9 @@ class _Files:
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.classifier import LLPClassifier
         from llpbench.owndata.weights import weights_of_column
+        from llpbench.tables.bag_keys import bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatches
-        from llpbench.tables.texts import bag_keys, bags_as_texts
 
         model = LLPClassifier.load(self.model)
         if not hasattr(model, "feature_names_in_"):
@@ -131,7 +131,7 @@ class _Files:
         """Drop the rows whose bag has no counts."""
         import pandas as pd
 
-        from llpbench.tables.texts import bag_index
+        from llpbench.tables.bag_keys import bag_index
 
         if given.bags is None:
             raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")

@@ -36,9 +36,9 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.group_estimates import NUMBERS, BagPiece, read_groups
 from llpbench.owndata.logit_draws import ProcessDraws, process_of
+from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch, RowBatches
-from llpbench.tables.texts import bag_keys
 from llpbench.tables.writing import written
 
 _FILE_BYTES = 1 << 26
