@@ -62,7 +62,7 @@ AS_IT_SHOWS = FileFormat()
 
 
 @dataclass(frozen=True)
-class Dialect:
+class _Dialect:
     """Detected format of a text table."""
 
     separator: str
@@ -131,7 +131,7 @@ class _Records:
         return place if is_header and (alone or below) else 0
 
 
-def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[str] = ()) -> Dialect:
+def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[str] = ()) -> _Dialect:
     """Return the format of a text table, given its beginning.
 
     `default`: separator if none is detected. `wanted`: columns that the table should have. Raises `DataError` if two
@@ -160,7 +160,7 @@ def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[s
             f"read {example!r} in column {names[grouped]!r} with a decimal point; if points separate thousands: "
             f"--decimal , --types '{names[grouped]}=number'"
         )
-    return Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
+    return _Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
 
 
 def _separator(tables: Mapping[str, _Records], default: str, wanted: Collection[str], *, may_skip: bool) -> str:
