@@ -11,7 +11,6 @@ forged file may crash. Load only what you trust.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import json
@@ -112,9 +111,6 @@ def write_model(folder: Path, method: str, settings: dict[str, Any], model: Fitt
         replace_file(folder / FILE, buffer.getvalue())
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
-    for name in filter(_is_half_written, os.listdir(folder)):
-        with contextlib.suppress(OSError):  # the next model is written anyway
-            (folder / name).unlink()
 
 
 def _dumped(content: dict[str, Any], method: str, module: str) -> bytes:
@@ -150,12 +146,8 @@ def require_free(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return name == FILE or _is_half_written(name)
-
-
-def _is_half_written(name: str) -> bool:
-    """Return whether `replace_file` left this file when it was killed."""
-    return name.startswith(f".{FILE}.") and name.endswith(".tmp")
+    """Return whether a file is a model, or what `replace_file` left when it was killed."""
+    return name == FILE or (name.startswith(f".{FILE}.") and name.endswith(".tmp"))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:

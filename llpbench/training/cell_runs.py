@@ -42,7 +42,7 @@ from llpbench.training.device import (
     pick_precision,
     reset_peak_memory,
 )
-from llpbench.training.judging import judge, keep_predictions, known_bag_metrics, predicted_by, whole_bag_metrics
+from llpbench.training.judging import judge, keep_predictions, known_bag_metrics, whole_bag_metrics
 from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, populations
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -63,30 +63,27 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
     status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
     """
+    with at_work(cell, environment) as machine:
+        declared = METHODS.get(cell.method)
+        with contained(f"method {cell.method}"):
+            method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+        return _compute(cell, seeds, environment, method, machine, on_epoch)
+
+
+@contextmanager
+def at_work(cell: Cell, environment: Environment) -> Iterator[Machine]:
+    """Load plugins and limit threads. Yield the machine on which a cell's populations train.
+
+    Direct methods are fitted on the CPU. Raises `LLPBenchError` if the device or precision is not available.
+    """
     for plugin in environment.plugins:
         load_plugin(plugin)
     memory.keep_freed()
     keep_compiled_code()
-    machine = pick_machine(cell, environment)
-    declared = METHODS.get(cell.method)
-    with contained(f"method {cell.method}"):
-        method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-    with limit_threads(environment.threads):
-        return _compute(cell, seeds, environment, method, machine, on_epoch)
-
-
-def pick_machine(cell: Cell, environment: Environment) -> Machine:
-    """Return the machine on which a cell's populations train; direct methods are fitted on the CPU.
-
-    Raises `LLPBenchError` if the device or precision is not available.
-    """
     device = pick_device("cpu" if cell.protocol is None else environment.device)
-    return Machine(
-        device=device,
-        compiled=bool(environment.compile),
-        precision=pick_precision(cell.precision, device),
-        recorded=device.type == "cuda",
-    )
+    precision, recorded = pick_precision(cell.precision, device), device.type == "cuda"
+    with limit_threads(environment.threads):
+        yield Machine(device=device, compiled=bool(environment.compile), precision=precision, recorded=recorded)
 
 
 @contextmanager
@@ -121,12 +118,8 @@ def _compute(
         results = [_fit_alone(cell, method, seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
-        if machine.device.type == "cpu":
-            rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
-            machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
-        most = most_together(cell, environment, machine)
+        machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
         most = most and max(most // cell.ensemble, 1)
-        pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
         for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
             results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
     if environment.predictions is not None:
@@ -143,21 +136,23 @@ def _compute(
     return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
 
 
-def _pretrainer(
-    cell: Cell,
-    tasks: dict[int, Task],
-    supervision: str,
-    environment: Environment,
-    machine: Machine,
-    on_epoch: _OnEpoch,
-) -> Pretrainer | None:
-    """Return the provider of pretrained encoder weights, or None if encoders start from random weights."""
+def prepared(
+    cell: Cell, tasks: dict[int, Task], environment: Environment, machine: Machine, on_epoch: _OnEpoch
+) -> tuple[Machine, int | None, Pretrainer | None]:
+    """Return the machine (compiled if that pays off), the most members together, and the source of pretrained weights.
+
+    None: all members; encoders start from random weights.
+    """
+    if machine.device.type == "cpu":
+        rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
+        machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
+    most = most_together(cell, environment, machine)
     if cell.pretraining == "none":
-        return None
-    if supervision != "bags":  # pretraining uses bags, whatever the method's supervision
+        return machine, most, None
+    if METHODS.get(cell.method).supervision != "bags":  # pretraining uses bags, whatever the method's supervision
         tasks = {seed: make_task(cell, seed, "bags", environment.data_dir) for seed in tasks}
     folder = Path(environment.pretrained) if environment.pretrained else None
-    return Pretrainer(cell, tasks, folder, machine, on_epoch)
+    return machine, most, Pretrainer(cell, tasks, folder, machine, on_epoch)
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
@@ -255,14 +250,12 @@ def _train_together(
             result.status, result.reason = "failed", failures[0]
         else:
             start = time.perf_counter()
-            result.results = judge(population, numbers)
+            result.results, result.predicted = judge(population, numbers, keep=keep)
             judged = [stage.name for stage in method.stages if stage.judged and average is None]
             last = method.stages[-1].name
             result.curves = _curves(members_of_seed, last)
             result.earlier_curves = {stage: _curves(members_of_seed, stage) for stage in judged if stage != last}
             result.times["test"] = time.perf_counter() - start
-            if keep:
-                result.predicted = predicted_by(population, numbers)
         results.append(result)
     shared = population.seconds | {"total": time.perf_counter() - clock, CPU_TOTAL: time.process_time() - cpu}
     if machine.device.type != "cpu":

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,55 +32,71 @@ _PAIR = 2
 """number of bags between which pairs are formed"""
 
 
-def judge(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
-    """Return test metrics and diagnostics at each criterion's selected epoch; an epoch selected twice is judged once.
+class SeedJudgement(NamedTuple):
+    """Evaluation of one seed."""
 
-    For an ensemble of several members, the mean of their predictions is judged, each at its own epoch. The reported
-    epoch is the median of these epochs; validation and diagnostics are means. A criterion that was always NaN (such as
-    AUC of validation rows of a single class) selects no epoch and has no result.
+    results: dict[str, CriterionResult]
+    """by criterion"""
+    predicted: Predicted
+    """predictions of validation and test rows; empty unless they are kept"""
+
+
+def judge(population: Population, numbers: Sequence[int], *, keep: bool = False) -> SeedJudgement:
+    """Return test metrics and diagnostics at each criterion's selected epoch, and with `keep` the predictions.
+
+    An epoch selected twice is judged once. For an ensemble of several members, the mean of their predictions is judged,
+    each at its own epoch. The reported epoch is the median of these epochs; validation and diagnostics are means. A
+    criterion that was always NaN (such as AUC of validation rows of a single class) selects no epoch and has no result.
+    For an average, every criterion has the same result: that of the mean prediction over averaged weights and members.
     """
-    if population.average is not None:
-        return _judge_average(population, numbers)
-    names = chosen_by_all([population.outcomes[number] for number in numbers])
-    members = [_selected(population, number, names) for number in numbers]
-    judged: dict[tuple[int, ...], Judged] = {}
-    results = {}
+    outcomes = [population.outcomes[number] for number in numbers]
+    last = (population.method.stages[-1].epochs or population.protocol.epochs) - 1
+    averaged = population.average is not None
+    if averaged:
+        names = [name for name, criterion in CRITERIA.items() if criterion.regime in population.regimes]
+        weights = [_epochs_before(last, outcome.averaged) for outcome in outcomes]
+    else:
+        names = chosen_by_all(outcomes)
+        weights = [{_moment(each.selected[name]): each.selected[name].weights for name in names} for each in outcomes]
+    members = [_Looked(population, *of_member, keep=keep) for of_member in zip(numbers, weights, strict=True)]
+    judged: dict[tuple[tuple[int, ...], ...], tuple[Judged, dict[str, FloatArray]]] = {}
+    results: dict[str, CriterionResult] = {}
+    predicted: dict[str, dict[str, FloatArray]] = {}
     for name in names:
-        choices = [member.selected[name] for member in members]
-        places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
+        choices = [] if averaged else [outcome.selected[name] for outcome in outcomes]
+        if averaged:
+            places = tuple(tuple(range(len(member.proba))) for member in members)
+        else:
+            places = tuple((member.place(_moment(one)),) for member, one in zip(members, choices, strict=True))
         if places not in judged:
-            proba = _mean([member.proba for member in members], places)
-            judged[places] = _verdict(members[0].task, proba, _mean([member.of_train for member in members], places))
+            parts = {part: _mean([getattr(each, part) for each in members], places) for part in _PARTS}
+            verdict_ = _verdict(members[0].task, parts["proba"], parts["of_train"])
+            judged[places] = verdict_, {"validation": parts["of_validation"], "test": parts["proba"]}
         results[name] = CriterionResult(
-            epoch=int(np.median([choice.epoch for choice in choices])),
-            validation=float(np.mean([choice.value for choice in choices])),
-            diagnostics=_means([member.diagnostics[place] for member, place in zip(members, places, strict=True)]),
-            **judged[places],
+            epoch=last if averaged else int(np.median([choice.epoch for choice in choices])),
+            validation=None if averaged else float(np.mean([choice.value for choice in choices])),
+            diagnostics=_means(
+                [member.diagnostics[place] for member, own in zip(members, places, strict=True) for place in own]
+            ),
+            **judged[places][0],
         )
-    return results
+        predicted[name] = judged[places][1]
+    return SeedJudgement(results, predicted if keep else {})
 
 
-def _judge_average(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
-    """Return the same result for every criterion: that of the mean prediction over averaged weights and members."""
-    members, last = [], 0
-    for number in numbers:
-        outcome = population.outcomes[number]
-        assert outcome.averaged is not None
-        last = (population.method.stages[-1].epochs or population.protocol.epochs) - 1
-        first = last + 1 - len(outcome.averaged)
-        weights = {("", epoch): each for epoch, each in enumerate(outcome.averaged, start=first)}
-        members.append(_Looked(population, number, weights))
-    proba, of_train = (
-        np.asarray(np.mean([part.mean(axis=0) for part in parts], axis=0))
-        for parts in ([member.proba for member in members], [member.of_train for member in members])
-    )
-    result = CriterionResult(
-        epoch=last,
-        validation=None,
-        diagnostics=_means([each for member in members for each in member.diagnostics]),
-        **_verdict(members[0].task, proba, of_train),
-    )
-    return {name: result for name, criterion in CRITERIA.items() if criterion.regime in population.regimes}
+_Moment = tuple[str, int]
+"""validation regime of a training, and epoch"""
+_PARTS = ("proba", "of_train", "of_validation")
+
+
+def _moment(choice: Selected) -> _Moment:
+    return choice.training, choice.epoch
+
+
+def _epochs_before(last: int, averaged: Tensor | None) -> dict[_Moment, Tensor]:
+    """Return averaged weights [n, parameters] as those of the last n epochs."""
+    assert averaged is not None
+    return {("", epoch): each for epoch, each in enumerate(averaged, start=last + 1 - len(averaged))}
 
 
 def _verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
@@ -94,16 +111,10 @@ def _means(diagnostics: Sequence[Mapping[str, float]]) -> dict[str, Real | None]
     return {key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]}
 
 
-def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
-    """Return the mean of members' predictions [epochs, rows, classes], each at its own epoch."""
-    return np.asarray(np.mean([proba[place] for proba, place in zip(members, places, strict=True)], axis=0))
-
-
-def _selected(population: Population, number: int, criteria: Sequence[str]) -> _Looked:
-    """Return a member at each epoch that one of the criteria selected."""
-    selected = {name: population.outcomes[number].selected[name] for name in criteria}
-    weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
-    return _Looked(population, number, weights, selected)
+def _mean(members: Sequence[FloatArray], places: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the mean over members of their mean predictions [epochs, rows, classes] at their own epochs."""
+    means = [proba[[*own]].mean(axis=0) for proba, own in zip(members, places, strict=True)]
+    return np.asarray(np.mean(means, axis=0))
 
 
 class _Looked:
@@ -113,15 +124,15 @@ class _Looked:
         self,
         population: Population,
         number: int,
-        weights: Mapping[tuple[str, int], Tensor],
-        selected: Mapping[str, Selected] | None = None,
+        weights: Mapping[_Moment, Tensor],
+        *,
+        keep: bool,
     ) -> None:
-        """`weights` by validation regime of the training and epoch; `selected`: the choices of criteria among them.
+        """`keep`: whether to predict validation rows.
 
         Raises `ValueError` unless predictions are probabilities.
         """
         self.task = task = population.members[number].task
-        self.selected = selected or {}
         self._places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
         clock = time.perf_counter()
@@ -134,6 +145,7 @@ class _Looked:
         natural = task.test_bags is not None
         self.of_train = population.predict(number, stacked, task.bags.rows) if natural else self.proba[:, :0]
         """predictions of the training rows, if test rows belong to training bags"""
+        self.of_validation = population.predict(number, stacked, task.validation.rows) if keep else self.proba[:, :0]
         representation = population.represent(number, stacked, task.test.rows)
         labels = task.test.labels
         self.diagnostics = [
@@ -143,9 +155,9 @@ class _Looked:
             )
         ]
 
-    def place(self, choice: Selected) -> int:
-        """Return the index of a choice's epoch."""
-        return self._places[choice.training, choice.epoch]
+    def place(self, moment: _Moment) -> int:
+        """Return the index of an epoch."""
+        return self._places[moment]
 
 
 def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[dict[str, float]]:
@@ -273,39 +285,6 @@ def pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> 
     expected = float(chance.mean())
     kappa = (accuracy - expected) / (1 - expected) if expected < 1 else float("nan")
     return {"pair-accuracy": accuracy, "pair-chance": expected, "pair-kappa": kappa}
-
-
-def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
-    """Return predictions at each criterion's selected epoch; for an ensemble, their mean, as in judging."""
-    if population.average is not None:
-        return _averaged(population, numbers)
-    parts: dict[str, dict[str, list[FloatArray]]] = {}
-    names = chosen_by_all([population.outcomes[number] for number in numbers])
-    for number in numbers:
-        outcome, task = population.outcomes[number], population.members[number].task
-        chosen = {name: outcome.selected[name] for name in names}
-        weights = {(choice.training, choice.epoch): choice.weights for choice in chosen.values()}
-        stacked = torch.stack(list(weights.values()))
-        for part, holdout in (("validation", task.validation), ("test", task.test)):
-            proba = dict(zip(weights, population.predict(number, stacked, holdout.rows), strict=True))
-            for name, choice in chosen.items():
-                parts.setdefault(name, {}).setdefault(part, []).append(proba[choice.training, choice.epoch])
-    return {
-        name: {part: np.mean(proba_of_members, axis=0) for part, proba_of_members in of.items()}
-        for name, of in parts.items()
-    }
-
-
-def _averaged(population: Population, numbers: Sequence[int]) -> Predicted:
-    """Return the mean prediction over averaged weights and members, the same for every criterion."""
-    task = population.members[numbers[0]].task
-    parts = {"validation": task.validation.rows, "test": task.test.rows}
-    weights = {number: population.outcomes[number].averaged for number in numbers}
-    predicted = {
-        part: np.mean([population.predict(n, w, rows) for n, w in weights.items() if w is not None], axis=(0, 1))
-        for part, rows in parts.items()
-    }
-    return {name: predicted for name, each in CRITERIA.items() if each.regime in population.regimes}
 
 
 def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:

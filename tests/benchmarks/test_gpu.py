@@ -29,7 +29,7 @@ from llpbench.core.record import Record
 from llpbench.core.tables import Table
 from llpbench.data.loading import find_local
 from llpbench.results.journal import Journal, read
-from llpbench.running.executors import Outcome
+from llpbench.running.executors import Message, Outcome
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.schedule import Job as Work
 from llpbench.training.device import Machine
@@ -148,12 +148,9 @@ class Scripted:
     def end(self) -> None:
         """Nothing runs."""
 
-    def run_job(
-        self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
-    ) -> Outcome:
-        del on_warning
+    def run_job(self, job: Work, limit: Limit, on_message: Callable[[Message], None]) -> Outcome:
         assert limit.budget > 0
-        on_epoch(Epoch(6, 300, "auc", 0.5, len(job.seeds)))
+        on_message(Epoch(6, 300, "auc", 0.5, len(job.seeds)))
         self.jobs.append(job)
         return self.answer(job)
 

@@ -19,7 +19,7 @@ from bench import LLPBench, arguments
 from factory import record
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.files import open_packed, private_root, replace_file, temporary_folder
+from llpbench.core.files import open_packed, private_root, replace_file, replaced, temporary_folder
 from llpbench.results.journal import FILE, LOCK, Journal, read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -73,6 +73,34 @@ def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.Mo
         replace_file(tmp_path / "old", "after")
     assert [each.name for each in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old").read_text() == "before"
+
+
+KILLED_WRITER = """
+import os, pathlib, signal, sys
+from llpbench.core.files import replaced
+with replaced(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_file_of_killed_writer_is_removed_and_that_of_living_one_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "result[1].csv"
+    subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
+    assert len([*tmp_path.iterdir()]) == 1
+    with replaced(path) as mine:
+        mine.write(b"first")
+        subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
+        with replaced(path) as other:
+            assert {*map(str, tmp_path.iterdir())} == {str(mine.name), str(other.name)}
+            other.write(b"second")
+        assert path.read_text() == "second"
+    assert ([*tmp_path.iterdir()], path.read_text()) == ([path], "first")
+
+
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "nowhere" / "file", "")
 
 
 def test_strict_umask_hides_results_from_others(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
@@ -134,7 +162,7 @@ def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path
     with temporary_folder(tmp_path) as folder:
         folder.chmod(0o777)
         assert folder.parent.stat().st_mode & 0o077 == 0
-    assert [*tmp_path.iterdir()] == []
+    assert [*private_root(tmp_path).iterdir()] == []
 
 
 def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(tmp_path: Path) -> None:
@@ -145,8 +173,13 @@ def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(
             assert {*mine.parent.iterdir()} == {mine, another}
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o770, 0o707])
-def test_root_that_others_can_enter_is_refused(tmp_path: Path, mode: int) -> None:
+def test_open_root_is_closed(tmp_path: Path) -> None:
+    private_root(tmp_path).chmod(0o755)  # as Ray makes it
+    assert private_root(tmp_path).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_root_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
     root = private_root(tmp_path)
     root.chmod(mode)
     with pytest.raises(LLPBenchError, match="that only you can enter"), temporary_folder(tmp_path):

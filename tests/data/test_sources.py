@@ -90,7 +90,7 @@ def test_openml_download_prints_nothing_and_restores_settings(
         OpenML(7).download()
     assert surroundings() == before
     assert capfd.readouterr() == ("", "")
-    assert not list(temporary.iterdir())
+    assert not list(temporary.glob("*/*"))
     assert not list(Path(package.config.get_cache_directory()).rglob("dataset*"))
 
 

@@ -220,7 +220,7 @@ def test_pickle_in_the_place_of_an_array_is_not_executed(saved: Path, tmp_path: 
 
 
 def test_first_save_after_kill_can_be_repeated(saved: Path, tmp_path: Path) -> None:
-    (tmp_path / ".model.skops.0123456789ab.tmp").write_bytes(b"{")
+    (tmp_path / ".model.skops.1.tmp").write_bytes(b"{")
     LLPClassifier.load(saved).save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [storing.FILE]
 

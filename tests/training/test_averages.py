@@ -21,7 +21,7 @@ from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_pse import TabLLPPSE
 from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine
-from llpbench.training.judging import judge, predicted_by
+from llpbench.training.judging import judge
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
@@ -75,7 +75,7 @@ def test_training_without_validation_takes_same_steps() -> None:
 
 def test_averaged_prediction_is_judged_for_every_criterion() -> None:
     trained, task = averaging("half:4", seeds=(0, 0)), toy_task(0)
-    results = judge(trained, [0, 1])
+    results, predicted = judge(trained, [0, 1], keep=True)
     assert set(results) == set(CRITERIA)
     weights = [outcome.averaged for outcome in trained.outcomes]
     proba = np.mean(
@@ -84,7 +84,7 @@ def test_averaged_prediction_is_judged_for_every_criterion() -> None:
     for result in results.values():
         assert (result["epoch"], result["validation"]) == (3, None)
         assert result["test"] == pytest.approx(verdict(proba, task.test)["test"])
-    np.testing.assert_allclose(predicted_by(trained, [0, 1])["l1"]["test"], proba)
+    np.testing.assert_allclose(predicted["l1"]["test"], proba)
 
 
 def test_averaged_stages_run_once_and_hand_over_last_weights() -> None:

@@ -21,7 +21,7 @@ from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.core.method import Method
 from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.ranges import read_params
-from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
+from llpbench.core.record import PROPORTION_BINS, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
@@ -30,6 +30,7 @@ from llpbench.training import cell_runs as compute
 from llpbench.training import judging
 from llpbench.training.cell_runs import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory
+from llpbench.training.judging import SeedJudgement
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
@@ -209,9 +210,9 @@ def test_each_criterion_is_judged_with_its_own_weights() -> None:
     task, kept = toy_task(0), list[Population]()
     judge = judging.judge
 
-    def watched(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
+    def watched(population: Population, numbers: Sequence[int], *, keep: bool) -> SeedJudgement:
         kept.append(population)
-        return judge(population, numbers)
+        return judge(population, numbers, keep=keep)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compute, "judge", watched)

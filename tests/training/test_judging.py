@@ -25,7 +25,6 @@ from llpbench.training.judging import (
     judge,
     known_bag_metrics,
     pair_accuracy,
-    predicted_by,
     whole_bag_metrics,
 )
 from llpbench.training.specification import make_cell
@@ -171,7 +170,7 @@ def test_saved_predictions_are_those_judged(members: int) -> None:
     trained.train()
     numbers = range(members)
     task = trained.members[0].task
-    found, results = predicted_by(trained, numbers), judge(trained, numbers)
+    results, found = judge(trained, numbers, keep=True)
     assert found.keys() == results.keys()
     for name, parts in found.items():
         assert verdict(parts["test"], task.test)["test"]["auc"] == results[name]["test"]["auc"]

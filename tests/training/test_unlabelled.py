@@ -34,7 +34,7 @@ def test_only_coarse_criteria_are_selected_without_labels() -> None:
             assert choice.value == known.selected[name].value
             assert torch.equal(choice.weights, known.selected[name].weights)
     for number in (0, 1):
-        results, full = judge(population, [number]), judge(with_labels, [number])
+        results, full = judge(population, [number]).results, judge(with_labels, [number]).results
         assert set(results) == COARSE
         for name, result in results.items():
             assert set(result["test"]) == {"mpiou", "l1"}
@@ -66,7 +66,7 @@ def test_only_test_labels_are_used() -> None:
     task = replace(unlabelled(toy_task(0)), test=toy_task(0).test)
     population = together(DLLP(SMALL), {0: task})
     assert set(population.train()[0].selected) == COARSE
-    for result in judge(population, [0]).values():
+    for result in judge(population, [0]).results.values():
         auc, awareness = result["test"]["auc"], result["diagnostics"]["cas"]
         assert auc is not None
         assert awareness is not None
