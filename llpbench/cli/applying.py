@@ -1,4 +1,4 @@
-"""`llpbench predict` and `estimate`: predictions of rows, and estimates of groups, with a fitted model."""
+"""`llpbench predict`, `estimate` and `effects`: predictions of rows, groups and features by a fitted model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
-from llpbench.cli.explaining import check_plot, class_of
-from llpbench.cli.helping import OWN_DATA
+from llpbench.cli.helping import OWN_DATA, Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
@@ -91,9 +90,9 @@ class _Files:
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.classifier import LLPClassifier
         from llpbench.owndata.weights import weights_of_column
+        from llpbench.tables.bag_keys import bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatches
-        from llpbench.tables.texts import bag_keys, bags_as_texts
 
         model = LLPClassifier.load(self.model)
         if not hasattr(model, "feature_names_in_"):
@@ -132,7 +131,7 @@ class _Files:
         """Drop the rows whose bag has no counts."""
         import pandas as pd
 
-        from llpbench.tables.texts import bag_index
+        from llpbench.tables.bag_keys import bag_index
 
         if given.bags is None:
             raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
@@ -236,38 +235,19 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
         )
     if interval and files.bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
-    large = files.is_large([*people, *(["--interval"] if interval else [])])
+    large, kind = files.is_large(people), {"whole_bags": whole_bags, "interval": interval}
     with files.read(large=large, bags_optional=not whole_bags) as given:
-        model, keys, counts = given.model, given.names, given.counts
+        model, counts = given.model, given.counts
         if large:
             keep_freed()  # each batch needs the memory of the one before
             with progress_display() as progress:
                 number = in_batches.predict(
-                    model, given.batches, out, keys=keys, counts=counts, whole_bags=whole_bags, progress=progress
+                    model, given.batches, out, keys=given.names, counts=counts, progress=progress, **kind
                 )
         else:
             features, others = in_batches.split(model, RowBatch(given.frame, files.rows, 0))
-            weights = counts.get("sample_weight")
-            if weights is not None:
-                proba = model.disaggregate(features, given.bags, **counts)
-                labels = model.classes_[proba.argmax(axis=1)]
-            elif whole_bags:
-                proba, labels = model.disaggregate_and_assign(features, given.bags, **counts)
-            else:
-                proba = model.predict_proba(features, given.bags)
-                labels = model.classes_[proba.argmax(axis=1)]
-            added = {"prediction": labels, **in_batches.by_class("probability", model, proba)}
-            if weights is not None:
-                added |= in_batches.by_class("count", model, proba * weights[:, None])
-            if interval:
-                found = model.predict_interval(features)
-                for what, values in (
-                    ("lower", found.lower),
-                    ("upper", found.upper),
-                    ("logit_error", found.standard_error),
-                ):
-                    added |= in_batches.by_class(what, model, values)
-            number, table = len(labels), in_batches.with_columns(others, added, files.rows)
+            added = in_batches.predicted_columns(model, features, given.bags, counts, **kind)
+            table, number = in_batches.with_columns(others, added, files.rows), len(others)
             write_rows(table, out, [name for name in added if name != "prediction"])
     echo(f"{plural(number, 'prediction')} in {out}")
     return 0
@@ -413,3 +393,54 @@ def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -
     share = overall["count"].sum() / overall["rows"].sum()
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)
+
+
+@click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
+@click.argument("model", type=AnyPath(path_type=Path))
+@click.option("--class", "label", metavar="NAME", help="Class that effects are on. [default: the last]")
+@click.option(
+    "--out",
+    type=AnyPath(path_type=Path),
+    metavar="FILE",
+    default="effects.png",
+    show_default=True,
+    help="Plot: .png, .svg or .pdf.",
+)
+@plugin_option
+def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) -> int:
+    """Show the strongest effects of features.
+
+    MODEL is the folder that `llpbench fit` wrote. Effects come with their uncertainty.
+    """
+    load_plugins(plugin)
+    check_plot(out, "--out")
+    from llpbench.cli.console_tables import effects_table, show
+    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.report.plots.effect_panels import effect_panels
+    from llpbench.report.plots.saving import save_figure
+
+    fitted = LLPClassifier.load(model)
+    name = class_of(fitted, label)
+    found = fitted.effects(name)
+    save_figure(lambda: effect_panels(found, f"{model}: effects on {name}"), out)
+    show(effects_table(found))
+    echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
+    return 0
+
+
+def check_plot(path: Path, flag: str) -> None:
+    """Raise `LLPBenchError` if a plot cannot be written, before minutes of work."""
+    from llpbench.core.files import obstacle
+    from llpbench.report.plots.saving import check_suffix
+
+    check_suffix(path)
+    if why := "it is a folder" if path.is_dir() else obstacle(path):
+        raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
+
+
+def class_of(model: LLPClassifier, label: str | None) -> Any:
+    """Return the class that --class names, or the last one."""
+    names = {str(name): name for name in model.classes_.tolist()}
+    if label is not None and label not in names:
+        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
+    return [*names.values()][-1] if label is None else names[label]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.cli.applying import check_plot
 from llpbench.cli.bag_options import told_in_flags, warnings_as_lines
-from llpbench.cli.explaining import check_plot
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo, tables_console
@@ -78,9 +78,9 @@ def estimate_table(
     import pandas as pd
 
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
+    from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.row_files import read_rows
-    from llpbench.tables.texts import bag_keys
     from llpbench.tables.writing import require_room, write_rows
 
     results = [out] if differences is None else [out, differences]

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
-from llpbench.cli.applying import estimate, predict
+from llpbench.cli.applying import effects, estimate, predict
 from llpbench.cli.estimating_tables import estimate_table
-from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.helping import REPORT, RUN, CommandGroup
 from llpbench.cli.options import (

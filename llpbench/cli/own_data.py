@@ -177,10 +177,10 @@ class _Files:
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
+        from llpbench.tables.bag_keys import bag_index, bag_keys
         from llpbench.tables.column_names import column_of, has_column, split_names
         from llpbench.tables.number_text import require_no_texts_among_numbers
         from llpbench.tables.row_files import RowBatches
-        from llpbench.tables.texts import bag_index, bag_keys
 
         rows, kinds = self.rows, read_pairs(self.types, "--types")
         with warnings_as_lines(), reading("rows"):
@@ -273,7 +273,7 @@ class _Files:
         """Return the rows of all bags or of a sample of them, and the `table` without bags that were not drawn."""
         from llpbench.owndata.in_batches import draw_bags
         from llpbench.owndata.progress import progress_display
-        from llpbench.tables.texts import bag_index
+        from llpbench.tables.bag_keys import bag_index
 
         bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
         with progress_display() as progress:

@@ -36,9 +36,9 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.group_estimates import NUMBERS, BagPiece, read_groups
 from llpbench.owndata.logit_draws import ProcessDraws, process_of
+from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch, RowBatches
-from llpbench.tables.texts import bag_keys
 from llpbench.tables.writing import written
 
 _FILE_BYTES = 1 << 26
@@ -153,9 +153,36 @@ def split(model: LLPClassifier, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataF
     return features, frame.drop(columns=[str(column.name) for column in columns.values()])
 
 
-def by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, FloatArray]:
-    """Return a column for each class, such as `probability_yes`, from values [rows, classes]."""
+def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, FloatArray]:
     return {f"{what}_{label}": column for label, column in zip(model.classes_, values.T, strict=True)}
+
+
+def predicted_columns(
+    model: LLPClassifier,
+    features: pd.DataFrame,
+    bags: pd.DataFrame | None,
+    counts: Mapping[str, Any],
+    *,
+    whole_bags: bool = False,
+    interval: bool = False,
+) -> dict[str, Any]:
+    """Return predictions and probabilities of rows by column, with numbers of people if `counts` has weights."""
+    weights, labels = counts.get("sample_weight"), None
+    if weights is not None:
+        proba = model.disaggregate(features, bags, **counts)
+    elif whole_bags:
+        proba, labels = model.disaggregate_and_assign(features, bags, **counts)
+    else:
+        proba = model.predict_proba(features, bags)
+    labels = model.classes_[proba.argmax(axis=1)] if labels is None else labels
+    found = {"prediction": labels, **_by_class("probability", model, proba)}
+    if weights is not None:
+        found |= _by_class("count", model, proba * weights[:, None])
+    if interval:
+        ends = model.predict_interval(features)
+        for what, values in (("lower", ends.lower), ("upper", ends.upper), ("logit_error", ends.standard_error)):
+            found |= _by_class(what, model, values)
+    return found
 
 
 def with_columns(others: pd.DataFrame, added: Mapping[str, Any], part: Path) -> pd.DataFrame:
@@ -167,19 +194,10 @@ def with_columns(others: pd.DataFrame, added: Mapping[str, Any], part: Path) -> 
     return others.assign(**added)
 
 
-def _predicted(model: LLPClassifier, batch: RowBatch, keys: Sequence[str]) -> tuple[pd.DataFrame, FloatArray]:
-    """Return the columns that are not features, and probabilities [rows, classes]."""
-    with batch.blamed():
-        features, others = split(model, batch)
-        return others, model.predict_proba(features, bag_keys(batch.frame, keys, batch.part) if keys else None)
-
-
-def _columns_of(model: LLPClassifier, labels: IntArray, proba: FloatArray) -> dict[str, Any]:
-    return {"prediction": model.classes_[labels], **by_class("probability", model, proba)}
-
-
-def _computed(model: LLPClassifier) -> list[str]:
-    return [f"probability_{label}" for label in model.classes_]
+def _computed(model: LLPClassifier, interval: bool = False) -> list[str]:
+    """Return the numbers among the predicted columns."""
+    kinds = ("probability", *(("lower", "upper", "logit_error") if interval else ()))
+    return [f"{what}_{label}" for what in kinds for label in model.classes_]
 
 
 def predict(
@@ -190,12 +208,13 @@ def predict(
     keys: Sequence[str],
     counts: dict[str, Any],
     whole_bags: bool,
+    interval: bool,
     progress: Progress,
 ) -> int:
     """Write predictions in the order of the files, and return their number.
 
     `keys` are columns that name known bags. With `whole_bags`, predictions are those of `disaggregate_and_assign` with
-    `counts` of bags that were not in `fit`.
+    `counts` of bags that were not in `fit`. `interval` adds intervals.
 
     Raises `LLPBenchError` for networks, whose predictions may depend on other rows, and for files that cannot be read
     or written. Warns of unknown bags and categories like `predict_proba`.
@@ -206,10 +225,12 @@ def predict(
     done = _advancing(progress, "predictions", batches.total)
 
     def predicted(batch: RowBatch) -> pd.DataFrame:
-        others, proba = _predicted(model, batch, keys)
-        return with_columns(others, _columns_of(model, proba.argmax(axis=1), proba), batch.part)
+        with batch.blamed():
+            features, others = split(model, batch)
+            bags = bag_keys(batch.frame, keys, batch.part) if keys else None
+            return with_columns(others, predicted_columns(model, features, bags, {}, interval=interval), batch.part)
 
-    with written(out, _computed(model)) as write, _warned_once() as rows_of_batches:
+    with written(out, _computed(model, interval)) as write, _warned_once() as rows_of_batches:
         for frame in side_by_side(batches, predicted):
             write(frame)
             rows_of_batches.append(len(frame))
@@ -329,10 +350,13 @@ def _predict_whole_bags(model: LLPClassifier, whole: _WholeBags, out: Path) -> i
         def add(rows: IntArray, labels: IntArray, found: FloatArray) -> None:
             by_row.add(rows // whole.batches.rows, rows, labels, found)
 
+        def predicted(batch: RowBatch) -> tuple[IntArray, FloatArray]:
+            with batch.blamed():
+                return whole.of_rows(batch), model.predict_proba(split(model, batch)[0])
+
         done, first = whole.counting("predictions"), 0
         with _warned_once():
-            looked = side_by_side(whole.batches, lambda each: (whole.of_rows(each), _predicted(model, each, [])[1]))
-            for of_row, found in looked:
+            for of_row, found in side_by_side(whole.batches, predicted):
                 rows, bag = first + np.arange(len(of_row)), place[of_row]
                 by_bag.add(bag[bag >= 0], rows[bag >= 0], found[bag >= 0])
                 add(rows[bag < 0], found[bag < 0].argmax(axis=1), found[bag < 0])
@@ -348,7 +372,8 @@ def _predict_whole_bags(model: LLPClassifier, whole: _WholeBags, out: Path) -> i
                 while len(waiting) < len(batch.frame):
                     waiting = np.concatenate([waiting, next(ordered)])
                 records, waiting = np.split(waiting, [len(batch.frame)])
-                added = _columns_of(model, records["label"], records["proba"])
+                added = _by_class("probability", model, records["proba"])
+                added = {"prediction": model.classes_[records["label"]], **added}
                 write(with_columns(split(model, batch)[1], added, batch.part))
                 done(len(records))
     return total

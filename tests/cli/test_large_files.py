@@ -56,7 +56,11 @@ def demand_same_files(folder: Path) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("rows", "bag"),
-    [("parts", []), ("rows.csv", ["--bag-column", "district"]), ("parts/*.parquet", ["--bag-column", "district"])],
+    [
+        ("parts", ["--interval"]),
+        ("rows.csv", ["--bag-column", "district"]),
+        ("parts/*.parquet", ["--bag-column", "district"]),
+    ],
 )
 def test_streamed_predictions_equal_in_memory(folder: Path, llpbench: LLPBench, rows: str, bag: list[str]) -> None:
     result = fit(llpbench, rows, "--out-of-core")
@@ -130,7 +134,6 @@ def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts", "--out", "linear", method="bag-mean-linear").code == 0
     new = ["parts", "--out", "new.csv", "--out-of-core"]
     for result in (
-        llpbench("predict", "model", *new, "--interval"),
         llpbench(*WHOLE, *new, "--weight-column", "id"),
         llpbench(*GROUPS, *new, "--weight-column", "id"),
         llpbench("estimate", "linear", *GROUPS[2:], *new),

@@ -95,3 +95,11 @@ def test_known_bags_keep_their_rows() -> None:
         assert rows_of(train, before).tolist() == rows_of(kept, after).tolist()
     assert (kept.index >= -1).all()
     assert kept.sizes.tolist() == [4, 3]
+
+
+def test_prior_is_uniform_without_known_bags() -> None:
+    nothing: list[list[list[float]]] = [[[NAN] * 3, [NAN] * 3], [[-1, 0, -2], [0, 0, 0]]]
+    for counts in nothing:
+        train = bagged([2, 2], counts)
+        assert np.allclose(train.prior, 1 / 3)
+        assert np.allclose(train.proportions, 1 / 3)

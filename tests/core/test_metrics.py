@@ -219,3 +219,11 @@ def test_unlabelled_data_have_coarse_criteria_only() -> None:
     full = holdout_criteria(proba, whole)
     assert holdout_criteria(proba, nobody) == {name: full[name] for name in full if name in COARSE}
     assert test_metrics(proba, nobody) == {name: test_metrics(proba, whole)[name] for name in ("mpiou", "l1")}
+
+
+def test_count_likelihood_is_nan_if_diverged_and_finite_if_certain() -> None:
+    where, target = torch.arange(8).reshape(1, 1, 8).expand(3, -1, -1), torch.tensor([[[0.0, 1.0]]]).double()
+    proba = torch.stack([torch.full((8, 2), torch.nan), torch.eye(2)[[0] * 8], torch.eye(2)[[1] * 8]]).double()
+    diverged, wrong, right = likelihood(proba, bag_means(proba, where), target.expand(3, -1, -1), where).tolist()
+    assert np.isnan(diverged)
+    assert -np.inf < wrong < right

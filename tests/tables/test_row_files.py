@@ -18,9 +18,9 @@ import pytest
 from llpbench.core import files
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.tables import row_files
+from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.csv_dialect import FileFormat
 from llpbench.tables.row_files import FileNote, RowBatches, read_rows
-from llpbench.tables.texts import bag_keys
 
 FRAME = pd.DataFrame(
     {

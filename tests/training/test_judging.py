@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -180,3 +181,21 @@ def test_saved_predictions_are_those_judged(members: int) -> None:
             right = (of_validation.argmax(axis=1) == task.validation.labels).mean()
             assert right == pytest.approx(results[name]["validation"])
     assert np.allclose(found["l1"]["test"].sum(axis=1), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("bagging", [f"{KEY}:split=bags", "kmeans:clusters=20", "random"])
+def test_uninformative_bags_are_not_known(adult: Table, bagging: str) -> None:
+    task = build_task(adult, assign_bags(adult, bagging, 256 if bagging == "random" else None, seed=0))
+    assert task.test_bags is None
+    assert known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
+
+
+def test_no_known_bags_without_counts(task: Task) -> None:
+    unlabelled = replace(task, test=replace(task.test, labels=None))
+    assert known_bag_metrics(unlabelled, np.zeros((0, 2)), np.zeros((0, 2))) == {}
+    assert whole_bag_metrics(replace(task, train_labels=None), np.zeros((0, 2))) == {}
+
+
+def test_single_class_and_zero_rows_are_handled() -> None:
+    assert math.isnan(class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
+    assert math.isfinite(class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])
