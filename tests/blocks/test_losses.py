@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from small import make_bags, no_features
+from small import everything, make_bags, no_features
 
 from llpbench.blocks.losses import (
     bag_contrast,
@@ -50,10 +50,6 @@ def test_absent_classes_and_extreme_predictions_are_finite() -> None:
 def pairs(*partners: int, positive: list[bool] | None = None) -> Pairs:
     partner = torch.tensor(partners)
     return Pairs(partner, torch.tensor(positive) if positive else partner >= 0)
-
-
-def everything(n: int) -> torch.Tensor:
-    return torch.ones(n, dtype=torch.bool)
 
 
 def test_difference_contrast_ignores_padding() -> None:

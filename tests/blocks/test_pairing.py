@@ -7,13 +7,10 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from small import everything
 from torch.func import vmap
 
 from llpbench.blocks.pairing import _linear, _priced, assign_rows, pseudo_pairs
-
-
-def everything(n: int) -> torch.Tensor:
-    return torch.ones(n, dtype=torch.bool)
 
 
 def solve(similarity: torch.Tensor, generator: str = "linear") -> list[int]:

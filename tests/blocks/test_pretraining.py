@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SCHEMA, moment, select, small_encoder, some_bags, stream
+from small import SCHEMA, everything, moment, select, small_encoder, some_bags, stream
 
 from llpbench.blocks.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
 from llpbench.core.bags import Bags, Task
@@ -29,10 +29,6 @@ from llpbench.training.specification import make_cell
 
 NOW = moment()
 SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
-
-
-def everything(n: int) -> torch.Tensor:
-    return torch.ones(n, dtype=torch.bool)
 
 
 def test_weighted_sum_matches_loop() -> None:
