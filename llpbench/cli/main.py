@@ -459,7 +459,7 @@ def _show_published(published: Published, studies: Sequence[Study] | None, recor
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
     """Return tables of studies; with `beside` a summary first, then tables with the paper's numbers beside ours."""
     from llpbench.report import render_tables
-    from llpbench.report.studies import beside_paper, study_tables
+    from llpbench.report.study_tables import beside_paper, study_tables
     from llpbench.report.wording import caption
     from llpbench.results.frame import tidy
     from llpbench.results.staleness import stale_runs

@@ -12,7 +12,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import OPEN, STUDIES, select
 from llpbench.data.facts import built_in_facts
 from llpbench.data.splits import training_bags
-from llpbench.report.studies import MEASURES, paper_numbers
+from llpbench.report.study_tables import MEASURES, paper_numbers
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
 from llpbench.training.specification import changed

@@ -13,7 +13,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.report_table import ReportTable
 from llpbench.report.statistics import interval
-from llpbench.report.studies import PaperFigure, StudyTable, paper_numbers, study_tables
+from llpbench.report.study_tables import PaperFigure, StudyTable, paper_numbers, study_tables
 from llpbench.results.frame import NO_STALE_RUNS, tidy
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
