@@ -24,11 +24,11 @@ import pandas as pd
 import torch
 from rich.console import Console
 from rich.table import Table as Grid
-from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from llpbench import load_results
 from llpbench.core.bags import IntArray
+from llpbench.core.criteria import CRITERIA as ALL_CRITERIA
 from llpbench.core.tables import Table
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
@@ -86,15 +86,12 @@ def measure(dataset: str, bagging: str, seed: int, size: int, most: int, data_di
     clock = time.perf_counter()
     splits: dict[str, Any] = {"folds": FOLDS, "repeats": 1, "random_state": seed}
     found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, progress=False, **splits)
-    seconds, auc, members = time.perf_counter() - clock, {}, {}
+    seconds, auc = time.perf_counter() - clock, {}
     for name, method in methods.items():
         known = found.union if name == found.reference else method.fit(frame.iloc[rows], bag, counts=counts)
         assert known is not None
         proba = known.predict_proba(frame.iloc[test])
         auc[name] = 100 * roc_auc_score(table.row_labels[test], proba[:, 1])
-    positive = found.bags[found.bags["class"] == 1]
-    for name, each in positive.groupby("method"):
-        members[name] = float(spearmanr(each["known"], each["predicted"]).statistic)
     assert found.union is not None
     assert found.union.doubts_ is not None
     return {
@@ -103,12 +100,10 @@ def measure(dataset: str, bagging: str, seed: int, size: int, most: int, data_di
         "seed": seed,
         "bags": len(bags),
         "rows": len(rows),
-        "spread": float(np.std(positive["known"])),
         "unexplained": found.union.doubts_.unexplained,
         "noise": found.union.doubts_.noise,
         "agreement": found.union.doubts_.agreement,
         "auc": auc,
-        "rank-correlation": members,
         "folds": found.folds.to_dict("records"),
         "seconds": seconds,
     }
@@ -120,7 +115,9 @@ RULES = ("highest mean", "interval above 0", "the same, unless confounded")
 
 def named(cell: dict[str, Any], criterion: str, rule: str) -> str:
     """The method that a rule names by a criterion: one that leads the union, else the union."""
-    board = compared(pd.DataFrame(cell["folds"]), AUTO, criterion)
+    folds = pd.DataFrame(cell["folds"])
+    loss = -folds[criterion] if ALL_CRITERIA[criterion].maximise else folds[criterion]
+    board = compared(folds.assign(**{DECIDES: loss}), AUTO, 1 / (FOLDS - 1))
     board = board[board["method"] != YARDSTICK].set_index("method")
     if rule == RULES[0]:
         return str(board.index[0])

@@ -31,7 +31,7 @@ from llpbench.data.splits import assign_bags
 from llpbench.data.suites import suite_datasets
 from llpbench.data.tasks import build_task
 from llpbench.report.label_worth import LEARNERS, SIZES, label_curves, label_worth
-from llpbench.report.plots.style import RC
+from llpbench.report.plots.style import RC, WIDTH
 from llpbench.report.plots.svg import compacted
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
@@ -143,7 +143,7 @@ def table(journal: Path, figure: Path | None) -> None:
 
 def draw(worth: pd.DataFrame, path: Path) -> None:
     """Draw labels per bag over the size of bags, a panel for each kind of bags."""
-    drawing = Figure(figsize=(7.0, 2.6))
+    drawing = Figure(figsize=(WIDTH, 2.8))
     panels = drawing.subplots(1, 2, sharey=True)
     for ax, (bagging, part) in zip(panels, worth.groupby("bagging"), strict=True):
         for place, name in enumerate(DRAWN):
@@ -157,7 +157,7 @@ def draw(worth: pd.DataFrame, path: Path) -> None:
         ax.set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
         ax.minorticks_off()
     panels[0].set_ylabel("labels per bag")
-    panels[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     file = io.StringIO()
     drawing.savefig(file, format="svg", metadata={"Date": None})
     path.write_text(compacted(file.getvalue()), encoding="utf-8")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.storm --kills 50                      # inline: driver and worker
     python -m benchmarks.storm --kills 30 --executor ray       # also raylet and host
-    python -m benchmarks.storm --kills 20 --own                # fit, predict and estimate
+    python -m benchmarks.storm --kills 80 --own                # fit; predict and estimate in memory and in batches
 
 Runs, predictions and searches of small cells (with --own: a model, its predictions and estimates) are made
 undisturbed, then under kills, each at a random moment once the one before was overcome; the same command goes on when
@@ -39,7 +39,9 @@ CELLS += ["--tune", "4", "--tune-regimes", "fine", "--save-predictions"]
 OWN = [
     "fit rows.csv --bags bags.csv --bag-column bag --counts no,yes --out OUT/model",
     "predict OUT/model rows.csv --bag-column bag --whole-bags --out OUT/predicted.csv",
+    "predict OUT/model rows.csv --bag-column bag --out-of-core --out OUT/in-batches.csv",
     "estimate OUT/model rows.csv --bag-column bag --by sex --out OUT/groups.csv",
+    "estimate OUT/model rows.csv --bag-column bag --by sex --out-of-core --out OUT/groups-in-batches.csv",
 ]
 MARK = "LLPBENCH_STORM"  # in the environment of every process that a storm starts
 VICTIMS = {"worker": b"llpbench.running.worker", "host": b"llpbench.running.ray_host", "raylet": b"raylet/raylet"}
@@ -102,6 +104,10 @@ class Storm:
             return [line.replace("OUT", str(out)).split() for line in OWN]
         return [["run", *CELLS, "--out", str(out), "--executor", self.executor]]
 
+    def name(self, command: list[str]) -> str:
+        """What a command does and writes."""
+        return f"{command[0]} {Path(command[-1]).name}"
+
     def start(self, command: list[str]) -> subprocess.Popen[bytes]:
         environment = {**os.environ, MARK: self.folder.name, "TMPDIR": str(self.folder / "t")}
         with (self.folder / "log").open("ab") as log:
@@ -117,7 +123,7 @@ class Storm:
             begin = time.monotonic()
             if code := self.start(command).wait():
                 raise click.ClickException(f"an undisturbed command ended with {code}: see {self.folder / 'log'}")
-            self.seconds[command[0]] = time.monotonic() - begin
+            self.seconds[self.name(command)] = time.monotonic() - begin
         return finished(out, self.own)[0], files(out)
 
     def wait(self, command: str, process: subprocess.Popen[bytes], out: Path) -> int | None:
@@ -139,9 +145,9 @@ class Storm:
         out, self.rounds, before = self.folder / f"round-{self.rounds}", self.rounds + 1, set[str]()
         for command in self.commands(out):
             process, begin = self.start(command), time.monotonic()
-            while (code := self.wait(command[0], process, out)) != 0:
+            while (code := self.wait(self.name(command), process, out)) != 0:
                 if code is None:
-                    self.strike(command[0], process)
+                    self.strike(self.name(command), process)
                 elif code > 1:
                     raise click.ClickException(f"a command ended with {code}: see {self.folder / 'log'}")
                 found = finished(out, self.own)[0]
@@ -150,7 +156,7 @@ class Storm:
                 before = {*found}
                 if process.poll() is not None:
                     process, begin = self.start(command), time.monotonic()
-            self.seconds[command[0]] = time.monotonic() - begin
+            self.seconds[self.name(command)] = time.monotonic() - begin
         found, doubled = finished(out, self.own)
         self.lost += len(wanted.keys() - found.keys())
         self.different += sum(value != wanted.get(name) for name, value in found.items())

@@ -34,7 +34,7 @@ WIDTHS = (2, 2, 3, 4, 5, 8, 12, 20, 40, 80, 150)
 
 
 @dataclass(frozen=True)
-class SyntheticTable:
+class _SyntheticTable:
     """Definition of a table."""
 
     name: str
@@ -46,12 +46,12 @@ class SyntheticTable:
     rows: int
 
 
-A = SyntheticTable("synthetic_a", ("no", "yes"), (0.85, 0.15), 0.3, 310_000)
-B = SyntheticTable("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.5, 310_000)
+A = _SyntheticTable("synthetic_a", ("no", "yes"), (0.85, 0.15), 0.3, 310_000)
+B = _SyntheticTable("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.5, 310_000)
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class _Drawn:
     """Contents of a table."""
 
     numeric: FloatArray
@@ -70,7 +70,7 @@ class Drawn:
         return counts
 
 
-def draw(of: SyntheticTable) -> Drawn:
+def draw(of: _SyntheticTable) -> _Drawn:
     """Draw the table; every call returns the same rows."""
     from scipy.special import softmax
 
@@ -99,7 +99,7 @@ def draw(of: SyntheticTable) -> Drawn:
     logits = products @ _normal(rng, products.shape[1], classes)
     logits += (of.bag_effect * _normal(rng, len(sizes), classes))[bag_of_row] + np.log(of.prior)
     below = np.cumsum(softmax(logits, axis=1), axis=1)[:, :-1] < _uniform(rng, of.rows)[:, None]
-    return Drawn(numeric, categorical, bag_of_row, below.sum(axis=1))
+    return _Drawn(numeric, categorical, bag_of_row, below.sum(axis=1))
 
 
 def _sizes(rows: int, rng: Generator) -> IntArray:
@@ -123,7 +123,7 @@ def _normal(rng: Generator, *shape: int) -> FloatArray:
 
 
 @cache
-def tables(of: SyntheticTable) -> tuple[DataFrame, DataFrame]:
+def tables(of: _SyntheticTable) -> tuple[DataFrame, DataFrame]:
     """Return rows with their bags, and bags with their counts."""
     import pandas as pd
 
@@ -138,12 +138,12 @@ def tables(of: SyntheticTable) -> tuple[DataFrame, DataFrame]:
     return rows, bags.assign(bag=names)
 
 
-def rows_of(of: SyntheticTable) -> DataFrame:
+def rows_of(of: _SyntheticTable) -> DataFrame:
     """Return the first of `tables`."""
     return tables(of)[0]
 
 
-def bags_of(of: SyntheticTable) -> DataFrame:
+def bags_of(of: _SyntheticTable) -> DataFrame:
     """Return the second of `tables`."""
     return tables(of)[1]
 

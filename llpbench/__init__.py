@@ -13,8 +13,8 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
-from llpbench.core.version import PACKAGE
-from llpbench.core.version import __version__ as __version__
+from llpbench.core import PACKAGE
+from llpbench.core import __version__ as __version__
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.blocks import losses as losses
@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.cross_tables import CrossTable as CrossTable
     from llpbench.owndata.cross_tables import cross_table as cross_table
-    from llpbench.owndata.selecting import bag_scorer as bag_scorer
+    from llpbench.owndata.scoring import bag_scorer as bag_scorer
     from llpbench.tables.number_text import as_numbers as as_numbers
     from llpbench.tables.texts import as_text as as_text
 
@@ -93,7 +93,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "owndata.cross_tables": ("CrossTable", "cross_table"),
     "tables.number_text": ("as_numbers",),
     "tables.texts": ("as_text",),
-    "owndata.selecting": ("bag_scorer",),
+    "owndata.scoring": ("bag_scorer",),
 }
 """where each public name stands"""
 

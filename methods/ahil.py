@@ -13,8 +13,7 @@ with predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp
 Differences from the published code:
 
 - The weak view is the row without dropout. The strong view has dropout and mixed features. Tables cannot be cropped.
-- DLLP trains first (`stages=warm`). If pseudo-labels are used from the start (`joint`, as published), the method trains
-  on its own noise.
+- DLLP trains first. If pseudo-labels are used from the start, as published, the method trains on its own noise.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from llpbench.blocks.views import mixed_view
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, MethodParams, Now, Stage
 from llpbench.core.model import Model
-from llpbench.core.ranges import AtLeast, Choice, LogUniform, Uniform
+from llpbench.core.ranges import AtLeast, LogUniform, Uniform
 from llpbench.core.registry import register_method
 
 
@@ -38,8 +37,6 @@ from llpbench.core.registry import register_method
 class AHILParams(MethodParams):
     """Hyperparameters of the pseudo-labels."""
 
-    stages: Annotated[str, Choice("warm", "joint")] = "warm"
-    """`warm`: DLLP first, pseudo-labels in a second stage; `joint`: both from the start"""
     weight: Annotated[float, Uniform(0.1, 1.0), AtLeast(0.0)] = 0.5
     """weight of the pseudo-labels"""
     row_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
@@ -56,11 +53,7 @@ class AHIL(Method):
 
     Params = AHILParams
     params: AHILParams
-
-    def __init__(self, params: MethodParams | None = None) -> None:
-        super().__init__(params)
-        both = Stage("labels")
-        self.stages = (Stage("proportions"), both) if self.params.stages == "warm" else (both,)
+    stages = (Stage("proportions"), Stage("labels"))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return L_bag, plus the loss of weighted pseudo-labels in the stage of labels."""

@@ -9,9 +9,8 @@ labels):
   count.
 - Logistic regression is fitted to these labels.
 
-`labels=max` uses the smallest logits, as the paper does for robustness. The fit with the smallest objective is
-returned, usually the last one. In ordered bags it is much worse than the first, because the method confirms its own
-labels.
+The fit with the smallest objective is returned, usually the last one. In ordered bags it is much worse than the first,
+because the method confirms its own labels.
 
 Differences from the authors' code:
 
@@ -52,8 +51,6 @@ class AlternatingMeanMapParams(DirectParams):
     """strength of the L2 penalty, relative to a loss summed over rows"""
     start: Annotated[str, Choice("laplacian", "means")] = "laplacian"
     """mean map that gives the first logits"""
-    labels: Annotated[str, Choice("min", "max")] = "min"
-    """which labels are chosen among those that match the counts: with the smallest or the largest loss"""
     rounds: Annotated[int, Choice(5, 30)] = 30
     """largest number of rounds"""
 
@@ -87,9 +84,9 @@ def alternated(
 ) -> list[tuple[float, LogitWeights]]:
     """Return the objective and the weights of each round."""
     path: list[tuple[float, LogitWeights]] = []
-    weights, sign = start, 1 if params.labels == "min" else -1
+    weights = start
     while len(path) < params.rounds:
-        labels = assigned(sign * full_logits(weights(columns)), train)
+        labels = assigned(full_logits(weights(columns)), train)
         operator = labelled_operator(labels, train.counts.shape[1], columns)
         path.append(logistic_of_means(columns, operator, params.strength, start=weights))
         weights = path[-1][1]

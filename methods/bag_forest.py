@@ -30,7 +30,7 @@ _BINS, _CATEGORIES = 16, 40
 
 
 @dataclass(frozen=True)
-class BagForestParams(DirectParams):
+class _BagForestParams(DirectParams):
     """Hyperparameters."""
 
     trees: Annotated[int, Choice(50, 100, 200)] = 100
@@ -67,8 +67,8 @@ class Forest:
 class BagForest(DirectMethod):
     """Trees whose splits and leaves explain the proportions of bags."""
 
-    Params = BagForestParams
-    params: BagForestParams
+    Params = _BagForestParams
+    params: _BagForestParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Forest:
         """Grow one tree after the other, each on bags drawn with replacement."""

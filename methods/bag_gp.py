@@ -12,6 +12,8 @@ between bags than between rows (the ecological fallacy). If `bag-gp` detects thi
 the effects of features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such
 bags.
 
+If rows seem to be chosen by their labels, logits are corrected (`blocks/label_shift.py`).
+
 Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
 `docs/direct-methods.md` has the details.
 """
@@ -23,8 +25,9 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.bag_logits import ProcessPredictor, fit_logits
+from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor, fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_wary
+from llpbench.blocks.label_shift import are_chosen_by_label, corrected
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -32,7 +35,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class BagGPParams(DirectParams):
+class _BagGPParams(DirectParams):
     """Hyperparameters. The evidence chooses the scales of all effects."""
 
     link: Annotated[str, Choice("logit", "identity")] = "logit"
@@ -61,12 +64,17 @@ class BagGPParams(DirectParams):
 class BagGP(DirectMethod):
     """Additive Gaussian process on rows, fitted to the proportions of bags."""
 
-    Params = BagGPParams
-    params: BagGPParams
+    Params = _BagGPParams
+    params: _BagGPParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor:
         """Fit the process to shares, with scales chosen by the evidence; then to logits, with the same scales."""
-        del schema
         train = train.where_known()
-        shares = fit_wary(train, self.params.process, rng)
-        return ProcessPredictor(shares if self.params.link == "identity" else fit_logits(shares, train))
+
+        def fitted(part: BaggedRows) -> LogitProcess:
+            return fit_logits(fit_wary(part, self.params.process, rng), part)
+
+        if self.params.link == "identity":
+            return ProcessPredictor(fit_wary(train, self.params.process, rng))
+        process = fitted(train)
+        return ProcessPredictor(process, corrected(fitted, train) if are_chosen_by_label(train, schema) else None)

@@ -7,11 +7,13 @@ The prediction is the softmax of the mean of their log probabilities, with equal
 - `bag-gp` has the strongest prior and is the best of the three if there are few bags.
 - `em-gbdt` starts from the posterior of `bag-gp` and adds interactions.
 - `count-gbdt` starts from the class proportions, independently of `bag-gp`, and therefore makes other errors.
+
+If rows seem to be chosen by their labels, logits are corrected (`blocks/label_shift.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -21,6 +23,7 @@ from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.label_shift import FlatterLogits, are_chosen_by_label, corrected
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.effects import FeatureEffect
@@ -36,12 +39,18 @@ class UnionPredictor:
     process: LogitProcess
     refitted: TreeLogits
     counted: TreeLogits
+    flatter: FlatterLogits | None = None
+    """correction, if rows were chosen by their labels"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
+        logits = self.logits(rows)
+        return np.asarray(softmax(logits if self.flatter is None else self.flatter(logits), axis=1))
+
+    def logits(self, rows: Rows) -> FloatArray:
+        """Return the mean log probabilities [rows, classes] of the three models."""
         members = (self.process(rows), self.refitted(rows), self.counted(rows))
-        logits = sum(1 / 3 * log_softmax(each, axis=1) for each in members)
-        return np.asarray(softmax(logits, axis=1))
+        return np.asarray(sum(1 / 3 * log_softmax(each, axis=1) for each in members))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effects in the process, the only one of the three models with a posterior."""
@@ -49,7 +58,7 @@ class UnionPredictor:
 
 
 @dataclass(frozen=True)
-class BagGPGBDTParams(DirectParams):
+class _BagGPGBDTParams(DirectParams):
     """Hyperparameters. All other hyperparameters of the three models have their defaults."""
 
     trees: Annotated[int, Choice(200, 400, 800)] = 800
@@ -62,13 +71,19 @@ class BagGPGBDTParams(DirectParams):
 class BagGPGBDT(DirectMethod):
     """Average of bag-gp, em-gbdt and count-gbdt: the mean of their log probabilities."""
 
-    Params = BagGPGBDTParams
-    params: BagGPGBDTParams
+    Params = _BagGPGBDTParams
+    params: _BagGPGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
-        """Fit the process, then trees from its posterior, then trees from the prior."""
-        del schema
+        """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
         train = train.where_known()
+        union = self._union(train, rng)
+        if not are_chosen_by_label(train, schema):
+            return union
+        return replace(union, flatter=corrected(lambda part: self._union(part, rng).logits, train))
+
+    def _union(self, train: BaggedRows, rng: np.random.Generator) -> UnionPredictor:
+        """Fit the process, then trees from its posterior, then trees from the prior."""
         process = fit_logits(fit_wary(train, ProcessSettings(), rng), train)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)

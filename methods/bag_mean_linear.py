@@ -21,7 +21,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class BagMeanLinearParams(DirectParams):
+class _BagMeanLinearParams(DirectParams):
     """Hyperparameters."""
 
     model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
@@ -34,8 +34,8 @@ class BagMeanLinearParams(DirectParams):
 class BagMeanLinear(DirectMethod):
     """Linear regression of bag proportions on bag means, applied to single rows."""
 
-    Params = BagMeanLinearParams
-    params: BagMeanLinearParams
+    Params = _BagMeanLinearParams
+    params: _BagMeanLinearParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per bag, weighted by its size relative to the mean size."""

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.boosting import BoostingRows
-from llpbench.blocks.design import as_proba, soft_labels
+from llpbench.blocks.design import BoostingRows, as_proba, soft_labels
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams, Predictor
 from llpbench.core.ranges import Choice, LogUniform
@@ -21,7 +20,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class BagSoftLabelGBDTParams(DirectParams):
+class _BagSoftLabelGBDTParams(DirectParams):
     """Hyperparameters. Trees are small because larger ones learn the bags instead of the classes."""
 
     trees: Annotated[int, Choice(25, 50, 100, 200)] = 50
@@ -36,8 +35,8 @@ class BagSoftLabelGBDTParams(DirectParams):
 class BagSoftLabelGBDT(DirectMethod):
     """Small gradient-boosted trees on rows with their bag's proportions as labels."""
 
-    Params = BagSoftLabelGBDTParams
-    params: BagSoftLabelGBDTParams
+    Params = _BagSoftLabelGBDTParams
+    params: _BagSoftLabelGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         """Fit one squared-error regression per class, or a single one with two classes."""

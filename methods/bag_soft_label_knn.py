@@ -15,8 +15,7 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
-from llpbench.blocks.design import soft_labels
-from llpbench.blocks.distances import Points, dense_if_narrow
+from llpbench.blocks.design import Points, dense_if_narrow, soft_labels
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice
@@ -29,7 +28,7 @@ _BLOCK = 4_096
 
 
 @dataclass(frozen=True)
-class BagSoftLabelKNNParams(DirectParams):
+class _BagSoftLabelKNNParams(DirectParams):
     """Hyperparameters."""
 
     neighbours: Annotated[int, Choice(10, 50, 200)] = 50
@@ -65,8 +64,8 @@ class NearestBags:
 class BagSoftLabelKNN(DirectMethod):
     """Mean proportions of the bags of the nearest training rows."""
 
-    Params = BagSoftLabelKNNParams
-    params: BagSoftLabelKNNParams
+    Params = _BagSoftLabelKNNParams
+    params: _BagSoftLabelKNNParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NearestBags:
         """Store the training rows."""

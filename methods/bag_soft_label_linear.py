@@ -20,7 +20,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class BagSoftLabelLinearParams(DirectParams):
+class _BagSoftLabelLinearParams(DirectParams):
     """Hyperparameters."""
 
     model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
@@ -33,8 +33,8 @@ class BagSoftLabelLinearParams(DirectParams):
 class BagSoftLabelLinear(DirectMethod):
     """Linear regression on rows with their bag's proportions as labels."""
 
-    Params = BagSoftLabelLinearParams
-    params: BagSoftLabelLinearParams
+    Params = _BagSoftLabelLinearParams
+    params: _BagSoftLabelLinearParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per row."""

@@ -27,8 +27,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import lsq_linear
 
-from llpbench.blocks.design import bag_average
-from llpbench.blocks.distances import Points
+from llpbench.blocks.design import Points, bag_average
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice
@@ -41,7 +40,7 @@ _BLOCK = 20_000
 
 
 @dataclass(frozen=True)
-class ClusterSharesParams(DirectParams):
+class _ClusterSharesParams(DirectParams):
     """Hyperparameters."""
 
     clusters: Annotated[int, Choice(5, 10, 20, 40)] = 20
@@ -103,8 +102,8 @@ class ClusterPredictor:
 class ClusterShares(DirectMethod):
     """Clusters of rows with class proportions that explain the proportions of bags."""
 
-    Params = ClusterSharesParams
-    params: ClusterSharesParams
+    Params = _ClusterSharesParams
+    params: _ClusterSharesParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ClusterPredictor:
         """Fit five clusterings by mini-batch k-means, and the proportions of each by least squares."""

@@ -41,7 +41,7 @@ _LEAST = 1e-12
 
 
 @dataclass(frozen=True)
-class CountBayesParams(DirectParams):
+class _CountBayesParams(DirectParams):
     """Hyperparameters."""
 
     rounds: Annotated[int, Choice(1, 2, 5, 50)] = 50
@@ -71,8 +71,8 @@ class NaiveBayes:
 class CountBayes(DirectMethod):
     """Naive Bayes by EM on the counts of bags."""
 
-    Params = CountBayesParams
-    params: CountBayesParams
+    Params = _CountBayesParams
+    params: _CountBayesParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NaiveBayes:
         """Run at most `rounds` rounds of EM."""

@@ -27,7 +27,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class CountGBDTParams(DirectParams):
+class _CountGBDTParams(DirectParams):
     """Hyperparameters."""
 
     trees: Annotated[int, Choice(100, 200, 400, 800)] = 800
@@ -46,8 +46,8 @@ class CountGBDTParams(DirectParams):
 class CountGBDT(DirectMethod):
     """Gradient boosting of the likelihood of the counts of bags."""
 
-    Params = CountGBDTParams
-    params: CountGBDTParams
+    Params = _CountGBDTParams
+    params: _CountGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Start from the prior. Each step adds one tree per class, or a single one with two classes."""

@@ -29,7 +29,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class CountLinearParams(DirectParams):
+class _CountLinearParams(DirectParams):
     """Hyperparameters."""
 
     features: Annotated[str, FEATURES] = "scores+bins"
@@ -44,8 +44,8 @@ class CountLinearParams(DirectParams):
 class CountLinear(DirectMethod):
     """Logistic regression fitted to the counts of bags."""
 
-    Params = CountLinearParams
-    params: CountLinearParams
+    Params = _CountLinearParams
+    params: _CountLinearParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Fit three times by L-BFGS, with a decreasing penalty."""

@@ -57,7 +57,7 @@ class DebiasedSquareParams(MethodParams):
     """whether to stretch predictions away from the prior by B / (B - 1), with B bags a step"""
 
 
-class Offsets(nn.Module):
+class _Offsets(nn.Module):
     """Mean prediction of a member, and its bags per step. Parameters, since buffers are not saved with weights."""
 
     mean: Tensor
@@ -87,12 +87,12 @@ class DebiasedSquare(Method):
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network with offsets."""
-        return super().build(encoder, schema).add(offsets=Offsets(schema))
+        return super().build(encoder, schema).add(offsets=_Offsets(schema))
 
     def prepare(self, member: Member, now: Now) -> None:
         """Count the bags of a step. In `stream`, also average the predictions before every epoch."""
         del now
-        offsets: Offsets = member.network.offsets
+        offsets: _Offsets = member.network.offsets
         with torch.no_grad():
             offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))
             if self.params.form == "stream":
@@ -112,7 +112,7 @@ class DebiasedSquare(Method):
         log_proba = model.log_proba(bags)
         if self.params.form == "stream" or not self.params.unshrink:
             return log_proba
-        offsets: Offsets = model.network.offsets
+        offsets: _Offsets = model.network.offsets
         return stretched(log_proba, offsets.prior, offsets.bags)
 
 

@@ -17,7 +17,6 @@ published code:
 - The mean of the other bags excludes the bag itself and weights all rows equally. Other published code includes the
   bag, and its prior ignores the sizes of bags.
 - `square` is the Brier score |e_c - P|^2. A published square error is sum_c w_c (1 - P_c)^2 alone.
-- `bound=flood` is |L - level| + level.
 
 Proportions enter only through the weights. In bags of 256 rows the method therefore learns as little as DLLP.
 """
@@ -35,42 +34,33 @@ from llpbench.blocks.residuals import bag_sizes, mean_of_others, means_of_bags
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Model
-from llpbench.core.ranges import Choice, LogUniform, When
+from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class EasyLLPParams(MethodParams):
+class _EasyLLPParams(MethodParams):
     """Hyperparameters."""
 
     loss: Annotated[str, Choice("square", "cross-entropy")] = "square"
     """loss of a row for a given label"""
     baseline: Annotated[str, Choice("none", "others")] = "none"
     """loss that is subtracted before weighting: none, or the mean loss of the step's other bags (UPM)"""
-    bound: Annotated[str, Choice("none", "abs", "flood")] = "none"
-    """how the estimate is bounded from below: not at all, by its absolute value, or by flooding"""
-    level: Annotated[float, LogUniform(1e-3, 0.5), When("bound", "flood")] = 0.05
-    """level of flooding: training raises an estimate below it"""
 
 
 @register_method("easy-llp", version=1, reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
 class EasyLLP(Method):
     """Unbiased estimate of the supervised loss from weighted rows."""
 
-    Params = EasyLLPParams
-    params: EasyLLPParams
+    Params = _EasyLLPParams
+    params: _EasyLLPParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Return the estimate, bounded if `bound` is given."""
+        """Return the estimate."""
         del now
         losses = class_losses(model.log_proba(bags), self.params.loss)
         means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
-        estimate = masked_mean(bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
-        if self.params.bound == "abs":
-            return estimate.abs()
-        if self.params.bound == "flood":
-            return (estimate - self.params.level).abs() + self.params.level
-        return estimate
+        return masked_mean(bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
 
 
 def class_losses(log_proba: Tensor, kind: str) -> Tensor:

@@ -28,7 +28,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class EMGBDTParams(DirectParams):
+class _EMGBDTParams(DirectParams):
     """Hyperparameters."""
 
     start: Annotated[str, Choice("bag-gp", "soft-labels")] = "bag-gp"
@@ -47,8 +47,8 @@ class EMGBDTParams(DirectParams):
 class EMGBDT(DirectMethod):
     """Boosted trees refitted to posteriors of rows given the counts of bags, starting from bag-gp."""
 
-    Params = EMGBDTParams
-    params: EMGBDTParams
+    Params = _EMGBDTParams
+    params: _EMGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Alternate the two steps of EM."""

@@ -17,46 +17,36 @@ import torch
 from torch import Tensor
 
 from llpbench.blocks.losses import bag_log_proba, masked_mean
-from llpbench.blocks.residuals import bag_sizes
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Model
 from llpbench.core.ranges import Choice, LogUniform, When
 from llpbench.core.registry import register_method
 
-CORNER = 0.01
-"""width of the rounded corner of the absolute loss"""
-
 
 @dataclass(frozen=True)
-class EPRMParams(MethodParams):
+class _EPRMParams(MethodParams):
     """Hyperparameters."""
 
-    loss: Annotated[str, Choice("square", "absolute", "insensitive", "bce")] = "square"
+    loss: Annotated[str, Choice("square", "insensitive", "bce")] = "square"
     """distance of a bag's mean prediction from its proportions, summed over classes"""
     tolerance: Annotated[float, LogUniform(0.003, 0.3), When("loss", "insensitive")] = 0.03
     """absolute distance up to which the loss is 0"""
-    weight: Annotated[str, Choice("bags", "rows")] = "bags"
-    """whether bags or rows have equal weights"""
 
 
 @register_method("eprm", version=1, reference="Yu et al. 2014", extra=True)
 class EPRM(Method):
-    """Match mean predictions to proportions by the square, the absolute or another distance."""
+    """Match mean predictions to proportions by the square or another distance."""
 
-    Params = EPRMParams
-    params: EPRMParams
+    Params = _EPRMParams
+    params: _EPRMParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the mean distance of bags with known counts."""
         del now
-        each = distance(
-            bag_log_proba(model.log_proba(bags), bags.mask), bags.proportions, self.params.loss, self.params.tolerance
-        )
-        if self.params.weight == "bags":
-            return masked_mean(each, bags.known)
-        sizes = bag_sizes(bags)
-        return torch.where(bags.known, sizes * each, 0.0).sum() / sizes.sum().clamp(min=1.0)
+        log_mean = bag_log_proba(model.log_proba(bags), bags.mask)
+        each = distance(log_mean, bags.proportions, self.params.loss, self.params.tolerance)
+        return masked_mean(each, bags.known)
 
 
 def distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float | Tensor) -> Tensor:
@@ -68,6 +58,4 @@ def distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float 
     residuals = log_mean.exp() - proportions
     if kind == "square":
         return residuals.square().sum(dim=-1)
-    if kind == "absolute":
-        return (residuals.square() + CORNER**2).sqrt().sum(dim=-1)
     return (residuals.abs() - tolerance).relu().sum(dim=-1)

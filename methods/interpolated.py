@@ -22,7 +22,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class InterpolatedParams(MethodParams):
+class _InterpolatedParams(MethodParams):
     """Hyperparameters."""
 
     rho: Annotated[float, Uniform(0.0, 1.0)] = 0.7
@@ -33,8 +33,8 @@ class InterpolatedParams(MethodParams):
 class Interpolated(Method):
     """Weighted mean of the losses of DLLP and of bag soft labels."""
 
-    Params = InterpolatedParams
-    params: InterpolatedParams
+    Params = _InterpolatedParams
+    params: _InterpolatedParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the weighted mean of both losses."""

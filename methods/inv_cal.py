@@ -26,8 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.design import bag_average
-from llpbench.blocks.hinges import hinge
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights, minimise, outputs
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights, hinge, minimise, outputs
 from llpbench.core.bags import BaggedRows, FloatArray, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -38,7 +37,7 @@ _CORNERS = (1.0, 0.1, 0.01, 0.001)
 
 
 @dataclass(frozen=True)
-class InvCalParams(DirectParams):
+class _InvCalParams(DirectParams):
     """Hyperparameters."""
 
     features: Annotated[str, FEATURES] = "scores"
@@ -55,8 +54,8 @@ class InvCalParams(DirectParams):
 class InvCal(DirectMethod):
     """Support vector regression of logits of proportions on bag means."""
 
-    Params = InvCalParams
-    params: InvCalParams
+    Params = _InvCalParams
+    params: _InvCalParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Fit one example per bag and one regression per class, or a single regression with two classes."""

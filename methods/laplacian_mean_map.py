@@ -32,7 +32,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class LaplacianMeanMapParams(DirectParams):
+class _LaplacianMeanMapParams(DirectParams):
     """Hyperparameters."""
 
     features: Annotated[str, FEATURES] = "scores"
@@ -47,8 +47,8 @@ class LaplacianMeanMapParams(DirectParams):
 class LaplacianMeanMap(DirectMethod):
     """Logistic regression from the class means of each bag, which are similar in similar bags."""
 
-    Params = LaplacianMeanMapParams
-    params: LaplacianMeanMapParams
+    Params = _LaplacianMeanMapParams
+    params: _LaplacianMeanMapParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Solve a linear system over bags, then a convex problem."""

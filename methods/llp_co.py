@@ -4,13 +4,10 @@
 
 La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020). Row vectors z and prototypes have length 1, and s = z V' are
 their cosines. The codes Q of a view are the entropic transport of s / 0.05 to the counts of the bag, in three rounds
-and without gradient. Each view predicts the codes of the other:
+and without gradient. Each view predicts the codes of the other, by softmax(s / 0.1). We found no code by the authors.
+Differences from the paper:
 
-    L = -1/2 mean_i sum_c [Q1 log softmax(s2 / 0.1) + Q2 log softmax(s1 / 0.1)]
-
-The prediction is softmax(s / 0.1). We found no code by the authors. Differences from the paper:
-
-- DLLP trains first. Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
+- DLLP trains first. _Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
   only counts would match prototypes to classes, and counts hardly differ between bags.
 - Views are two passes, the second with mixed features (`blocks/views.py`). Tables cannot be cropped.
 - `bag_weight` adds the proportion loss of the predictions. The published method has no such loss, so only codes link
@@ -46,15 +43,13 @@ NEARLY_NONE = 1e-6
 class LLPCoParams(MethodParams):
     """Hyperparameters of views and losses."""
 
-    view: Annotated[str, Choice("mixed", "dropout")] = "mixed"
-    """second view: with mixed features, or only with different dropout"""
     mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
     """weight of the row's own embeddings in a mixed view"""
     bag_weight: Annotated[float, Choice(0.0, 0.1, 1.0)] = 0.0
     """weight of the proportion loss; the loss of the codes has weight 1"""
 
 
-class Prototypes(nn.Module):
+class _Prototypes(nn.Module):
     """One vector per class, and a flag whether they predict yet: a parameter, since buffers are not saved."""
 
     def __init__(self, classes: int, dim: int) -> None:
@@ -78,13 +73,13 @@ class LLPCo(Method):
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network with prototypes. Its head serves the first stage only."""
-        return super().build(encoder, schema).add(prototypes=Prototypes(schema.classes, encoder.dim))
+        return super().build(encoder, schema).add(prototypes=_Prototypes(schema.classes, encoder.dim))
 
     def prepare(self, member: Member, now: Now) -> None:
         """Set prototypes to the mean vectors of predicted classes, at the start of the second stage."""
         if now.stage == "proportions":
             return
-        prototypes: Prototypes = member.network.prototypes
+        prototypes: _Prototypes = member.network.prototypes
         device = prototypes.vectors.device
         z, proba = (torch.from_numpy(made).to(device) for made in (member.encode(), member.proba()))
         with torch.no_grad():
@@ -98,8 +93,7 @@ class LLPCo(Method):
         if now.stage == "proportions":
             return proportion_loss(model.log_proba(bags), bags)
         prototypes = model.network.prototypes
-        mixed = self.params.view == "mixed"
-        other = mixed_view(model, bags, 0.1, self.params.mixup) if mixed else model.encode(bags)
+        other = mixed_view(model, bags, 0.1, self.params.mixup)
         first, second = prototypes(model.encode(bags).z), prototypes(other.z)
         loss = swapped_loss(first, second, bags)
         if self.params.bag_weight:
@@ -109,7 +103,7 @@ class LLPCo(Method):
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return log softmax(s / 0.1), or the head's prediction in the first stage."""
         z = model.encode(bags).z
-        prototypes: Prototypes = model.network.prototypes
+        prototypes: _Prototypes = model.network.prototypes
         return torch.where(prototypes.active > 0, predicted(prototypes(z)), model.classify(z))
 
 

@@ -120,7 +120,7 @@ class LLPGAN(Method, Reports):
             fake = players.generator(bags.mask.shape, random)
         of_real: Judgement = players.discriminator(real, random)
         of_fake: Judgement = players.discriminator(fake, random)
-        against = wasserstein if self.params.objective == "wgan" else real_against_fake
+        against = wasserstein if self.params.objective == "wgan" else _real_against_fake
         loss = against(of_real.score, of_fake.score, bags.mask)
         loss = loss + self.params.proportion_weight * proportion_loss(of_real.logits.log_softmax(dim=-1), bags)
         if not self.params.gradient_penalty:
@@ -147,7 +147,7 @@ class LLPGAN(Method, Reports):
         return _verdict(model, bags).features
 
 
-def real_against_fake(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
+def _real_against_fake(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
     """Return -E_real log sigmoid(s) - E_fake log sigmoid(-s), for scores s [bags, size]."""
     return masked_mean(softplus(-real) + softplus(fake), mask)
 

@@ -27,7 +27,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class MeanMapParams(DirectParams):
+class _MeanMapParams(DirectParams):
     """Hyperparameters."""
 
     features: Annotated[str, FEATURES] = "scores"
@@ -42,8 +42,8 @@ class MeanMapParams(DirectParams):
 class MeanMap(DirectMethod):
     """Logistic regression from class means that explain the means of bags."""
 
-    Params = MeanMapParams
-    params: MeanMapParams
+    Params = _MeanMapParams
+    params: _MeanMapParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Solve a small linear system, then a convex problem."""

@@ -8,7 +8,7 @@ proportions lie within 2.576 standard errors of the target. A class whose mean p
 loss. The others have -p_c log(mean prediction). As published, classes are skipped one by one, so the remaining loss is
 not a cross-entropy. Bags that are not mixed have DLLP's loss. Differences from the published code:
 
-- Rows are drawn without replacement. Standard errors shrink by sqrt((m - g) / (m - 1)) (`finite`), and a whole bag has
+- Rows are drawn without replacement. Standard errors shrink by sqrt((m - g) / (m - 1)), and a whole bag has
   no error.
 - The partner is the next bag of the step. Bags are not mixed with suppressed bags.
 """
@@ -25,7 +25,7 @@ from llpbench.blocks.losses import masked_mean
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Model, Random
-from llpbench.core.ranges import Choice, Uniform
+from llpbench.core.ranges import Uniform
 from llpbench.core.registry import register_method
 
 QUANTILE = 2.575829
@@ -38,10 +38,6 @@ class MixBagParams(MethodParams):
 
     probability: Annotated[float, Uniform(0.0, 1.0)] = 0.5
     """probability that a bag is mixed"""
-    share: Annotated[str, Choice("uniform", "half", "normal")] = "uniform"
-    """fraction of its own rows that a mixed bag keeps: uniformly distributed, half, or about half"""
-    finite: Annotated[bool, Choice(True, False)] = True
-    """whether standard errors allow for drawing without replacement"""
 
 
 @register_method("mixbag", version=1, reference="Asanomi et al. 2023", extra=True)
@@ -59,7 +55,7 @@ class MixBag(Method):
         partner = torch.arange(len(sizes), device=sizes.device).roll(-1)
         mixed = (model.random.uniform(len(sizes)) < self.params.probability) & bags.known & bags.known[partner]
         mixed = mixed & (partner != partner.roll(1))  # a bag alone in its step has no partner
-        kept = (self._kept(model.random, len(sizes)) * sizes).round().clamp(min=1).minimum(sizes)
+        kept = (model.random.uniform(len(sizes)) * sizes).round().clamp(min=1).minimum(sizes)
         own = torch.where(mixed, kept, sizes)
         other = torch.where(mixed, (sizes[partner] * (1 - own / sizes)).round(), 0.0)
         mine = some_of(log_proba, bags.mask, own, model.random)
@@ -68,18 +64,12 @@ class MixBag(Method):
         share = (own / (own + other)).unsqueeze(-1)
         p, q = bags.proportions, bags.proportions[partner]
         target = share * p + (1 - share) * q
-        of_own = standard_error(p, own, sizes, self.params.finite)
-        of_other = standard_error(q, other, sizes[partner], self.params.finite)
+        of_own = standard_error(p, own, sizes)
+        of_other = standard_error(q, other, sizes[partner])
         width = QUANTILE * (share * of_own + (1 - share) * of_other)
         inside = mixed.unsqueeze(-1) & ((log_mean.detach().exp() - target).abs() < width)
         loss = torch.xlogy(target, target) - target * log_mean
         return masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
-
-    def _kept(self, random: Random, bags: int) -> Tensor:
-        """Return the fraction of its own rows that each mixed bag keeps [bags]."""
-        if self.params.share == "half":
-            return torch.full_like(random.uniform(bags), 0.5)
-        return random.uniform(bags) if self.params.share == "uniform" else 0.5 + 0.1 * random.normal(bags)
 
 
 def some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> Tensor:
@@ -89,8 +79,8 @@ def some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> 
     return log_proba.masked_fill(~chosen.unsqueeze(-1), -1e9).logsumexp(dim=-2)
 
 
-def standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor, finite: bool) -> Tensor:
+def standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor) -> Tensor:
     """Return standard errors [bags, classes] of the proportions among `drawn` of `sizes` rows, both [bags]."""
     variance = proportions * (1 - proportions) / drawn.clamp(min=1).unsqueeze(-1)
-    left = (sizes - drawn) / (sizes - 1).clamp(min=1) if finite else torch.ones_like(sizes)
+    left = (sizes - drawn) / (sizes - 1).clamp(min=1)
     return (variance * left.clamp(min=0).unsqueeze(-1)).sqrt()

@@ -38,7 +38,7 @@ MANY = 10
 
 
 @dataclass(frozen=True)
-class MomentParams(MethodParams):
+class _MomentParams(MethodParams):
     """Hyperparameters."""
 
     order: Annotated[int, Choice(1, 2, 3)] = 3
@@ -49,8 +49,8 @@ class MomentParams(MethodParams):
 class MomentMatching(Method):
     """Match the classes of one, two and three rows of a bag to its counts."""
 
-    Params = MomentParams
-    params: MomentParams
+    Params = _MomentParams
+    params: _MomentParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss, averaged over orders and over bags with known counts."""

@@ -49,7 +49,7 @@ class SelfLLPParams(MethodParams):
     """decay of the teacher's moving average"""
 
 
-class Rotations(nn.Module):
+class _Rotations(nn.Module):
     """Fixed orthogonal matrices, and the head that predicts which one was used."""
 
     matrices: Tensor
@@ -79,7 +79,7 @@ class SelfLLP(Method, Reports):
         """Return the default network, the parts of the task, and a copy of the network as teacher."""
         network = super().build(encoder, schema)
         width = schema.features * encoder.token_dim
-        network.add(rotations=Rotations(width, encoder.dim, self.hidden))
+        network.add(rotations=_Rotations(width, encoder.dim, self.hidden))
         return network.add(teacher=Network(deepcopy(network.encoder), deepcopy(network.head)))
 
     def prepare(self, member: Member, now: Now) -> None:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import instance_contrast, masked_mean, proportion_loss
-from llpbench.blocks.sampling import at, some_rows
+from llpbench.blocks.views import at, some_rows
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import MLP, Encoder, Model, Network, Random

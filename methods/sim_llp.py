@@ -45,7 +45,7 @@ class SimLLPParams(MethodParams):
     """distance at which the weight of a pair is 1/e, in standard deviations (root mean square over coordinates)"""
 
 
-class Earlier(nn.Module):
+class _Earlier(nn.Module):
     """The encoder after the first stage, and the scale of its row vectors."""
 
     scale: Tensor
@@ -68,13 +68,13 @@ class SimLLP(Method):
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network with a copy of its encoder for the first stage's weights."""
         network = super().build(encoder, schema)
-        return network.add(earlier=Earlier(network.encoder))
+        return network.add(earlier=_Earlier(network.encoder))
 
     def prepare(self, member: Member, now: Now) -> None:
         """Copy the encoder and measure its row vectors, at the start of the second stage."""
         if now.stage == "proportions":
             return
-        earlier: Earlier = member.network.earlier
+        earlier: _Earlier = member.network.earlier
         earlier.encoder.load_state_dict(member.network.encoder.state_dict())
         z = member.encode()
         earlier.scale.fill_(max(float(z.std(axis=0).mean()) * z.shape[1] ** 0.5, 1e-6))
@@ -86,16 +86,16 @@ class SimLLP(Method):
         if now.stage == "proportions":
             return of_bags
         assert model.random is not None
-        earlier: Earlier = model.network.earlier
+        earlier: _Earlier = model.network.earlier
         with torch.no_grad():
             phi = earlier.encoder(bags.rows, bags.mask, None).z / (earlier.scale * self.params.bandwidth)
-        chosen = drawn_rows(bags.mask.flatten(), model.random)
+        chosen = _drawn_rows(bags.mask.flatten(), model.random)
         proba = log_proba.exp().flatten(0, 1)[chosen]
         unlike = similarity_loss(phi.float().flatten(0, 1)[chosen], proba, bags.mask.flatten()[chosen])
         return self.params.similarity * unlike + self.params.bag_weight * of_bags
 
 
-def drawn_rows(mask: Tensor, random: Random) -> Tensor:
+def _drawn_rows(mask: Tensor, random: Random) -> Tensor:
     """Draw positions of at most `MOST_ROWS` random rows of a step, padding last."""
     return (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()[:MOST_ROWS]
 

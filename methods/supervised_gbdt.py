@@ -12,7 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.boosting import BoostingRows
+from llpbench.blocks.design import BoostingRows
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams, Predictor
 from llpbench.core.ranges import Choice, LogUniform
@@ -20,7 +20,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class SupervisedGBDTParams(DirectParams):
+class _SupervisedGBDTParams(DirectParams):
     """Hyperparameters. Defaults are those of scikit-learn."""
 
     trees: Annotated[int, Choice(50, 100, 200, 400)] = 100
@@ -35,8 +35,8 @@ class SupervisedGBDTParams(DirectParams):
 class SupervisedGBDT(DirectMethod):
     """Gradient-boosted trees on the label of every training row."""
 
-    Params = SupervisedGBDTParams
-    params: SupervisedGBDTParams
+    Params = _SupervisedGBDTParams
+    params: _SupervisedGBDTParams
     supervision = "instances"
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:

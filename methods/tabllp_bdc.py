@@ -34,8 +34,7 @@ from torch.nn import functional as F
 
 from llpbench.blocks.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
 from llpbench.blocks.pairing import pseudo_pairs
-from llpbench.blocks.sampling import at, some_rows
-from llpbench.blocks.views import Projectors, mixed_view, self_contrast
+from llpbench.blocks.views import Projectors, at, mixed_view, self_contrast, some_rows
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.method import Method, MethodParams, Now, Pairs, Reports
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random

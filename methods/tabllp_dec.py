@@ -105,8 +105,8 @@ class TabLLPDEC(Method):
         clusters = model.network.clusters
         log_q = clusters(model.encode(bags).z)
         q = log_q.detach().exp()
-        size = clusters.size if self.params.frequencies == "epoch" else masked_share(q, bags.mask)
-        target = target_distribution(q, size, clusters.prior if self.params.prior_corrected else None)
+        size = clusters.size if self.params.frequencies == "epoch" else _masked_share(q, bags.mask)
+        target = _target_distribution(q, size, clusters.prior if self.params.prior_corrected else None)
         sharpen = masked_mean((torch.xlogy(target, target) - target * log_q).sum(dim=-1), bags.mask)
         return sharpen + self.params.gamma * proportion_loss(log_q, bags)
 
@@ -129,7 +129,7 @@ class TabLLPDEC(Method):
             clusters.size.copy_(torch.from_numpy(member.proba().mean(axis=0)))
 
 
-def target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -> Tensor:
+def _target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -> Tensor:
     """Return t_ic ~ q_ic^2 / f_c (Xie et al. 2016, equation 3), times pi_c if given: `size` is f, `prior` is pi."""
     weight = q.square() / size.clamp(min=1e-12)
     if prior is not None:
@@ -137,7 +137,7 @@ def target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) ->
     return weight / weight.sum(dim=-1, keepdim=True)
 
 
-def masked_share(q: Tensor, mask: Tensor) -> Tensor:
+def _masked_share(q: Tensor, mask: Tensor) -> Tensor:
     """Return the mean of `q` [bags, size, classes] over rows [classes]."""
     return (q * mask.unsqueeze(-1)).sum(dim=(0, 1)) / mask.sum()
 

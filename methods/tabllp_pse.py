@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from llpbench.blocks.assigning import assigned
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray
 from llpbench.core.method import Member, Method, MethodParams, Now, Stage
@@ -89,11 +89,10 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
     labels, objective = np.full(len(points), -1), []
     for _ in range(ITERATIONS):
         cost = ((points**2).sum(axis=1)[:, None] - 2 * points @ centroids.T) + (centroids**2).sum(axis=1)
-        assigned = match_counts(cost, train)
-        objective.append(float(cost[np.arange(len(cost)), assigned].sum()))
-        if (assigned == labels).all():
+        before, labels = labels, match_counts(cost, train)
+        objective.append(float(cost[np.arange(len(cost)), labels].sum()))
+        if (before == labels).all():
             break
-        labels = assigned
         centroids = np.where(
             np.bincount(labels, minlength=len(centroids))[:, None] > 0,
             centroids_of(points, np.eye(len(centroids))[labels]),
@@ -105,21 +104,9 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
 def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
     """Return the labels [rows] of least total `cost` [rows, classes] that match the counts of every bag.
 
-    With two classes, the rows of a bag are sorted by cost difference. With more, each bag is an assignment problem.
-    Both are exact. Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. In bags with suppressed
-    counts, each row gets its own cheapest label.
+    Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. In bags with suppressed counts, each row
+    gets its own cheapest label.
     """
-    labels = np.asarray(cost.argmin(axis=1), dtype=np.int64)
-    for bag, counts, known in zip(train.index, train.whole_counts, train.known, strict=True):
-        rows = bag[bag >= 0]
-        if not known:
-            continue
-        if cost.shape[1] == 2:
-            order = np.argsort(cost[rows, 1] - cost[rows, 0], kind="stable")
-            labels[rows] = 0
-            labels[rows[order[: counts[1]]]] = 1
-        else:
-            places = np.repeat(np.arange(len(counts)), counts)  # one for each label in the bag's counts
-            row, place = linear_sum_assignment(cost[rows][:, places])
-            labels[rows[row]] = places[place]
+    labels, known = np.asarray(cost.argmin(axis=1), dtype=np.int64), train.known[train.bag_of_row]
+    labels[known] = assigned(-cost[known], train.where_known())
     return labels

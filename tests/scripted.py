@@ -37,6 +37,8 @@ def scripted(
         os.kill(os.getpid(), signal.SIGSEGV)
     if cell.bag_size == 22:
         raise SystemExit(7)
+    if cell.bag_size == 28:
+        os.kill(os.getpid(), signal.SIGSTOP)
     if cell.bag_size == 23:
         time.sleep(99)
     if cell.bag_size == 24:

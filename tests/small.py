@@ -58,6 +58,11 @@ def make_bags(
     return Bags(rows, mask, given, target, told, target.mean(dim=0))
 
 
+def everything(n: int) -> Tensor:
+    """A mask of `n` rows without padding."""
+    return torch.ones(n, dtype=torch.bool)
+
+
 def no_features(*shape: int) -> Rows:
     """Rows whose values do not matter."""
     return Rows(torch.zeros(*shape, 1), torch.zeros(*shape, 0).long(), torch.zeros(*shape, 1, dtype=torch.bool))

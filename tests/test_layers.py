@@ -174,7 +174,7 @@ class TestArrows:
             ("llpbench.core.bags", "from .errors import LLPBenchError", None),
             ("llpbench.core", "from .errors import LLPBenchError", None),
             ("llpbench.core.bags", "from llpbench import __version__", "llpbench"),
-            ("llpbench.core.bags", "from llpbench.core.version import __version__", None),
+            ("llpbench.core.bags", "from llpbench.core import __version__", None),
             ("llpbench.core.bags", "'''See llpbench.report for more.'''", None),
             ("llpbench.cli.main", "import llpbench.report", None),
         ],

@@ -26,6 +26,7 @@ from llpbench.data.loading import find_local
 from llpbench.results.journal import FILE, Journal
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
+from llpbench.running.executors import Message, Warned
 from llpbench.running.obstacles import resolver
 from llpbench.running.planning import Planned, expand, make_plan
 from llpbench.running.schedule import Ended, Job, Limit
@@ -150,11 +151,15 @@ def _run(job: Job, worker: Worker, journal: Journal, rows: Rows, box: Box) -> No
     """Run a job and write down what became of it; what ended in time is in the journal."""
     clock, epochs = time.perf_counter(), [0]
 
-    def count(epoch: Epoch) -> None:
-        epochs[0] = max(epochs[0], epoch.epoch + 1)
-
     warnings: list[str] = []
-    made = worker.run_job(job, Limit(budget=box.left), count, warnings.append)
+
+    def hear(message: Message) -> None:
+        if isinstance(message, Epoch):
+            epochs[0] = max(epochs[0], message.epoch + 1)
+        elif isinstance(message, Warned):
+            warnings.append(message.text)
+
+    made = worker.run_job(job, Limit(budget=box.left), hear)
     cell, values = job.cell, _facts(job, time.perf_counter() - clock, epochs[0])
     values |= {"warnings": "; ".join(warnings)} if warnings else {}
     if isinstance(made, Ended):

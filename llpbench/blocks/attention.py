@@ -30,19 +30,19 @@ def from_lanes(x: Tensor, rows: int) -> Tensor:
     return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
 
 
-def product_lanes(weight: Tensor, x: Tensor) -> Tensor:
+def _product_lanes(weight: Tensor, x: Tensor) -> Tensor:
     """Return the product of `weight` [out, dim] with the second dimension of `x` [blocks, dim, tokens, lanes]."""
     blocks, _, tokens, lanes = x.shape
     y: Tensor = torch.bmm(weight.expand(blocks, -1, -1), x.flatten(2)).unflatten(2, (tokens, lanes))
     return y
 
 
-def linear_lanes(layer: nn.Linear, x: Tensor) -> Tensor:
+def _linear_lanes(layer: nn.Linear, x: Tensor) -> Tensor:
     """Apply `layer` along the second dimension of [blocks, dim, tokens, lanes]."""
-    return product_lanes(layer.weight, x) + layer.bias[:, None, None]
+    return _product_lanes(layer.weight, x) + layer.bias[:, None, None]
 
 
-def norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
+def _norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
     """Apply `layer` along the second dimension of [blocks, dim, tokens, lanes], in float32."""
     centred = x.float() - x.float().mean(dim=1, keepdim=True)
     scale = (centred.square().mean(dim=1, keepdim=True) + layer.eps).rsqrt()
@@ -75,15 +75,15 @@ class Attention(nn.Module):
     def lanes(self, x: Tensor, part: slice) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same layout for the tokens of `part`, which attend to all."""
         queries, others = self.qkv.weight.tensor_split([len(self.qkv.weight) // 3])
-        q = product_lanes(queries, x[:, :, part]).unflatten(1, (self.heads, -1))  # [blocks, heads, dim, tokens, lanes]
-        k, v = product_lanes(others, x).unflatten(1, (2, self.heads, -1)).unbind(1)
+        q = _product_lanes(queries, x[:, :, part]).unflatten(1, (self.heads, -1))  # [blocks, heads, dim, tokens, lanes]
+        k, v = _product_lanes(others, x).unflatten(1, (2, self.heads, -1)).unbind(1)
         scores = ((q * self.scale).unsqueeze(4) * k.unsqueeze(3)).sum(dim=2)  # [blocks, heads, tokens, tokens, lanes]
         weights = scores.float().softmax(dim=3).to(v.dtype)
         mixed = (weights.unsqueeze(2) * v.unsqueeze(3)).sum(dim=4)
-        return linear_lanes(self.out, mixed.flatten(1, 2))
+        return _linear_lanes(self.out, mixed.flatten(1, 2))
 
 
-class FeedForward(nn.Module):
+class _FeedForward(nn.Module):
     """Linear layer to eight times the width, GEGLU, dropout, linear layer back."""
 
     def __init__(self, dim: int, dropout: float) -> None:
@@ -102,11 +102,11 @@ class FeedForward(nn.Module):
 
     def lanes(self, x: Tensor, random: Random | None) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same shape."""
-        value, gate = linear_lanes(self.widen, x).chunk(2, dim=1)
+        value, gate = _linear_lanes(self.widen, x).chunk(2, dim=1)
         hidden = value * F.gelu(gate)
         if random is not None:
             hidden = random.dropout(hidden, self.dropout)
-        return linear_lanes(self.narrow, hidden)
+        return _linear_lanes(self.narrow, hidden)
 
 
 class Block(nn.Module):
@@ -118,7 +118,7 @@ class Block(nn.Module):
         self.norm_attention = nn.LayerNorm(dim)
         self.attention = Attention(dim, heads, head_dim)
         self.norm_feed_forward = nn.LayerNorm(dim)
-        self.feed_forward = FeedForward(dim, dropout)
+        self.feed_forward = _FeedForward(dim, dropout)
 
     def forward(self, x: Tensor, random: Random | None, mask: Tensor | None = None) -> Tensor:
         u = self.norm_attention(x)
@@ -129,7 +129,7 @@ class Block(nn.Module):
 
     def lanes(self, x: Tensor, random: Random | None, part: slice = slice(None)) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same layout for the tokens of `part`."""
-        u = norm_lanes(self.norm_attention, x)
+        u = _norm_lanes(self.norm_attention, x)
         x = self.attention.lanes(u, part) + (x if self.prenorm else u)[:, :, part]
-        u = norm_lanes(self.norm_feed_forward, x)
+        u = _norm_lanes(self.norm_feed_forward, x)
         return self.feed_forward.lanes(u, random) + (x if self.prenorm else u)

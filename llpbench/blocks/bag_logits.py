@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit, logit, softmax
 
 from llpbench.blocks.bag_process import FittedProcess
 from llpbench.blocks.components import Components
+from llpbench.blocks.label_shift import FlatterLogits
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
 from llpbench.blocks.many_rows import BagGroup, BagGroups, NormalEquations, Seen
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
@@ -43,13 +44,13 @@ class LogitProcess:
         """Return probabilities [rows, classes]."""
         return np.asarray(softmax(self(rows), axis=1))
 
-    def effects(self, label: int = -1) -> list[FeatureEffect]:
+    def effects(self, label: int = -1, slope: float = 1.0) -> list[FeatureEffect]:
         """Return each feature's effect on the log odds of a class, with Laplace's uncertainty at the fitted scales.
 
-        With two classes, the effect on one class is minus the effect on the other.
+        With two classes, the effect on one class is minus the effect on the other. Effects are multiplied by `slope`.
         """
         binary = len(self.offsets) == 1
-        place, sign = (0, -1.0 if label in (0, -2) else 1.0) if binary else (label, 1.0)
+        place, sign = (0, -slope if label in (0, -2) else slope) if binary else (label, slope)
         weights = np.concatenate(self.coefficients[place])[:, 0]
         return main_effects(self.components, weights, self.observed[place], "log odds", sign)
 
@@ -59,14 +60,20 @@ class ProcessPredictor:
     """Probabilities of rows and effects of features, from a process."""
 
     process: FittedProcess | LogitProcess
+    flatter: FlatterLogits | None = None
+    """correction of a process on logits, if rows were chosen by their labels"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
-        return self.process.proba(rows)
+        if self.flatter is None or not isinstance(self.process, LogitProcess):
+            return self.process.proba(rows)
+        return np.asarray(softmax(self.flatter(self.process(rows)), axis=1))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effect of each feature on a class."""
-        return self.process.effects(label)
+        if self.flatter is None or not isinstance(self.process, LogitProcess):
+            return self.process.effects(label)
+        return self.process.effects(label, self.flatter.slope)
 
 
 def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:

@@ -14,6 +14,7 @@ effect is multiplied by b.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +24,6 @@ from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior, without_zeros
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
 from llpbench.blocks.many_rows import BagGroups, NormalEquations, Seen
-from llpbench.blocks.monte_carlo import hmc
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
@@ -302,3 +302,47 @@ def _expecting_little(prior: Prior, components: Components, means: list[FloatArr
     lower = prior.mean.copy()
     lower[[*range(len(alone)), len(alone) + 1, len(alone) + 2]] += 2 * np.log(shares)
     return Prior(lower, prior.std)
+
+
+def hmc(
+    minus_log: Callable[[FloatArray], tuple[float, FloatArray]],
+    start: FloatArray,
+    rng: np.random.Generator,
+    *,
+    draws: int,
+    burn_in: int,
+    steps: int = 8,
+    size: float = 0.25,
+    acceptance: float = 0.75,
+) -> FloatArray:
+    """Return draws [draws, numbers] from exp(-minus_log) by Hamiltonian Monte Carlo (Neal 2011).
+
+    `minus_log` returns value and gradient. Maintained samplers need a compiler, a framework, or use no gradients.
+
+    The scale of every number should be about one. During burn-in the leapfrog step adapts to the target `acceptance`.
+    It varies randomly between trajectories, which prevents periodic ones.
+    """
+    place = start
+    value, slope = minus_log(place)
+    kept = np.empty((draws, len(start)))
+    for draw in range(-burn_in, draws):
+        step = size * rng.uniform(0.6, 1.2)
+        momentum = rng.standard_normal(len(place))
+        energy = value + 0.5 * float(momentum @ momentum)
+        there, there_value, there_slope = place, value, slope
+        momentum = momentum - 0.5 * step * there_slope
+        for leap in range(steps):
+            there = there + step * momentum
+            there_value, there_slope = minus_log(there)
+            if not np.isfinite(there_value):
+                break
+            momentum = momentum - (step if leap < steps - 1 else 0.5 * step) * there_slope
+        lost = there_value + 0.5 * float(momentum @ momentum) - energy
+        chance = np.exp(-max(lost, 0.0)) if np.isfinite(lost) else 0.0
+        if draw < 0:
+            size *= np.exp(0.1 * (chance - acceptance))
+        if rng.uniform() < chance:
+            place, value, slope = there, there_value, there_slope
+        if draw >= 0:
+            kept[draw] = place
+    return kept

@@ -65,7 +65,8 @@ def boost_counts(
     counts = data.cells(counts)[0]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
     gradients = [
-        likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
+        _likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset)
+        for part in parts
     ]
     return TreeLogits(data.input, data.grow(gradients, len(offset), settings, tree_seed(rng)), offset)
 
@@ -76,7 +77,7 @@ def start_of(prior: FloatArray) -> FloatArray:
     return np.asarray(logit(prior[1:]) if len(prior) == 2 else np.log(prior))
 
 
-def likelihood_gradients(counts: BagCounts, offset: FloatArray) -> Gradients:
+def _likelihood_gradients(counts: BagCounts, offset: FloatArray) -> Gradients:
     """Return a function for the gradients of the negative log likelihood of some counts."""
 
     def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -110,7 +111,7 @@ def boost_posteriors(
         for seed in seeds:
             targets = counts.fitted(now)[:, -outputs:]
             booster = data.grow(
-                [cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
+                [_cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
             )
             now = full_logits(data.scores(booster))
         return booster
@@ -118,7 +119,7 @@ def boost_posteriors(
     return TreeLogits(data.input, later(refitted), np.zeros(outputs))
 
 
-def cross_entropy_gradients(targets: FloatArray) -> Gradients:
+def _cross_entropy_gradients(targets: FloatArray) -> Gradients:
     """Return a function for the gradients of the cross-entropy to class probabilities `targets` [rows, outputs]."""
 
     def gradients(scores: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -33,7 +33,7 @@ _WIDE = 24
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class _Solved:
     """Solutions with C.
 
     M = C^-1 - alpha alpha' / classes is the derivative of log det C + trace(R' C^-1 R) / classes with respect to C. R
@@ -108,7 +108,7 @@ class Grams:
         factor = self.factor(scales, diagonal)
         return None if factor is None else _inverse_of(factor)
 
-    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
         """Return the terms of value and gradient; None unless C is positive definite."""
         factor = self.factor(scales, diagonal)
         if factor is None:
@@ -118,7 +118,7 @@ class Grams:
         inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
         inner = inverse[self.lower] - (alpha @ alpha.T)[self.lower] / targets.shape[1]
         by_bag = np.diag(inverse) - (alpha**2).mean(axis=1)
-        return Solved(alpha, log_det, scales * (self.grams @ (inner * self.twice)), by_bag)
+        return _Solved(alpha, log_det, scales * (self.grams @ (inner * self.twice)), by_bag)
 
 
 class _Joined:
@@ -179,7 +179,7 @@ class BagSpace(_Joined):
         found = self.factor(scales, diagonal)
         return None if found is None else _inverse_of(found[1])
 
-    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
         """Return the terms of value and gradient; None unless C is positive definite."""
         found = self.factor(scales, diagonal)
         if found is None:
@@ -197,7 +197,7 @@ class BagSpace(_Joined):
             inner *= 2.0
             inner[self.diagonal] = by_bag
             traces[self.wide] = scales[self.wide] * (self.grams @ inner)
-        return Solved(alpha, log_det, traces - self.explained(scales, alpha), by_bag - (alpha**2).mean(axis=1))
+        return _Solved(alpha, log_det, traces - self.explained(scales, alpha), by_bag - (alpha**2).mean(axis=1))
 
 
 class Features(_Joined):
@@ -250,7 +250,7 @@ class Features(_Joined):
 
         return Inverse(times, tracer)
 
-    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
         """Return the terms of value and gradient; None unless C is positive definite."""
         factor = self.factor(scales, diagonal)
         if factor is None:
@@ -269,7 +269,7 @@ class Features(_Joined):
         if self.sums is not None:
             leverage = self._leverage(inverse, roots, diagonal)
         traces = self.of_components(1 - kept) - self.explained(scales, alpha)
-        return Solved(alpha, log_det, traces, (1 - leverage) / diagonal - (alpha**2).mean(axis=1))
+        return _Solved(alpha, log_det, traces, (1 - leverage) / diagonal - (alpha**2).mean(axis=1))
 
     def _whitened(self, roots: FloatArray, diagonal: FloatArray) -> FloatArray:
         """Return F [bags, features]."""

@@ -8,7 +8,24 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows, Schema
+from llpbench.core.numbers import NormalScores
+
+
+class ScoredRows:
+    """Normal scores of every numeric column, with 0 for missing numbers."""
+
+    def __init__(self, rows: Rows) -> None:
+        """`rows` are the training rows."""
+        self.scores = NormalScores(_numbers(rows))
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return scores [rows, numeric columns]."""
+        return np.nan_to_num(self.scores(_numbers(rows)), nan=0.0)
+
+
+def _numbers(rows: Rows) -> FloatArray:
+    return np.where(rows.missing, np.nan, rows.numeric.astype(float))
 
 
 class OneHot:
@@ -139,3 +156,73 @@ def linear_fit(
     logistic = LogisticRegression(C=1 / strength, max_iter=1000)
     logistic.fit(repeated[present], labels[present], sample_weight=share[present])
     return LogisticShares(logistic.coef_.T, logistic.intercept_, logistic.classes_, classes)
+
+
+_APART = np.sqrt(0.5)
+"""value of an indicator, which puts two categories at distance 1"""
+
+
+class Points:
+    """Normal scores of numbers, with indicators of categories and missing values; two categories are at distance 1."""
+
+    def __init__(self, rows: Rows, schema: Schema) -> None:
+        """`rows` are the training rows."""
+        self.scores, self.numbers, self.cardinalities = ScoredRows(rows), schema.numeric, schema.cardinalities
+        self.gaps = np.flatnonzero(rows.missing.any(axis=0))
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return self.numbers + len(self.gaps) + sum(self.cardinalities)
+
+    def __call__(self, rows: Rows) -> sparse.csr_array:
+        """Return the points [rows, coordinates]."""
+        numbers = np.hstack([self.scores(rows), _APART * rows.missing[:, self.gaps]])
+        parts = [sparse.csr_array(numbers)]
+        for codes, cardinality in zip(rows.categorical.T, self.cardinalities, strict=True):
+            values, starts = np.full(len(codes), _APART), np.arange(len(codes) + 1, dtype=np.int32)
+            # scikit-learn accepts no 64-bit indices
+            parts.append(sparse.csr_array((values, codes.astype(np.int32), starts), shape=(len(codes), cardinality)))
+        return sparse.csr_array(sparse.hstack(parts))
+
+
+def dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:
+    """Return points as a dense array if that needs little memory."""
+    return np.asarray(points.toarray()) if points.shape[1] <= most else points
+
+
+MOST_CATEGORIES = 254
+"""most categories of a column in histogram boosting; rarer ones count as missing"""
+
+
+class BoostingRows:
+    """Rows as an array [rows, numeric + categorical features]; `categorical` marks columns of codes."""
+
+    def __init__(self, rows: Rows) -> None:
+        """`rows` are the training rows; their most frequent categories are used."""
+        # scikit-learn cannot bin a column that has only missing values: such a column becomes constant
+        self.absent: BoolArray = rows.missing.all(axis=0)
+        self.tables = [_frequent(codes) for codes in rows.categorical.T]
+        self.categorical: BoolArray = np.arange(rows.numeric.shape[1] + len(self.tables)) >= rows.numeric.shape[1]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        numeric = np.where(rows.missing, np.nan, rows.numeric.astype(np.float64))
+        numeric[:, self.absent] = 0.0
+        columns = [table[codes] for table, codes in zip(self.tables, _columns(rows, self.tables), strict=True)]
+        return np.column_stack([numeric, *columns])
+
+
+def _columns(rows: Rows, tables: list[FloatArray]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Return the codes of each column; codes beyond the table, unseen in training, become 0 (missing)."""
+    return [np.where(codes < len(table), codes, 0) for codes, table in zip(rows.categorical.T, tables, strict=True)]
+
+
+def _frequent(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+    """Return the new code of each old code; NaN for code 0 and for all but the most frequent categories."""
+    counts = np.bincount(codes)
+    counts[0] = 0
+    order = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]
+    chosen = order[counts[order] > 0]
+    table = np.full(len(counts), np.nan)
+    table[chosen] = np.arange(len(chosen))
+    return table

@@ -42,7 +42,7 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class _Posterior:
     """The posterior of the bags for given hyperparameters."""
 
     scales: FloatArray
@@ -130,10 +130,10 @@ class Evidence:
             gradient[-1] += np.exp(t[-1]) * float(by_bag.sum())
         return value + by_prior, gradient
 
-    def posterior(self, t: FloatArray) -> Posterior:
+    def posterior(self, t: FloatArray) -> _Posterior:
         """Return the posterior. Raises `FloatingPointError` unless C is positive definite."""
         scales = self.scales(t)
         inverse = self._space.inverse(scales, self.diagonal(t))
         if inverse is None:
             raise FloatingPointError("the covariance of the bags is not positive definite")
-        return Posterior(scales, inverse.times(self.targets), inverse)
+        return _Posterior(scales, inverse.times(self.targets), inverse)

@@ -86,7 +86,7 @@ class Ranks(nn.Module):
         return 2.0 * passed.clamp(0.0, 1.0).mean(dim=-1) - 1.0
 
 
-class ColumnEmbeddings(nn.Module):
+class _ColumnEmbeddings(nn.Module):
     """A linear map without bias for each one-hot column, to a third of its width, but at most to 20."""
 
     def __init__(self, columns: Columns) -> None:
@@ -135,7 +135,7 @@ class Discriminator(nn.Module):
     def __init__(self, columns: Columns, classes: int, hidden: int, dropout: float, objective: GANObjective) -> None:
         super().__init__()
         self.columns, self.dropout = columns, dropout
-        self.embeddings = ColumnEmbeddings(columns)
+        self.embeddings = _ColumnEmbeddings(columns)
         inputs = columns.numeric + self.embeddings.dim
         widths = (inputs, hidden, hidden // 2, hidden // 4)
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
@@ -177,7 +177,7 @@ class Generator(nn.Module):
         self.heads = nn.Linear(body, columns.one_hot)
         self.numbers: nn.ModuleList | None = None
         if columns.numeric:
-            self.embeddings = ColumnEmbeddings(columns)
+            self.embeddings = _ColumnEmbeddings(columns)
             condition = nn.Linear(self.embeddings.dim, self.CONDITION)
             hidden = nn.Linear(body + self.CONDITION, self.NUMERIC_HIDDEN)
             self.numbers = nn.ModuleList([condition, hidden, nn.Linear(self.NUMERIC_HIDDEN, columns.numeric)])

@@ -11,8 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from llpbench.blocks.binning import RowBins
-from llpbench.blocks.design import OneHot
-from llpbench.blocks.scores import ScoredRows
+from llpbench.blocks.design import OneHot, ScoredRows
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 from llpbench.core.ranges import Choice
 
@@ -122,3 +121,9 @@ def minimise(
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
     found = minimize(flattened, first, jac=True, method="L-BFGS-B", options=options)
     return float(found.fun), unpack(found.x)
+
+
+def hinge(x: FloatArray, corner: float) -> tuple[FloatArray, FloatArray]:
+    """Return max(0, x) and its derivative, with a parabola from 0 to `corner`; it is at most corner / 2 too small."""
+    inside = np.clip(x, 0.0, corner)
+    return inside**2 / (2 * corner) + np.maximum(x - corner, 0.0), inside / corner

@@ -25,7 +25,7 @@ _RIDGE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class MeanOperator:
+class _MeanOperator:
     """Statistics of the labels that are sufficient for logistic regression."""
 
     means: FloatArray
@@ -53,7 +53,7 @@ def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_ar
     return np.asarray(centre + np.linalg.pinv(system, rcond=1e-10, hermitian=True) @ apart_from_it)
 
 
-class SmoothMeans:
+class _SmoothMeans:
     """Class means of each bag, smooth over a graph of bags (the Laplacian mean map).
 
     They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), with L the Laplacian
@@ -115,28 +115,28 @@ def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
     return sparse.csr_array(sparse.diags_array(np.asarray(near.sum(axis=1)).ravel()) - near)
 
 
-def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> MeanOperator:
+def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> _MeanOperator:
     """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
     prior, sizes = prior_of(train), train.sizes.astype(np.float64)
     means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
-    return MeanOperator(means * prior[:, None], prior)
+    return _MeanOperator(means * prior[:, None], prior)
 
 
-def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> MeanOperator:
+def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> _MeanOperator:
     """Return the operator of the Laplacian mean map, with class means of each bag that are smooth over bags."""
     sizes, means = train.sizes.astype(np.float64), sparse.csr_array(bag_average(train) @ columns)
-    return MeanOperator(SmoothMeans(train.proportions, sizes, means, gamma).operator(sizes), prior_of(train))
+    return _MeanOperator(_SmoothMeans(train.proportions, sizes, means, gamma).operator(sizes), prior_of(train))
 
 
-def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array) -> MeanOperator:
+def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array) -> _MeanOperator:
     """Return the operator of rows with given labels."""
     rows = len(labels)
     of_class = sparse.csr_array((np.full(rows, 1 / rows), (labels, np.arange(rows))), shape=(classes, rows))
-    return MeanOperator((of_class @ columns).toarray(), np.bincount(labels, minlength=classes) / rows)
+    return _MeanOperator((of_class @ columns).toarray(), np.bincount(labels, minlength=classes) / rows)
 
 
 def logistic_of_means(
-    columns: sparse.csr_array, operator: MeanOperator, strength: float, start: LogitWeights | None = None
+    columns: sparse.csr_array, operator: _MeanOperator, strength: float, start: LogitWeights | None = None
 ) -> tuple[float, LogitWeights]:
     """Minimise sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2, a convex function.
 

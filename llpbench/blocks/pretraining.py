@@ -24,8 +24,7 @@ from torch.nn import functional as F
 
 from llpbench.blocks.attention import Attention
 from llpbench.blocks.losses import bag_contrast, masked_mean
-from llpbench.blocks.sampling import at, some_rows
-from llpbench.blocks.views import Projectors, mixed_view, self_contrast
+from llpbench.blocks.views import Projectors, at, mixed_view, self_contrast, some_rows
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, MethodParams, Now, Stage

@@ -25,7 +25,7 @@ class CategoricalTokens(nn.Module):
         return embedded
 
 
-class NumericTokens(nn.Module):
+class _NumericTokens(nn.Module):
     """A small MLP 1 -> hidden -> ReLU -> dim for each numeric column, with a learned vector for missing values."""
 
     def __init__(self, schema: Schema, hidden: int, dim: int) -> None:
@@ -52,7 +52,7 @@ class FeatureTokens(nn.Module):
     def __init__(self, schema: Schema, hidden: int, dim: int) -> None:
         super().__init__()
         self.categorical = CategoricalTokens(schema, dim) if schema.cardinalities else None
-        self.numeric = NumericTokens(schema, hidden, dim) if schema.numeric else None
+        self.numeric = _NumericTokens(schema, hidden, dim) if schema.numeric else None
 
     def forward(self, rows: Rows) -> Tensor:
         """Return tokens [..., features, dim]."""

@@ -7,6 +7,7 @@ wheel includes it. `xgboost-cpu` is the same library without GPU code.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,12 +17,114 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from llpbench.blocks.boosting import BoostingRows
 from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import BoostingRows
 from llpbench.blocks.distinct import distinct_rows
 from llpbench.blocks.side_by_side import in_background
-from llpbench.blocks.tree_scores import ScoreTree, TreeColumns, add_scores, trees_of
-from llpbench.core.bags import FloatArray, IntArray, Rows
+from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
+
+if TYPE_CHECKING:
+    import xgboost
+
+
+_CHUNK = 32_768
+"""rows processed at once, so that all results of a tree fit into the CPU's cache"""
+_FEW_CODES = 16
+"""largest number of codes that are compared one by one"""
+
+
+class TreeColumns:
+    """Rows as columns, the input of trees."""
+
+    def __init__(self, values: FloatArray) -> None:
+        """`values` [rows, features] are float32, with NaN for missing values; categories are codes."""
+        self.values = np.ascontiguousarray(values.T)
+        missing = [np.isnan(column) for column in self.values]
+        self.missing: list[BoolArray | None] = [each if each.any() else None for each in missing]
+
+    def __len__(self) -> int:
+        return int(self.values.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreTree:
+    """A tree of XGBoost, with arrays over its nodes."""
+
+    output: int
+    """column of the scores to which the tree is added"""
+    left: IntArray
+    """left child of each node; -1 at a leaf"""
+    right: IntArray
+    feature: IntArray
+    value: FloatArray
+    """float32: the smallest number on the right side, or the value of a leaf"""
+    missing_left: BoolArray
+    """whether missing values go left"""
+    categories: dict[int, IntArray]
+    """codes that go right, at nodes of categorical features"""
+
+    def __call__(self, columns: TreeColumns, rows: slice) -> FloatArray:
+        """Return the value of each row's leaf [rows], in the arithmetic of XGBoost."""
+        return np.asarray(self.value.take(self._leaf(0, columns, rows), mode="clip"))
+
+    def _leaf(self, node: int, columns: TreeColumns, rows: slice) -> Any:
+        """Return the node in which each row ends, starting at `node`: [rows], or one number for all rows.
+
+        Node numbers are selected by bit operations, which are faster than a choice between two arrays.
+        """
+        kind = np.min_scalar_type(len(self.left))
+        if self.left[node] < 0:
+            return kind.type(node)
+        feature = self.feature[node]
+        column, missing = columns.values[feature, rows], columns.missing[feature]
+        codes = self.categories.get(node)
+        goes_left = column < self.value[node] if codes is None else _outside(column, codes)
+        if missing is not None:
+            goes_left = (goes_left & ~missing[rows]) | (missing[rows] & self.missing_left[node])
+        left, right = (self._leaf(child, columns, rows) for child in (self.left[node], self.right[node]))
+        return right ^ ((left ^ right) & np.negative(goes_left.astype(kind)))
+
+
+def _outside(column: FloatArray, codes: IntArray) -> BoolArray:
+    """Return whether values [rows] are not among `codes`; the result for NaN is undefined."""
+    if len(codes) > _FEW_CODES:
+        table = np.ones(codes.max() + 2, dtype=bool)
+        table[codes] = False
+        return np.asarray(table.take(np.nan_to_num(column).astype(np.intp), mode="clip"))
+    inside: BoolArray = column == codes[0]
+    for code in codes[1:]:
+        inside |= column == code
+    return ~inside
+
+
+def trees_of(booster: xgboost.Booster) -> list[_ScoreTree]:
+    """Return the trees of a booster, in their order."""
+    model = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
+    return [_read(tree, int(output)) for tree, output in zip(model["trees"], model["tree_info"], strict=True)]
+
+
+def _read(tree: dict[str, Any], output: int) -> _ScoreTree:
+    segments = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+    return _ScoreTree(
+        output=output,
+        left=np.array(tree["left_children"], dtype=np.int64),
+        right=np.array(tree["right_children"], dtype=np.int64),
+        feature=np.array(tree["split_indices"], dtype=np.int64),
+        value=np.array(tree["split_conditions"], dtype=np.float32),
+        missing_left=np.array(tree["default_left"], dtype=bool),
+        categories={
+            node: np.array(tree["categories"][start : start + size], dtype=np.int64) for node, start, size in segments
+        },
+    )
+
+
+def add_scores(trees: list[_ScoreTree], columns: TreeColumns, scores: FloatArray) -> None:
+    """Add the values of trees to `scores` [rows, outputs], one tree after the other."""
+    for start in range(0, len(columns), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        for tree in trees:
+            scores[rows, tree.output] += tree(columns, rows)
+
 
 if TYPE_CHECKING:
     import xgboost
@@ -68,7 +171,7 @@ class TreeInput:
     def __call__(self, rows: Rows | FloatArray, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
         """Return a matrix of the given kind, from rows or from their `values`."""
         values = self.values(rows) if isinstance(rows, Rows) else rows
-        threads = threads_for_rows(len(values))
+        threads = _threads_for_rows(len(values))
         types = self._types if "c" in self._types else None  # types of numbers only would slow down every tree
         return kind(values, feature_types=types, enable_categorical=True, nthread=threads, **options)
 
@@ -79,7 +182,7 @@ class TreeInput:
         return margins(booster, self(rows, xgboost.DMatrix))
 
 
-def threads_for_rows(rows: int) -> int:
+def _threads_for_rows(rows: int) -> int:
     """Return the number of threads: one for small tables, because starting threads would take longer than a tree.
 
     Trees that grow beside other trees also have one thread.
@@ -104,7 +207,7 @@ def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class TreePart:
+class _TreePart:
     """Some of the training rows, binned."""
 
     rows: IntArray
@@ -136,7 +239,7 @@ class TreeRows:
         self._same = distinct_rows(rows)
         self._rows = rows if self._same is None else Rows(*(each[self._same.first] for each in rows))
         self._cells: tuple[BagCounts, IntArray] | None = None
-        self._parts: list[TreePart] = []
+        self._parts: list[_TreePart] = []
 
     def cells(self, counts: BagCounts) -> tuple[BagCounts, IntArray | slice]:
         """Return the counts of cells, and one row of each; without equal rows, `counts` and all rows."""
@@ -146,7 +249,7 @@ class TreeRows:
             self._cells = counts.folded(self._same)
         return self._cells
 
-    def parts(self, bag_of_row: IntArray, bags: int) -> list[TreePart]:
+    def parts(self, bag_of_row: IntArray, bags: int) -> list[_TreePart]:
         """Return the parts. Bags are assigned to them at random, but the same way in every call.
 
         `bag_of_row` are the bags of rows, or of `cells`.
@@ -164,17 +267,17 @@ class TreeRows:
                 data = self.input(self._rows, xgboost.QuantileDMatrix, weight=self._same.counts)
                 place, times = self._same.place[first], counts.weights
                 self._parts = [
-                    TreePart(cells, some, data, place=place[cells], times=times[cells])
+                    _TreePart(cells, some, data, place=place[cells], times=times[cells])
                     for cells, some in zip(split, bags_of_part, strict=True)
                 ]
             elif number == 1:
-                self._parts = [TreePart(split[0], bags_of_part[0], self.input(self._rows, xgboost.QuantileDMatrix))]
+                self._parts = [_TreePart(split[0], bags_of_part[0], self.input(self._rows, xgboost.QuantileDMatrix))]
             else:
                 reference = self.input(self.rows_for_bins(), xgboost.QuantileDMatrix)
                 for rows, some in zip(split, bags_of_part, strict=True):
                     values = self.input.values(Rows(*(each[rows] for each in self._rows)))
                     data = self.input(values, xgboost.QuantileDMatrix, ref=reference)
-                    self._parts.append(TreePart(rows, some, data, TreeColumns(values)))
+                    self._parts.append(_TreePart(rows, some, data, TreeColumns(values)))
         return self._parts
 
     def rows_for_bins(self) -> Rows:
@@ -207,7 +310,7 @@ class TreeRows:
             first, second = of_part(scores.reshape(-1, outputs).astype(np.float64))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
 
-        options = tree_options(settings, outputs, seed, threads_for_rows(self._parts[0].data.num_row()))
+        options = _tree_options(settings, outputs, seed, _threads_for_rows(self._parts[0].data.num_row()))
         booster = xgboost.Booster(options, [part.data for part in self._parts])
         columns = [part.columns for part in self._parts if part.columns is not None]
         scores = [np.zeros((len(part), outputs), dtype=np.float32) for part in columns]
@@ -226,7 +329,7 @@ class TreeRows:
         return booster.reset()
 
 
-def tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
+def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
     """Return the parameters of a booster that starts from zero."""
     options = {
         "tree_method": "hist",
@@ -246,7 +349,7 @@ def tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) 
     return options | ({"num_class": outputs} if outputs > 1 else {})
 
 
-def _scores_of_part(booster: xgboost.Booster, trees: list[ScoreTree], part: TreePart) -> FloatArray:
+def _scores_of_part(booster: xgboost.Booster, trees: list[_ScoreTree], part: _TreePart) -> FloatArray:
     """Return a booster's scores [rows, outputs] of a part. If the part has columns, `trees` must be the booster's."""
     if part.columns is None:
         found = margins(booster, part.data)
@@ -256,7 +359,7 @@ def _scores_of_part(booster: xgboost.Booster, trees: list[ScoreTree], part: Tree
     return scores
 
 
-def _of_distinct(gradients: Gradients, part: TreePart) -> Gradients:
+def _of_distinct(gradients: Gradients, part: _TreePart) -> Gradients:
     """Return gradients for the rows of a part's `data`, from `gradients` of its rows."""
     place, times = part.place, part.times
     if place is None or times is None:

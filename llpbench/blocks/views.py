@@ -14,9 +14,35 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import info_nce
-from llpbench.blocks.sampling import at, some_rows
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.model import MLP, Encoder, Encoding, Model, Random
+
+MOST_COMPARED = 1024
+"""largest number of rows of a bag that are compared; no bag of the paper is larger"""
+
+
+def some_rows(mask: Tensor, random: Random | None, most: int = MOST_COMPARED) -> Tensor | None:
+    """Return the positions [bags, most] of a sample of each bag in `mask` [bags, rows], or None for all rows.
+
+    If every row is compared with every other, time and memory grow with the square of the rows. Larger bags are
+    therefore represented by a random sample without replacement, padding last.
+
+    Without a random stream, as in prediction, the sample is always the same.
+    """
+    if mask.shape[-1] <= most:
+        return None
+    stream = random if random is not None else Random(torch.zeros((), dtype=torch.int64, device=mask.device))
+    return (stream.bits(*mask.shape) + mask.logical_not() * 2**32).argsort(dim=-1)[..., :most]
+
+
+def at(values: Tensor, chosen: Tensor | None) -> Tensor:
+    """Return `values` [bags, rows] or [bags, rows, dim] of the rows `chosen` [bags, most]; None: all rows."""
+    if chosen is None:
+        return values
+    if values.dim() == chosen.dim():
+        return values.gather(-1, chosen)
+    return values.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, values.shape[-1]))
+
 
 View = Literal["mixup", "separated"]
 

@@ -1,44 +1,39 @@
-"""`llpbench predict` and `estimate`: predictions of rows, and estimates of groups, with a fitted model."""
+"""`llpbench predict`, `estimate` and `effects`: predictions of rows, groups and features by a fitted model."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.bag_options import (
-    bag_options,
-    key_names,
-    possible_names,
-    told_in_flags,
-    warnings_as_lines,
-)
-from llpbench.cli.explaining import check_plot, class_of
-from llpbench.cli.helping import OWN_DATA
-from llpbench.cli.large_files import (
-    as_in_fit,
-    estimate_in_batches,
-    is_large,
-    out_of_core_option,
-    predict_in_batches,
-)
+from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
+from llpbench.cli.helping import OWN_DATA, Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
-from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
+from llpbench.cli.reading_options import (
+    Formats,
+    OwnDataCommand,
+    format_options,
+    is_large,
+    out_of_core_option,
+    read_pairs,
+    reading,
+)
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
-from llpbench.tables.marks import csv_parts
+from llpbench.tables.column_names import csv_parts
+from llpbench.training.memory import keep_freed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from llpbench.core.bags import FloatArray
     from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.tables.csv_dialect import FileFormat
     from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
@@ -48,51 +43,124 @@ _MOST_LINES = 12
 
 @dataclass(frozen=True)
 class _Given:
-    """A model and the rows that it is applied to."""
+    """A model and the files that it is applied to."""
 
     model: LLPClassifier
+    batches: RowBatches
     frame: DataFrame
-    """all columns of the file"""
-    features: DataFrame
-    others: DataFrame
-    """columns of the file that are not features"""
+    """all rows; in batches only the first ones"""
+    names: list[str]
+    """columns that name bags"""
     bags: DataFrame | None
-    """[rows] label of each row's bag"""
+    """[rows] label of each row's bag; None in batches"""
     counts: dict[str, Any]
     """arguments of `LLPClassifier`: weights of rows, and counts or proportions of bags (default: those of `fit`)"""
 
 
+@dataclass(frozen=True)
+class _Files:
+    """What options say about the files."""
+
+    model: Path
+    rows: Path
+    bag_column: tuple[str, ...]
+    columns: dict[str, Any]
+    formats: Formats
+    bags: Path | None
+    weight_column: str | None
+    drop_unmatched: bool
+    out_of_core: bool | None
+    out: Path
+
+    @property
+    def people(self) -> list[str]:
+        """Options for whole bags that need all rows in memory."""
+        return ["--weight-column"] * (self.weight_column is not None) + ["--drop-unmatched"] * self.drop_unmatched
+
+    def is_large(self, in_memory: list[str]) -> bool:
+        """Return whether rows are read in batches. Raises `LLPBenchError` if options `in_memory` do not allow it."""
+        large = is_large(self.out_of_core, self.rows, not in_memory)
+        if large and in_memory:
+            raise LLPBenchError(f"{in_memory[0]} needs all rows in memory, got --out-of-core. Leave one of them out.")
+        return large
+
+    @contextmanager
+    def read(self, *, large: bool, bags_optional: bool = False) -> Iterator[_Given]:
+        """Yield the model and the rows. Errors get the names of flags."""
+        from llpbench.owndata.bag_files import BagFile, require_common_bags
+        from llpbench.owndata.classifier import LLPClassifier
+        from llpbench.owndata.weights import weights_of_column
+        from llpbench.tables.bag_keys import bag_keys, bags_as_texts
+        from llpbench.tables.column_names import column_of
+        from llpbench.tables.row_files import RowBatches
+
+        model = LLPClassifier.load(self.model)
+        if not hasattr(model, "feature_names_in_"):
+            raise LLPBenchError(
+                f"the model in {str(self.model)!r} was fitted to an array without column names. Fit it to a frame."
+            )
+        with warnings_as_lines(), told_in_flags():
+            with reading("rows"):
+                batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
+                frame = batches.head() if large else batches.together()
+            if not len(frame):
+                raise LLPBenchError(f"file {str(self.rows)!r} has no rows.")
+            names = key_names(self.bag_column, list(frame.columns)) if self.bag_column else []
+            try:
+                for name in names:
+                    column_of(frame, name, self.rows)
+            except DataError as error:
+                advice = " Omit --bag-column to predict from features only." if bags_optional else ""
+                raise DataError(f"{error}{advice}") from error
+            keys = bag_keys(frame, names, self.rows) if names and not large else None
+            with reading("bags"):
+                form = self.formats.bags
+                of_bags = key_names(self.bag_column, list(frame.columns), of_bags=True) if names else []
+                counts = {} if self.bags is None else BagFile(self.bags, of_bags, **self.columns, form=form).read()
+            if self.bags is None and names:  # labels are texts in files, but may be numbers in a model
+                model.bags_ = bags_as_texts(model.bags_, names)
+            if self.bags is not None and keys is not None:
+                require_common_bags(keys, counts.get("counts", counts.get("proportions")), self.rows, self.bags)
+            if self.weight_column is not None:
+                counts["sample_weight"] = weights_of_column(frame, self.weight_column, self.rows)
+            given = _Given(model, batches, frame, names, keys, counts)
+            with reading("rows") if large else nullcontext():
+                yield self._with_known_bags(given) if self.drop_unmatched else given
+
+    def _with_known_bags(self, given: _Given) -> _Given:
+        """Drop the rows whose bag has no counts."""
+        import pandas as pd
+
+        from llpbench.tables.bag_keys import bag_index
+
+        if given.bags is None:
+            raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
+        table = given.counts.get("counts", given.counts.get("proportions"))
+        there = bag_index(given.bags).isin(pd.Index(given.model.bags_) if table is None else table.index)
+        if not there.any():
+            raise LLPBenchError(f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit.")
+        if there.all():
+            return given
+        echo(f"dropped {int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag", err=True)
+        counts = dict(given.counts)
+        if "sample_weight" in counts:
+            counts["sample_weight"] = counts["sample_weight"][there]
+        return replace(given, frame=given.frame[there], bags=given.bags[there], counts=counts)
+
+
 def _applying(command: Any) -> Any:
-    """Add options for input files. The command gets `read`, a function that reads the files."""
+    """Add options for input files. The command gets them as `files`."""
 
     @functools.wraps(command)
-    def called(
-        model: Path,
-        rows: Path,
-        bag_column: tuple[str, ...],
-        columns: dict[str, Any],
-        formats: Formats,
-        bags: Path | None,
-        weight_column: str | None,
-        drop_unmatched: bool,
-        out: Path,
-        plugin: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
+    def called(plugin: tuple[str, ...], **given: Any) -> Any:
         from llpbench.tables.writing import require_room
 
+        files = _Files(**{each.name: given.pop(each.name) for each in fields(_Files)})
         load_plugins(plugin)
-        require_room(out, (rows, bags))  # check before predictions are computed
-        if bags is None and any(columns.values()):
+        require_room(files.out, (files.rows, files.bags))  # check before predictions are computed
+        if files.bags is None and any(files.columns.values()):
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add --bags.")
-
-        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, weight_column)
-        read = functools.partial(read, bags_optional=others.get("whole_bags") is False, drop_unmatched=drop_unmatched)
-        given = ["--weight-column"] if weight_column is not None else []
-        given += ["--drop-unmatched"] if drop_unmatched else []
-        if "out_of_core" in others:
-            others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, columns, formats, bags)
-        return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, people=given, **others)
+        return command(files=files, **given)
 
     return add_options(called, _APPLYING_OPTIONS)
 
@@ -101,129 +169,29 @@ _APPLYING_OPTIONS = (
     click.argument("model", type=_PATH),
     click.argument("rows", type=_PATH),
     bag_options(required=False),
-    click.option(
-        "--bags",
-        type=_PATH,
-        metavar="FILE",
-        help="Table with counts of bags that were not in llpbench fit.",
-    ),
+    click.option("--bags", type=_PATH, metavar="FILE", help="Table with counts of bags that were not in llpbench fit."),
     click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
+    out_of_core_option,
     format_options,
     plugin_option,
 )
 
 
-def _read(
-    model: Path,
-    rows: Path,
-    bag_column: tuple[str, ...],
-    columns: dict[str, Any],
-    formats: Formats,
-    bags: Path | None,
-    weight_column: str | None,
-    *,
-    bags_optional: bool,
-    drop_unmatched: bool,
-) -> _Given:
-    import pandas as pd
-
-    from llpbench.owndata.bag_files import BagFile, require_common_bags
-    from llpbench.owndata.weights import weights_of_column
-    from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
-    from llpbench.tables.column_names import column_of, has_column
-    from llpbench.tables.row_files import read_rows
-
-    loaded, wanted = _load(model)
-    with warnings_as_lines(), reading("rows"):
-        needed = [(name,) for name in wanted]
-        frame = read_rows(rows, **as_in_fit(loaded, possible_names(bag_column), wanted, formats.rows), columns=needed)
-    names = key_names(bag_column, list(frame.columns)) if bag_column else []
-    if not len(frame):
-        raise LLPBenchError(f"file {str(rows)!r} has no rows.")
-    kept_keys = loaded.reading_.get("keys", [])
-    role = ", which the model uses as a feature"
-    features = pd.DataFrame(
-        {
-            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows, role)
-            for name in wanted
-        }
-    )
-    others = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
-    try:
-        keys = bag_keys(frame, names, rows) if names else None
-    except DataError as error:
-        if not bags_optional or all(has_column(frame, name) for name in names):
-            raise
-        raise DataError(f"{error} Omit --bag-column to predict from features only.") from error
-    if keys is not None and bags is None:  # labels are texts in files, but may be numbers in a model
-        loaded.bags_ = bags_as_texts(loaded.bags_, names)
-    with warnings_as_lines(), reading("bags"):
-        of_bags = key_names(bag_column, list(frame.columns), of_bags=True) if bag_column else []
-        counts = {} if bags is None else BagFile(bags, of_bags, **columns, form=formats.bags).read()
-    if bags is not None and keys is not None:
-        require_common_bags(keys, counts.get("counts", counts.get("proportions")), rows, bags)
-    if weight_column is not None:
-        counts["sample_weight"] = weights_of_column(frame, weight_column, rows)
-    if drop_unmatched:
-        if keys is None:
-            raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
-        table = counts.get("counts", counts.get("proportions"))
-        known = pd.Index(loaded.bags_) if table is None else table.index
-        there = bag_index(keys).isin(known)
-        if not there.any():
-            raise LLPBenchError(f"no row of {str(rows)!r} has a bag with counts. Use the names of bags of fit.")
-        if not there.all():
-            echo(f"dropped {int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag", err=True)
-            frame, features, others, keys = (each[there] for each in (frame, features, others, keys))
-            if "sample_weight" in counts:
-                counts["sample_weight"] = counts["sample_weight"][there]
-    return _Given(loaded, frame, features, others, keys, counts)
-
-
-def _load(folder: Path) -> tuple[LLPClassifier, list[str]]:
-    """Return a saved model and the names of its features."""
-    from llpbench.owndata.classifier import LLPClassifier
-
-    loaded = LLPClassifier.load(folder)
-    if not hasattr(loaded, "feature_names_in_"):
-        raise LLPBenchError(
-            f"the model in {str(folder)!r} was fitted to an array without column names. Fit it to a frame."
-        )
-    return loaded, [str(name) for name in loaded.feature_names_in_]
-
-
-@contextmanager
-def _in_batches(
-    model: Path,
-    rows: Path,
-    bag_column: tuple[str, ...],
-    columns: dict[str, Any],
-    formats: Formats,
-    bags: Path | None,
-) -> Iterator[tuple[LLPClassifier, RowBatches, list[str], dict[str, Any]]]:
-    """Yield a model, the rows in batches, the columns that name bags, and counts of bags if they were not in `fit`."""
-    from llpbench.owndata.bag_files import BagFile
-    from llpbench.tables.bag_keys import bags_as_texts
-    from llpbench.tables.column_names import column_of
-    from llpbench.tables.row_files import RowBatches
-
-    loaded, wanted = _load(model)
-    with warnings_as_lines(), told_in_flags():
-        with reading("rows"):
-            batches = RowBatches(rows, **as_in_fit(loaded, possible_names(bag_column), wanted, formats.rows))
-            head = batches.head()
-        names = key_names(bag_column, list(head.columns)) if bag_column else []
-        with reading("bags"):
-            of_bags = key_names(bag_column, list(head.columns), of_bags=True) if bag_column else []
-            counts = {} if bags is None else BagFile(bags, of_bags, **columns, form=formats.bags).read()
-        if names and bags is None:  # labels are texts in files, but may be numbers in a model
-            loaded.bags_ = bags_as_texts(loaded.bags_, names)
-        for name in names:
-            column_of(head, name, rows)
-        with reading("rows"):
-            yield loaded, batches, names, counts
+def _as_in_fit(model: LLPClassifier, keys: list[str], form: FileFormat) -> dict[str, Any]:
+    """Return arguments of `RowBatches`, so that rows are read as in `fit`."""
+    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
+    kept_keys = model.reading_.get("keys", [])  # columns of bag labels are read as unchanged text
+    wanted = [str(name) for name in model.feature_names_in_]
+    return {
+        "types": {name: kind for name, kind in types.items() if name not in kept_keys},
+        "keys": keys,
+        "features": [name for name in wanted if name not in kept_keys],
+        "form": replace(form, missing=(*form.missing, *model.reading_.get("missing", ()))),
+        "decimals": model.reading_.get("decimals", {}),
+        "columns": [(name,) for name in wanted],
+    }
 
 
 @click.command(
@@ -239,19 +207,7 @@ def _in_batches(
     "--whole-bags", is_flag=True, help="ROWS contains whole bags; make predictions add up to the counts of bags."
 )
 @click.option("--interval", is_flag=True, help="Add a 95 % interval of each probability (bag-gp only).")
-@out_of_core_option
-def predict(
-    read: Callable[[], _Given],
-    in_batches: Callable[[], AbstractContextManager[Any]],
-    rows: Path,
-    bags: Path | None,
-    bag_column: tuple[str, ...],
-    people: list[str],
-    out: Path,
-    whole_bags: bool,
-    interval: bool,
-    out_of_core: bool | None,
-) -> int:
+def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
     """Predict rows with a model of llpbench fit.
 
     With --bag-column, predictions also use the counts of the row's bag. The result has the columns of ROWS that are
@@ -259,66 +215,42 @@ def predict(
     interval of each probability, and the standard error of its logit. --weight-column adds the expected number of
     people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as formulas.
     """
+    from llpbench.owndata import in_batches
+    from llpbench.owndata.progress import progress_display
+    from llpbench.tables.row_files import RowBatch
     from llpbench.tables.writing import write_rows
 
-    if whole_bags and not bag_column:
+    out, people = files.out, files.people
+    if whole_bags and not files.bag_column:
         raise LLPBenchError("--whole-bags needs the bag of each row. Add --bag-column.")
     if people and not whole_bags:
         raise LLPBenchError(
             f"{people[0]} needs --whole-bags, because otherwise all people of a row get the same prediction. Add "
             f"--whole-bags, or leave {people[0]} out."
         )
-    if bags is not None and not whole_bags:
+    if files.bags is not None and not whole_bags:
         raise LLPBenchError(
             "--bags needs --whole-bags. Add --whole-bags. For new rows of bags that were in llpbench fit, use "
             "--bag-column without --bags."
         )
-    if interval and bag_column:
+    if interval and files.bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
-    in_memory = [*people, *(["--interval"] if interval else [])]
-    if is_large(out_of_core, rows, not in_memory):
-        _require_none(in_memory)
-        with in_batches() as (loaded, batches, keys, counts):
-            return predict_in_batches(loaded, batches, keys, counts, out, whole_bags=whole_bags)
-    given = read()
-    model = given.model
-    weights = given.counts.get("sample_weight")
-    if weights is not None:
-        with warnings_as_lines(), told_in_flags():
-            proba = model.disaggregate(given.features, given.bags, **given.counts)
-        labels = model.classes_[proba.argmax(axis=1)]
-    elif whole_bags:
-        with told_in_flags():
-            proba, labels = model.disaggregate_and_assign(given.features, given.bags, **given.counts)
-    else:
-        with warnings_as_lines():
-            proba = model.predict_proba(given.features, given.bags)
-        labels = model.classes_[proba.argmax(axis=1)]
-    added = {"prediction": labels, **_by_class("probability", model, proba)}
-    if weights is not None:
-        added |= _by_class("count", model, proba * weights[:, None])
-    if interval:
-        with told_in_flags():
-            found = model.predict_interval(given.features)
-        added |= _by_class("lower", model, found.lower) | _by_class("upper", model, found.upper)
-        added |= _by_class("logit_error", model, found.standard_error)
-    if taken := [name for name in added if name in given.others.columns]:
-        raise LLPBenchError(
-            f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
-        )
-    write_rows(given.others.assign(**added), out, [name for name in added if name != "prediction"])
-    echo(f"{plural(len(labels), 'prediction')} in {out}")
+    large, kind = files.is_large(people), {"whole_bags": whole_bags, "interval": interval}
+    with files.read(large=large, bags_optional=not whole_bags) as given:
+        model, counts = given.model, given.counts
+        if large:
+            keep_freed()  # each batch needs the memory of the one before
+            with progress_display() as progress:
+                number = in_batches.predict(
+                    model, given.batches, out, keys=given.names, counts=counts, progress=progress, **kind
+                )
+        else:
+            features, others = in_batches.split(model, RowBatch(given.frame, files.rows, 0))
+            added = in_batches.predicted_columns(model, features, given.bags, counts, **kind)
+            table, number = in_batches.with_columns(others, added, files.rows), len(others)
+            write_rows(table, out, [name for name in added if name != "prediction"])
+    echo(f"{plural(number, 'prediction')} in {out}")
     return 0
-
-
-def _require_none(flags: list[str]) -> None:
-    """Raise `LLPBenchError` for options that need all rows in memory."""
-    if flags:
-        raise LLPBenchError(f"{flags[0]} needs all rows in memory, got --out-of-core. Leave one of them out.")
-
-
-def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, FloatArray]:
-    return {f"{what}_{label}": column for label, column in zip(model.classes_, values.T, strict=True)}
 
 
 @click.command(
@@ -352,21 +284,8 @@ def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, 
 )
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
-@out_of_core_option
 def estimate(
-    read: Callable[[], _Given],
-    in_batches: Callable[[], AbstractContextManager[Any]],
-    rows: Path,
-    bags: Path | None,
-    bag_column: tuple[str, ...],
-    people: list[str],
-    out: Path,
-    by: tuple[str, ...],
-    refits: int,
-    where: tuple[str, ...],
-    plot: Path | None,
-    label: str | None,
-    out_of_core: bool | None,
+    files: _Files, by: tuple[str, ...], refits: int, where: tuple[str, ...], plot: Path | None, label: str | None
 ) -> int:
     """Estimate counts and shares of groups, in all bags together and in each bag, with intervals.
 
@@ -377,13 +296,15 @@ def estimate(
     """
     import pandas as pd
 
+    from llpbench.owndata import in_batches
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import process_of
+    from llpbench.owndata.progress import progress_display
     from llpbench.tables.column_names import column_of, split_names
+    from llpbench.tables.row_files import RowBatch
     from llpbench.tables.writing import write_rows
 
-    del bags
-    if not bag_column:
+    if not files.bag_column:
         raise LLPBenchError("estimate needs the bag of each row. Add --bag-column.")
     if label is not None and plot is None:
         raise LLPBenchError(
@@ -392,32 +313,32 @@ def estimate(
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
-    shown = None
-    in_memory = [*people, *(["--where"] if wanted else [])]
-    if is_large(out_of_core, rows, not in_memory):
-        _require_none(in_memory)
-        with in_batches() as (model, batches, keys, counts):
-            drawn, names = class_of(model, label), split_names(by, list(batches.head().columns))
-            overall, lines, told = estimate_in_batches(model, batches, keys, counts, out, names)
-    else:
-        given = read()
-        model = given.model
+    large = files.is_large([*files.people, *(["--where"] if wanted else [])])
+    with files.read(large=large) as given:
+        model, keys = given.model, given.names
         drawn, names = class_of(model, label), split_names(by, list(given.frame.columns))
-        groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
-        with warnings_as_lines(), told_in_flags():
-            found = model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
-        write_rows(found, out, NUMBERS)
-        shown = _where(found, wanted, list(given.bags.columns)) if wanted and given.bags is not None else None
-        assert given.bags is not None
-        told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
-        overall, lines = found[(found[[*given.bags.columns]] == ALL).all(axis=1)], len(found)
+        if large:
+            with progress_display() as progress:
+                told, overall, lines = in_batches.estimate(
+                    model, given.batches, files.out, keys=keys, by=names, counts=given.counts, progress=progress
+                )
+        else:
+            assert given.bags is not None
+            groups = pd.DataFrame({name: column_of(given.frame, name, files.rows) for name in names})
+            features = in_batches.split(model, RowBatch(given.frame, files.rows, 0))[0]
+            found = model.estimate(features, given.bags, groups, **given.counts, refits=refits)
+            write_rows(found, files.out, NUMBERS)
+            told = len(groups.drop_duplicates()), len(given.bags.drop_duplicates())
+            overall, lines = found[(found[keys] == ALL).all(axis=1)], len(found)
+    shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
-    _show_groups(overall if shown is None else shown, names, "all bags" if shown is None else ", ".join(where))
+    _show_groups(shown, names, ", ".join(where) if wanted else "all bags")
     if (process := process_of(model._model.predictor)) is not None:
         unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
         echo(f"{unexplained} is explained neither by features nor chance; its causes may bias groups")
-    echo(f"{told}: {plural(lines, 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
+    place = f"{plural(lines, 'line')} in {files.out}" + (f"; plot: {plot}" if plot is not None else "")
+    echo(f"{plural(told[0], 'group')} in {plural(told[1], 'bag')}: {place}")
     return 0
 
 
@@ -468,7 +389,58 @@ def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -
     from llpbench.report.plots.group_shares import group_shares
     from llpbench.report.plots.saving import save_figure
 
-    overall = overall[overall["class"] == label]
+    overall = overall[overall["class"] == label].astype(dict.fromkeys(names, str))  # a missing label is "nan"
     share = overall["count"].sum() / overall["rows"].sum()
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)
+
+
+@click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
+@click.argument("model", type=AnyPath(path_type=Path))
+@click.option("--class", "label", metavar="NAME", help="Class that effects are on. [default: the last]")
+@click.option(
+    "--out",
+    type=AnyPath(path_type=Path),
+    metavar="FILE",
+    default="effects.png",
+    show_default=True,
+    help="Plot: .png, .svg or .pdf.",
+)
+@plugin_option
+def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) -> int:
+    """Show the strongest effects of features.
+
+    MODEL is the folder that `llpbench fit` wrote. Effects come with their uncertainty.
+    """
+    load_plugins(plugin)
+    check_plot(out, "--out")
+    from llpbench.cli.console_tables import effects_table, show
+    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.report.plots.effect_panels import effect_panels
+    from llpbench.report.plots.saving import save_figure
+
+    fitted = LLPClassifier.load(model)
+    name = class_of(fitted, label)
+    found = fitted.effects(name)
+    save_figure(lambda: effect_panels(found, f"{model}: effects on {name}"), out)
+    show(effects_table(found))
+    echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
+    return 0
+
+
+def check_plot(path: Path, flag: str) -> None:
+    """Raise `LLPBenchError` if a plot cannot be written, before minutes of work."""
+    from llpbench.core.files import obstacle
+    from llpbench.report.plots.saving import check_suffix
+
+    check_suffix(path)
+    if why := "it is a folder" if path.is_dir() else obstacle(path):
+        raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
+
+
+def class_of(model: LLPClassifier, label: str | None) -> Any:
+    """Return the class that --class names, or the last one."""
+    names = {str(name): name for name in model.classes_.tolist()}
+    if label is not None and label not in names:
+        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
+    return [*names.values()][-1] if label is None else names[label]

@@ -14,7 +14,7 @@ import click
 from llpbench.cli.options import add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
-from llpbench.tables.marks import csv_parts
+from llpbench.tables.column_names import csv_parts
 
 _FLAGS = {
     "sample_weight=": "--weight-column",
@@ -62,7 +62,7 @@ def told_in_flags() -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
-        from llpbench.tables.texts_among_numbers import TextsAmongNumbersError
+        from llpbench.tables.number_text import TextsAmongNumbersError
 
         if isinstance(error, TextsAmongNumbersError):
             raise LLPBenchError(error.in_flags) from error

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from llpbench.cli.applying import check_plot
 from llpbench.cli.bag_options import told_in_flags, warnings_as_lines
-from llpbench.cli.explaining import check_plot
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo, tables_console

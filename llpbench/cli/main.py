@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
-from llpbench.cli.applying import estimate, predict
+from llpbench.cli.applying import effects, estimate, predict
 from llpbench.cli.estimating_tables import estimate_table
-from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.helping import REPORT, RUN, CommandGroup
 from llpbench.cli.options import (
@@ -28,9 +27,9 @@ from llpbench.cli.options import (
 )
 from llpbench.cli.output import OutputError, echo, standard_streams, tables_console
 from llpbench.cli.own_data import choose, fit
+from llpbench.core import __version__
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
-from llpbench.core.version import __version__
 from llpbench.running.interrupts import interruptible
 from llpbench.running.ray_address import require_answer
 from llpbench.running.settings import PLOTS, Settings, resolve

@@ -55,16 +55,16 @@ def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
 def run_options(command: Command) -> Command:
     """Add the flags of `settings.OPTIONS`, --preset and --config to a command."""
     for name, option in reversed(OPTIONS.items()):
-        if option.form == "file":
+        if option.read.form == "file":
             continue
         text = f"{option.help}{_default(default(name))}"
-        if option.form == "switch":
+        if option.read.form == "switch":
             decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
         else:
             decorate = click.option(
                 f"--{name}",
-                metavar=option.metavar,
-                multiple=option.form == "many",
+                metavar=option.read.metavar,
+                multiple=option.read.form == "many",
                 help=text,
                 shell_complete=_completed(_KINDS[name]) if name in _KINDS else None,
             )

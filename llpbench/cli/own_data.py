@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,27 +13,31 @@ import click
 from click.core import ParameterSource
 
 from llpbench.cli import FAILED
-from llpbench.cli.bag_options import (
-    bag_options,
-    key_names,
-    possible_names,
-    told_in_flags,
-    warnings_as_lines,
-)
+from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import OWN_DATA
-from llpbench.cli.large_files import batches_to_fit, most_rows_option, out_of_core_option, sampled_bags
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
-from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
+from llpbench.cli.reading_options import (
+    Formats,
+    OwnDataCommand,
+    format_options,
+    is_large,
+    out_of_core_option,
+    read_pairs,
+    reading,
+)
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.tables.marks import csv_parts
+from llpbench.tables.column_names import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from llpbench.owndata.bag_data import BagData
+    from llpbench.owndata.choosing import MethodChoice
     from llpbench.owndata.doubts import Doubts
+    from llpbench.report.report_table import ReportTable
+    from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 
@@ -71,9 +77,7 @@ _LEARNING_OPTIONS = (
         help="Column of ROWS with the number of people that a row stands for; may be a fraction.",
     ),
     click.option(
-        "--label-column",
-        metavar="NAME",
-        help="Column of ROWS with the known class of some rows, empty in other rows.",
+        "--label-column", metavar="NAME", help="Column of ROWS with the known class of some rows, empty in other rows."
     ),
     click.option(
         "--time-column",
@@ -95,17 +99,8 @@ _LEARNING_OPTIONS = (
         show_default=True,
         help="Distribution of the privacy noise.",
     ),
-    click.option(
-        "--leave-out",
-        multiple=True,
-        metavar="NAMES",
-        help="Columns of ROWS that are not used as features.",
-    ),
-    click.option(
-        "--keep-key",
-        is_flag=True,
-        help="Use the columns that name bags as features, too.",
-    ),
+    click.option("--leave-out", multiple=True, metavar="NAMES", help="Columns of ROWS that are not used as features."),
+    click.option("--keep-key", is_flag=True, help="Use the columns that name bags as features, too."),
     click.option(
         "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
     ),
@@ -126,142 +121,174 @@ _LEARNING_OPTIONS = (
 
 
 def _learning(command: Any) -> Any:
-    """Add `_LEARNING_OPTIONS`. The command gets the file of `rows`, its `features`, the `data` of bags,
-    and the `seed`.
+    """Add `_LEARNING_OPTIONS`. The command gets the `features` of rows, the `data` of bags, how rows were `read`, and
+    the `seed`.
     """
 
     @functools.wraps(command)
-    def called(
-        rows: Path,
-        bags: tuple[Path, ...],
-        bag_column: tuple[str, ...],
-        columns: dict[str, Any],
-        formats: Formats,
-        size_column: str | None,
-        classes: tuple[str, ...],
-        rest_as: str | None,
-        leave_out: tuple[str, ...],
-        keep_key: bool,
-        types: tuple[str, ...],
-        drop_unmatched: bool,
-        suppress_impossible: bool,
-        plugin: tuple[str, ...],
-        sampled: bool,
-        as_shares: bool,
-        weight_column: str | None,
-        label_column: str | None,
-        time_column: str | None,
-        noise: float,
-        noise_kind: str,
-        **others: Any,
-    ) -> Any:
+    def called(plugin: tuple[str, ...], **given: Any) -> Any:
+        from llpbench.owndata.fitting import require_network_for_time
+
+        load_plugins(plugin)
+        if given["time_column"] is not None and "method" in given:  # before reading: it may take long
+            with told_in_flags():
+                require_network_for_time(given["method"])
+        files = _Files(**{each.name: given.pop(each.name) for each in fields(_Files) if each.name in given})
+        features, data, read = files.read(given["seed"])
+        with told_in_flags():
+            return command(features=features, data=data, read=read, **given)
+
+    return add_options(called, _LEARNING_OPTIONS)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What options say about rows and bags."""
+
+    rows: Path
+    bags: tuple[Path, ...]
+    bag_column: tuple[str, ...]
+    columns: dict[str, Any]
+    formats: Formats
+    size_column: str | None
+    classes: tuple[str, ...]
+    rest_as: str | None
+    leave_out: tuple[str, ...]
+    keep_key: bool
+    types: tuple[str, ...]
+    drop_unmatched: bool
+    suppress_impossible: bool
+    sampled: bool
+    as_shares: bool
+    weight_column: str | None
+    label_column: str | None
+    time_column: str | None
+    noise: float
+    noise_kind: str
+    out_of_core: bool | None = False
+    most_rows: int = 0
+
+    def read(self, seed: int) -> tuple[DataFrame, BagData, dict[str, Any]]:
+        """Return the features of rows, what is known about bags, and how rows were read (`LLPClassifier.reading_`)."""
         import pandas as pd
 
         from llpbench.owndata.bag_data import BagData
         from llpbench.owndata.bag_files import BagFile, require_common_bags
-        from llpbench.owndata.fitting import require_network_for_time
         from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.times import time_by_bag
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_index, bag_keys
         from llpbench.tables.column_names import column_of, has_column, split_names
-        from llpbench.tables.row_files import read_rows
-        from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
+        from llpbench.tables.number_text import require_no_texts_among_numbers
+        from llpbench.tables.row_files import RowBatches
 
-        load_plugins(plugin)
-        if time_column is not None and "method" in others:  # before reading: it may take long
-            with told_in_flags():
-                require_network_for_time(others["method"])
-        kinds, keys = read_pairs(types, "--types"), possible_names(bag_column)
-        requested, most_rows = others.pop("out_of_core", False), others.pop("most_rows", 0)
+        rows, kinds = self.rows, read_pairs(self.types, "--types")
         with warnings_as_lines(), reading("rows"):
-            large = batches_to_fit(rows, kinds, keys, formats.rows, requested, able=len(bags) == 1)
-            columns_of_rows = [(part, text) for text in bag_column for part in possible_names([text])]
-            frame = (
-                read_rows(rows, kinds, keys=keys, form=formats.rows, columns=columns_of_rows)
-                if large is None
-                else large.head()
+            large = is_large(self.out_of_core, rows, len(self.bags) == 1)
+            columns = [] if large else [(part, text) for text in self.bag_column for part in possible_names([text])]
+            batches = RowBatches(
+                rows, kinds, keys=possible_names(self.bag_column), form=self.formats.rows, columns=columns
             )
+            frame = batches.head() if large else batches.together()
         if not len(frame):
             raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
+
+        def named(names: Iterable[str]) -> list[str]:
+            return [str(column_of(frame, name, rows).name) for name in names]
+
         known = list(frame.columns)
-        by_table = _groupings(bags, bag_column)
+        by_table = _groupings(self.bags, self.bag_column)
+        groupings = [(path, key_names(given, known)) for path, given in by_table]
+        one = len(groupings) == 1
+        for flag, given in (("--out-of-core", large), ("--time-column", self.time_column is not None)):
+            if given and not one:
+                raise LLPBenchError(f"several --bags and {flag} cannot be combined. Leave one of them out.")
         with warnings_as_lines(), reading("bags"):
-            of_bags: dict[str, Any] = {"size_column": size_column, "time_column": time_column, "form": formats.bags}
+            more: dict[str, Any] = {"size_column": self.size_column, "time_column": self.time_column}
+            form = self.formats.bags
             tables = [
-                BagFile(path, key_names(given, known, of_bags=True), **columns, **of_bags).read(known)
+                BagFile(path, key_names(given, known, of_bags=True), **self.columns, **more, form=form).read(known)
                 for path, given in by_table
             ]
-        groupings = [(path, key_names(given, known)) for path, given in by_table]
-        out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
-        texts = [str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"]
-        if large is not None:
-            if len(groupings) > 1:
-                raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
+        out = named(split_names(self.leave_out, known))
+        texts = named(name for name, kind in kinds.items() if kind == "text")
+        if large:
             with told_in_flags():
                 require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
             with warnings_as_lines(), told_in_flags(), reading("rows"):
-                frame, tables[0] = sampled_bags(
-                    large, groupings[0][1], tables[0], most_rows, seed=others["seed"], drop_unmatched=drop_unmatched
-                )
+                frame, tables[0] = self._sampled(batches, groupings[0][1], tables[0], seed)
         decimals = frame.attrs["decimals"]
         frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
-        weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
-        labels = None if label_column is None else labels_of_column(column_of(frame, label_column, rows))
-        others_of_rows = [name for name in (weight_column, label_column) if name is not None]
-        out += [str(column_of(frame, name, rows).name) for name in others_of_rows]
+        weights = None if self.weight_column is None else weights_of_column(frame, self.weight_column, rows)
+        labels = None
+        if self.label_column is not None:
+            labels = labels_of_column(column_of(frame, self.label_column, rows))
+        out += named(name for name in (self.weight_column, self.label_column) if name is not None)
         table = tables[0]
-        keys_of_row = [bag_keys(frame, names, rows) for _, names in groupings]
-        bag_of_row = keys_of_row[0]
-        for (path, _), keys_of, of_bags in zip(groupings, keys_of_row, tables, strict=True):
-            require_common_bags(keys_of, of_bags.get("counts", of_bags.get("proportions")), rows, path)
+        bags = [bag_keys(frame, names, rows) for _, names in groupings]
+        for (path, _), keys, of_bags in zip(groupings, bags, tables, strict=True):
+            require_common_bags(keys, of_bags.get("counts", of_bags.get("proportions")), rows, path)
         names = [*dict.fromkeys(name for _, own in groupings for name in own)]
-        key_columns = [str(column_of(frame, name, rows).name) for name in names]
-        times = None
-        if time_column is not None:
-            times = table.pop("time", None)
-            if not (times is not None or has_column(frame, time_column)):
-                raise LLPBenchError(f"--time-column must be a column of {bags[0]} or {rows}, got {time_column!r}.")
-            if has_column(frame, time_column):
-                column = column_of(frame, time_column, rows)
+        key_columns = named(names)
+        times = table.pop("time", None)
+        if self.time_column is not None:
+            if has_column(frame, self.time_column):
+                column = column_of(frame, self.time_column, rows)
                 out += [str(column.name)] if column.name not in key_columns else []
-                times = time_by_bag(column, bag_index(bag_of_row), f"file {str(rows)!r}") if times is None else times
-        if keep_key:
-            every = pd.concat(keys_of_row, axis=1)
+                times = time_by_bag(column, bag_index(bags[0]), f"file {str(rows)!r}") if times is None else times
+            elif times is None:
+                raise LLPBenchError(
+                    f"--time-column must be a column of {self.bags[0]} or {rows}, got {self.time_column!r}."
+                )
+        if self.keep_key:
+            every = pd.concat(bags, axis=1)
             frame[key_columns] = every.loc[:, ~every.columns.duplicated()][names].to_numpy(dtype=object)
-        features = frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore")
+        features = frame.drop(columns=out if self.keep_key else [*key_columns, *out], errors="ignore")
         if not features.shape[1]:
             raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-        if len(groupings) > 1 and time_column is not None:
-            raise LLPBenchError("several --bags and --time-column cannot be combined. Leave one of them out.")
-        one = len(groupings) == 1
         with warnings_as_lines(), told_in_flags():
             data = BagData.read(
                 features,
-                bag_of_row if one else keys_of_row,
+                bags[0] if one else bags,
                 **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
-                classes=_class_names(classes, table) or None,
-                rest_as=rest_as,
-                sampled=sampled,
-                as_shares=as_shares,
-                noise=noise,
-                noise_kind=noise_kind,
-                unmatched="drop" if drop_unmatched else "raise",
-                impossible="suppress" if suppress_impossible else "raise",
-                keep_key=keep_key,
+                classes=_class_names(self.classes, table) or None,
+                rest_as=self.rest_as,
+                sampled=self.sampled,
+                as_shares=self.as_shares,
+                noise=self.noise,
+                noise_kind=self.noise_kind,
+                unmatched="drop" if self.drop_unmatched else "raise",
+                impossible="suppress" if self.suppress_impossible else "raise",
+                keep_key=self.keep_key,
                 sample_weight=weights,
                 labels=labels,
                 time=times,
             )
-        read = {
-            "missing": list(formats.rows.missing),
-            "decimals": decimals,
-            "keys": [name for name in key_columns if keep_key and name not in out],
-        }
-        with told_in_flags():
-            return command(rows=rows, features=features, data=data, read=read, **others)
+        kept = [name for name in key_columns if self.keep_key and name not in out]
+        return features, data, {"missing": list(self.formats.rows.missing), "decimals": decimals, "keys": kept}
 
-    return add_options(called, _LEARNING_OPTIONS)
+    def _sampled(
+        self, batches: RowBatches, keys: list[str], table: dict[str, Any], seed: int
+    ) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the rows of all bags or of a sample of them, and the `table` without bags that were not drawn."""
+        from llpbench.owndata.in_batches import draw_bags
+        from llpbench.owndata.progress import progress_display
+        from llpbench.tables.bag_keys import bag_index
+
+        bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
+        with progress_display() as progress:
+            frame, left_out, message = draw_bags(
+                batches,
+                keys,
+                bags["counts" if "counts" in bags else "proportions"],
+                self.most_rows,
+                seed=seed,
+                drop_unmatched=self.drop_unmatched,
+                progress=progress,
+            )
+        if message:
+            echo(f"llpbench: {message}", err=True)
+        return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
 
 
 def _groupings(bags: tuple[Path, ...], given: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
@@ -293,7 +320,14 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @out_of_core_option
-@most_rows_option
+@click.option(
+    "--most-rows",
+    type=click.IntRange(min=2),
+    default=10_000_000,
+    show_default=True,
+    metavar="N",
+    help="With --out-of-core: largest number of rows in memory. If there are more, whole bags are drawn at random.",
+)
 @click.option(
     "--set",
     "settings",
@@ -319,7 +353,6 @@ def _warn_of(doubts: Doubts | None) -> None:
     help="Number of models that are averaged.",
 )
 def fit(
-    rows: Path,
     features: DataFrame,
     data: BagData,
     read: dict[str, Any],
@@ -339,10 +372,9 @@ def fit(
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.fitting import AUTO, YARDSTICK, takes_encoder
-    from llpbench.owndata.progress import StageLine
+    from llpbench.owndata.progress import progress_display
     from llpbench.owndata.storing import require_free
 
-    del rows
     named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
     if named and not takes_encoder(AUTO if method == "auto" else method):
         raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
@@ -357,8 +389,8 @@ def fit(
     )
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
-    with warnings_as_lines(), StageLine() as line:
-        line.show(f"fitting {method} to {plural(len(features), 'row')}")
+    with warnings_as_lines(), progress_display() as progress:
+        progress.add_task(f"fitting {method} to {plural(len(features), 'row')}", total=None)
         model.fit(features, data)
     seconds = time.perf_counter() - clock
     model.reading_ = read
@@ -410,13 +442,9 @@ def fit(
 )
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
-    "--repeats",
-    type=int,
-    metavar="N",
-    help="Number of random splits into parts. [default: 2; with --time-column 1]",
+    "--repeats", type=int, metavar="N", help="Number of random splits into parts. [default: 2; with --time-column 1]"
 )
 def choose(
-    rows: Path,
     features: DataFrame,
     data: BagData,
     read: dict[str, Any],
@@ -430,18 +458,60 @@ def choose(
     Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
     comparison with the folds that are finished.
     """
-    del rows, read
-    from llpbench.cli.choice_table import board_table
+    del read
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
 
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
         found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
-    render_tables([board_table(found)], tables_console())
+    render_tables([_board_table(found)], tables_console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     return FAILED if found.board["failure"].any() else 0
+
+
+def _board_table(found: MethodChoice) -> ReportTable:
+    """Return the board as text, with some more criteria than that of the recommendation."""
+    from llpbench.core.criteria import CRITERIA
+    from llpbench.owndata.choosing import DECIDES
+    from llpbench.report.report_table import Heading, ReportTable, number, text
+
+    shown = ("l1", "mpiou", "likelihood")
+    rows = []
+    for row in found.board.to_dict("records"):
+        if row["failure"]:
+            rows.append((text(str(row["method"])), number(None), text("failed"), *[number(None)] * (len(shown) + 1)))
+            continue
+        is_reference = row["method"] == found.reference
+        against = "–" if is_reference else f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
+        chosen = row["method"] == found.best
+        rows.append(
+            (
+                text(str(row["method"]), strong=chosen),
+                number(row[DECIDES], 4),
+                text(against),
+                *(number(row[name], 3) for name in shown),
+                number(row["seconds"], 1),
+            )
+        )
+    headings = (
+        Heading("method", numeric=False),
+        Heading(DECIDES),
+        Heading(f"against {found.reference}"),
+        *(Heading(name) for name in shown),
+        Heading("seconds"),
+    )
+    tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *shown))
+    folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
+    caption = (
+        f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first "
+        "criterion; positive is better. Intervals have 95 % confidence for all differences together and are corrected "
+        "for folds that share training bags (Nadeau & Bengio 2003)."
+    )
+    failed = found.board[found.board["failure"] != ""]
+    caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
+    return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

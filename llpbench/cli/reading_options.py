@@ -7,20 +7,29 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from llpbench.cli.helping import Command
 from llpbench.cli.options import add_options
+from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
+from llpbench.tables.column_names import csv_parts
 from llpbench.tables.csv_dialect import FileFormat
-from llpbench.tables.marks import csv_parts
 
 _ONCE = ("--size-column", "--class-column", "--time-column")
 """Options that must be given once, because a second one would replace the first."""
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
+LARGE = 2_000_000_000
+"""Size of values in bytes above which rows are read in batches by default."""
+out_of_core_option: Callable[[Any], Any] = click.option(
+    "--out-of-core/--in-memory",
+    default=None,
+    help="Read ROWS in batches, without holding all rows in memory. [default: for more than 2 GB]",
+)
 _FORMAT_OPTIONS = (
     click.option("--separator", multiple=True, metavar="MARK", help="Separator of values, such as ';', tab or '|'."),
     click.option("--decimal", multiple=True, metavar="MARK", help="Decimal mark, '.' or ','."),
@@ -132,3 +141,16 @@ def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
             raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
+    """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
+    from llpbench.tables.row_files import unpacked_bytes
+
+    if requested is not None or not able:
+        return bool(requested)
+    size = unpacked_bytes(rows)
+    if size > LARGE:
+        told = f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)"
+        echo(f"llpbench: {told}", err=True)
+    return size > LARGE

@@ -20,8 +20,19 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
-from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Learned, Subject, require, train
+from llpbench.conformance.subject import (
+    EPOCHS,
+    FaultError,
+    InapplicableError,
+    Learned,
+    Subject,
+    dllp_seconds,
+    require,
+    seconds_of,
+    train,
+    with_awkward,
+    within,
+)
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, Regime
@@ -38,7 +49,6 @@ from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import (
-    awkward_tables,
     constant_proportions,
     permuted_within,
     pure_bags,
@@ -48,6 +58,7 @@ from llpbench.data.toy import (
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
 from llpbench.training.device import Machine
+from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 
 LEARNING_EPOCHS, _STOPPING_EPOCHS = 6, 3
@@ -58,10 +69,10 @@ LEARNED = 0.95
 """smallest AUC of a method that has learned"""
 CLOSE = 1e-4
 """largest difference of weights due to rounding alone"""
-ALIKE, _NEAR_CHANCE = 0.01, 0.15
+_ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
-_TOO_DEAR = 50.0
-"""largest multiple of DLLP's time or memory"""
+_TOO_DEAR, _STEPS_OF_A_FIT = 50.0, 100
+"""largest multiple of DLLP's time, and number of its steps with which the fit of a direct method is compared"""
 
 
 Result = Literal["ok", "failed", "does not apply"]
@@ -219,15 +230,9 @@ def suppressed(subject: Subject) -> str:
 def missing_values(subject: Subject) -> str:
     """Missing, constant and unseen values do no harm."""
     assert subject.learned  # a fault without missing values belongs to another check
-    tables = awkward_tables(subject.rows)
-    for what, (table, assignment) in tables.items():
-        try:
-            subject.learn(subject.task(table, assignment), epochs=1)
-        except FaultError as error:
-            raise FaultError(f"{what}: {error}") from error
-        except Exception as error:
-            raise FaultError(f"{what}: {fault(error, subject.entry.file)}") from error
-    return "; ".join(tables)
+    return with_awkward(
+        subject, lambda table, assignment: subject.learn(subject.task(table, assignment), epochs=1), subject.rows
+    )
 
 
 def not_a_number(subject: Subject) -> str:
@@ -351,10 +356,11 @@ def storable(subject: Subject) -> str:
 
 def learns(subject: Subject) -> str:
     """It learns pure bags; constant proportions do no harm."""
-    found = {}
+    found, ramps = {}, ""
     for classes in range(2, subject.most_classes + 1):
         task = subject.task(*pure_bags(classes))
-        proba = subject.learn(task, epochs=LEARNING_EPOCHS).proba
+        learned = subject.learn(task, epochs=LEARNING_EPOCHS)
+        proba, ramps = learned.proba, _ramps(learned)
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
             raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
@@ -363,24 +369,30 @@ def learns(subject: Subject) -> str:
     task = subject.task(*constant_proportions())
     proba = subject.learn(task, epochs=1).proba
     auc, spread = holdout_criteria(proba, task.test)["auc"], float(np.ptp(proba, axis=0).max())
-    alike = spread < ALIKE or abs(auc - 0.5) < _NEAR_CHANCE
+    alike = spread < _ALIKE or abs(auc - 0.5) < _NEAR_CHANCE
     told = f"AUC {auc:.3f}, with probabilities {spread:.2g} apart, if all bags have the same proportions"
-    harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - _NEAR_CHANCE:g} to {0.5 + _NEAR_CHANCE:g}"
+    harmless = f"nearly alike there (within {_ALIKE:g}), or AUC {0.5 - _NEAR_CHANCE:g} to {0.5 + _NEAR_CHANCE:g}"
     what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
     require(not subject.direct or subject.declared.supervision != "bags" or alike, what)
-    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
+    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items()) + ramps
+
+
+def _ramps(learned: Learned) -> str:
+    """Return how much of its last value each rising loss weight had at the chosen epoch; "" if there is none."""
+    if not isinstance(population := learned.source, Population):
+        return ""
+    weights = population.schedules(0, epoch=population.outcomes[0].selected["l1"].epoch)
+    names = (name.removesuffix("-share") for name in weights if name.endswith("-share"))
+    return "".join(
+        f"; {name} had {weights[f'{name}-share']:.0%} of its weight where training stopped" for name in names
+    )
 
 
 def cost(subject: Subject) -> str:
-    """Its time and memory stay within 50 times DLLP's."""
-    seconds, memory = cost_of(subject)
-    dllp_seconds, dllp_memory = dllp_cost()
+    """Its time stays within 50 times DLLP's."""
     # a direct method has no steps: its fit is compared with many of them
-    steps, what = (STEPS_OF_A_FIT, f"the time of {STEPS_OF_A_FIT} steps of dllp") if subject.direct else (1, "")
-    ratios = {what or "dllp's time a step": seconds / (steps * dllp_seconds), "its memory": memory / dllp_memory}
-    for name, ratio in ratios.items():
-        require(ratio <= _TOO_DEAR, f"{ratio:.0f}x {name}, more than {_TOO_DEAR:.0f}x")
-    return "about " + ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
+    steps, what = (_STEPS_OF_A_FIT, f"{_STEPS_OF_A_FIT} steps") if subject.direct else (1, "a step")
+    return within(seconds_of(subject) / (steps * dllp_seconds()), _TOO_DEAR, f"the time of {what} of dllp")
 
 
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:

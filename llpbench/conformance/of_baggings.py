@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from llpbench.conformance.checks import checks_of
-from llpbench.conformance.subject import FaultError, InapplicableError, require
+from llpbench.conformance.subject import InapplicableError, require, with_awkward
 from llpbench.core.bags import IntArray
 from llpbench.core.errors import LLPBenchError, UnknownColumnError
 from llpbench.core.registry import Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
-from llpbench.core.text import fault
 from llpbench.data.baggings import (
     OWN_SIZES,
     format_bagging,
@@ -30,10 +29,10 @@ from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import count_labels
-from llpbench.data.toy import awkward_tables, toy_table
+from llpbench.data.toy import toy_table
 
-ROWS, _MANY_ROWS = 3000, 30_000
-SIZES = (7, 64)
+_ROWS, _MANY_ROWS = 3000, 30_000
+_SIZES = (7, 64)
 _SLOW = 60.0
 """largest number of seconds for `_MANY_ROWS` rows"""
 
@@ -41,7 +40,7 @@ _SLOW = 60.0
 def _published(table: Table) -> Table:
     """Return the same rows without labels, in bags with published counts."""
     rows = len(table)
-    bags = np.random.default_rng(0).permutation(np.arange(rows) // SIZES[1])
+    bags = np.random.default_rng(0).permutation(np.arange(rows) // _SIZES[1])
     counts = count_labels(table.row_labels, grouped(np.arange(rows), bags), len(table.classes))
     return replace(table, labels=None, published=PublishedBags(bags, counts, 0.0))
 
@@ -74,13 +73,13 @@ class BaggingSubject:
 
         A bagging that takes neither fails a check.
         """
-        table = toy_table(ROWS)
+        table = toy_table(_ROWS)
         return not self._refuses(table) or self._refuses(_published(table))
 
     def _refuses(self, table: Table) -> bool:
-        sized = (SIZES[0],) if is_sized(self.name) else ()
+        sized = (_SIZES[0],) if is_sized(self.name) else ()
         try:
-            self.made(table, np.arange(SIZES[0]), *sized, np.random.default_rng(0))
+            self.made(table, np.arange(_SIZES[0]), *sized, np.random.default_rng(0))
         except LLPBenchError:
             return True
         except Exception:
@@ -92,7 +91,7 @@ class BaggingSubject:
         assert self.dataset is not None
         return load_table(self.dataset, download=False)
 
-    def fresh(self, rows: int = ROWS) -> Table:
+    def fresh(self, rows: int = _ROWS) -> Table:
         """Return a new table of data that the bagging takes: a toy, or random rows of the dataset."""
         if self.dataset is None:
             table = toy_table(rows)
@@ -118,7 +117,7 @@ class BaggingSubject:
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        return SIZES if is_sized(self.name) else (None,)
+        return _SIZES if is_sized(self.name) else (None,)
 
     def bags(self, table: Table, size: int | None, seed: int = 0) -> Assignment:
         """Return split and bags, checked by the engine: rows from the input, each once, in bags of the given size."""
@@ -182,14 +181,11 @@ def awkward(subject: BaggingSubject) -> str:
         raise InapplicableError("it uses only the features in its options")
     if not subject.labelled:
         raise InapplicableError("it uses the published bags")
-    for what, (table, _) in awkward_tables().items():
-        try:
-            subject.bags(_longer(table), subject.sizes[0])
-        except Exception as error:
-            raise FaultError(
-                f"{what}: {error if isinstance(error, LLPBenchError) else fault(error, subject.entry.file)}"
-            ) from error
-    return "; ".join(awkward_tables())
+
+    def bags(table: Table, _: Assignment) -> Assignment:
+        return subject.bags(_taken(table, np.resize(np.arange(len(table)), _ROWS)), subject.sizes[0])
+
+    return with_awkward(subject, bags)
 
 
 def keyed(subject: BaggingSubject) -> str:
@@ -242,11 +238,6 @@ def cost(subject: BaggingSubject) -> str:
 BAGGING_CHECKS = checks_of(declaration, bags_rows, seeded, harmless, awkward, keyed, looks_at, cost)
 
 
-def _longer(table: Table) -> Table:
-    """Return a table of `ROWS` rows, repeated from a small one."""
-    return _taken(table, np.resize(np.arange(len(table)), ROWS))
-
-
 def _taken(table: Table, rows: IntArray) -> Table:
     parts: dict[str, Any] = {name: getattr(table, name)[rows] for name in ("numeric", "categorical", "labels")}
     return replace(table, **parts)
@@ -254,9 +245,4 @@ def _taken(table: Table, rows: IntArray) -> Table:
 
 def _of_row(bags: IntArray) -> dict[int, int]:
     """Return the bag of each row."""
-    return dict(_pairs(bags))
-
-
-def _pairs(bags: IntArray) -> Iterator[tuple[int, int]]:
-    for number, bag in enumerate(bags):
-        yield from ((int(row), number) for row in bag[bag >= 0])
+    return {int(row): number for number, bag in enumerate(bags) for row in bag[bag >= 0]}

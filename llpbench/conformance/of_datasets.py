@@ -18,7 +18,7 @@ from llpbench.data.splits import assign_bags, largest_bag_size
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-SIZE = 256
+_SIZE = 256
 """largest number of rows per bag"""
 
 
@@ -122,7 +122,7 @@ def bags(subject: DatasetSubject) -> str:
     table = subject.table
     if table.labels is None:
         return f"{len(assign_bags(table, 'given', None, 0).train):,} published bags"
-    size = min(SIZE, largest_bag_size(len(table)))
+    size = min(_SIZE, largest_bag_size(len(table)))
     found = [f"{len(assign_bags(table, 'ordered', size, 0).train):,} of {size}"]
     for key in subject.spec.natural_keys:
         made = assign_bags(table, f"column:by={key}", None, 0)

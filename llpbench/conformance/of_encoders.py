@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,22 +11,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of
-from llpbench.conformance.cost import ProportionsAlone
-from llpbench.conformance.subject import USUAL, require, train
+from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of, together
+from llpbench.conformance.subject import (
+    USUAL,
+    ProportionsAlone,
+    Subject,
+    proportions_alone,
+    require,
+    with_awkward,
+    within,
+)
 from llpbench.core.bags import Rows, Schema, Task
-from llpbench.core.cell import Protocol
 from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Encoding, Network, Random
 from llpbench.core.registry import Entry
+from llpbench.core.tables import Assignment, Table
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import awkward_tables, pure_bags, toy_assignment, toy_table, toy_task
+from llpbench.data.toy import pure_bags, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.training import copies
 from llpbench.training.declaration import is_a
-from llpbench.training.device import Machine
-from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 
 _DROPOUT = 0.2
@@ -35,34 +40,31 @@ _TOO_DEAR = 3000.0
 _BAGS, _SIZE = 2, 6
 
 
-class EncoderSubject:
-    """An encoder with its defaults, on toy data."""
+class EncoderSubject(Subject):
+    """An encoder with its defaults, trained by the proportion loss on toy data."""
 
     def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.name = entry.name
-        self.declared: Any = entry.load()
+        self.encoder: Any = entry.load()
+        super().__init__(proportions_alone(), {"hidden": entry.facts.get("hidden", USUAL["hidden"])})
+        self.entry, self.name = entry, entry.name
         self.mask = torch.ones(_BAGS, _SIZE, dtype=torch.bool)
         self.mask[1, _SIZE // 2 :] = False
 
     @cached_property
-    def task(self) -> Task:
-        return toy_task()
-
-    @cached_property
     def built(self) -> Encoder:
         """The encoder for the toy table, always the same."""
-        return self.build(self.task.schema)
+        return self.build(self.toy().schema)
 
     def build(self, schema: Schema, dropout: float = _DROPOUT) -> Encoder:
+        """Return the untrained encoder."""
         torch.manual_seed(0)
-        found: Encoder = self.declared(schema, self.declared.Params(), dropout)
+        found: Encoder = self.encoder(schema, self.encoder.Params(), dropout)
         return found
 
-    def rows(self, task: Task | None = None) -> Rows:
+    def drawn(self, task: Task | None = None) -> Rows:
         """Return [bags, size] rows of the toy task."""
         index = torch.arange(_BAGS * _SIZE).reshape(_BAGS, _SIZE)
-        return Rows(*(torch.from_numpy(part)[index] for part in (task or self.task).train.rows))
+        return Rows(*(torch.from_numpy(part)[index] for part in (task or self.toy()).train.rows))
 
     def encode(self, rows: Rows, *, key: int | None = None, encoder: Encoder | None = None) -> Encoding:
         """Return the encoding of rows; `key`: key of the random stream of a training step, None to predict.
@@ -82,13 +84,10 @@ class EncoderSubject:
         _require_shape("tokens of encode", found.tokens, (_BAGS, _SIZE, features, made.token_dim))
         return found
 
-    def population(self, tasks: dict[int, Task], epochs: int) -> Population:
-        """Return untrained members by seed, with the proportion loss."""
-        self.encode(self.rows())  # reports wrong shapes before training would fail on them
-        own = {name: self.entry.facts.get(name, USUAL[name]) for name in USUAL}
-        method = ProportionsAlone(replace(MethodParams(), **{**own, "learning_rate": USUAL["learning_rate"]}))
-        members = [Trainee(seed, method, task) for seed, task in tasks.items()]
-        return Population(members, lambda task: self.build(task.schema), Protocol(epochs, epochs), Machine())
+    def population(self, *arguments: Any, **options: Any) -> Population:
+        """Return untrained members as for a method, after a look at shapes that would fail in training."""
+        self.encode(self.drawn())
+        return super().population(*arguments, **options)
 
 
 def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
@@ -98,18 +97,18 @@ def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
 
 def declaration(subject: EncoderSubject) -> str:
     """Its declaration is complete and consistent."""
-    require(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
+    require(is_a(subject.encoder, Encoder), f"{subject.encoder.__name__} must be a subclass of Encoder")
     for hook in ("embed", "encode"):
-        own = getattr(subject.declared, hook) is not getattr(Encoder, hook)
+        own = getattr(subject.encoder, hook) is not getattr(Encoder, hook)
         require(
             own,
-            f"{subject.declared.__name__} needs {hook}({'rows' if hook == 'embed' else 'embeddings, mask, random'})",
+            f"{subject.encoder.__name__} needs {hook}({'rows' if hook == 'embed' else 'embeddings, mask, random'})",
         )
-    require(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
+    require(bool(subject.entry.summary), f"{subject.encoder.__name__} needs a docstring; lists show its first line")
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)
         require(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
-    sizes = getattr(subject.declared, "Params", None)
+    sizes = getattr(subject.encoder, "Params", None)
     whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
     require(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
     assert sizes is not None
@@ -122,7 +121,7 @@ def declaration(subject: EncoderSubject) -> str:
 
 def encodes(subject: EncoderSubject) -> str:
     """It returns row vectors and a token for each feature."""
-    found = subject.encode(subject.rows())
+    found = subject.encode(subject.drawn())
     for name, value in zip(Encoding._fields, found, strict=True):
         require(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
     return f"z {found.z.shape[-1]}, tokens {found.tokens.shape[-1]} wide"
@@ -130,7 +129,7 @@ def encodes(subject: EncoderSubject) -> str:
 
 def seeded(subject: EncoderSubject) -> str:
     """Prediction is deterministic, and training draws only from its random stream."""
-    rows = subject.rows()
+    rows = subject.drawn()
     before = {name: value.clone() for name, value in subject.built.state_dict().items()}
     once, again = subject.encode(rows).z, subject.encode(rows).z
     require(torch.equal(once, again), "two predictions differ: draw no random numbers without a random stream")
@@ -148,7 +147,7 @@ def seeded(subject: EncoderSubject) -> str:
 
 def padding(subject: EncoderSubject) -> str:
     """Padding has no effect."""
-    rows, rng = subject.rows(), np.random.default_rng(0)
+    rows, rng = subject.drawn(), np.random.default_rng(0)
     numeric = torch.from_numpy(10 * rng.normal(size=rows.numeric.shape)).float()
     dirty = rows._replace(numeric=torch.where(subject.mask[..., None], rows.numeric, numeric))
     one, other = (subject.encode(each) for each in (rows, dirty))
@@ -160,13 +159,13 @@ def padding(subject: EncoderSubject) -> str:
 
 def row_interaction(subject: EncoderSubject) -> str:
     """Rows influence one another only if this is declared."""
-    rows = subject.rows()
+    rows = subject.drawn()
     changed = rows.numeric.clone()
     changed[0, 0] += 1.0
     difference = (subject.encode(rows._replace(numeric=changed)).z - subject.encode(rows).z).abs().amax(dim=-1)
     require(float(difference[0, 0]) > 0, "a row's vector does not depend on its numbers")
     seen = float(difference[0, 1:].max()) > CLOSE
-    said = subject.declared.row_interaction
+    said = subject.encoder.row_interaction
     require(said or not seen, "a row's vector depends on other rows of its bag: declare row_interaction = True")
     require(seen or not said, "rows do not influence one another: declare row_interaction = False")
     return "they do" if seen else "they do not"
@@ -174,12 +173,12 @@ def row_interaction(subject: EncoderSubject) -> str:
 
 def contextual(subject: EncoderSubject) -> str:
     """Tokens influence one another only if this is declared."""
-    rows = subject.rows()
+    rows = subject.drawn()
     changed = rows.numeric.clone()
     changed[..., 0] += 1.0
     difference = (subject.encode(rows._replace(numeric=changed)).tokens - subject.encode(rows).tokens).abs()
     moved = [float(difference[subject.mask][:, place].max()) > CLOSE for place in range(difference.shape[2])]
-    seen, said = sum(moved) > 1, subject.declared.contextual
+    seen, said = sum(moved) > 1, subject.encoder.contextual
     require(said or not seen, "a feature's token depends on another feature: declare contextual = True")
     require(seen or not said, "tokens do not influence one another: declare contextual = False")
     return "they do" if seen else "they do not"
@@ -187,42 +186,31 @@ def contextual(subject: EncoderSubject) -> str:
 
 def awkward(subject: EncoderSubject) -> str:
     """Missing values, constant columns, unseen values and a single kind of feature do no harm."""
-    for what, (table, assignment) in awkward_tables().items():
+
+    def encode(table: Table, assignment: Assignment) -> None:
         task = build_task(table, assignment)
-        z = subject.encode(subject.rows(task), encoder=subject.build(task.schema)).z
-        require(bool(torch.isfinite(z[subject.mask]).all()), f"{what}: z is not finite")
-    rows = subject.rows()
+        z = subject.encode(subject.drawn(task), encoder=subject.build(task.schema)).z
+        require(bool(torch.isfinite(z[subject.mask]).all()), "z is not finite")
+
+    tried = with_awkward(subject, encode)
+    rows = subject.drawn()
     shown = subject.encode(rows._replace(missing=torch.zeros_like(rows.missing))).z
     hidden = subject.encode(rows._replace(missing=torch.ones_like(rows.missing))).z
     require(not torch.allclose(shown, hidden), "it treats a missing number as 0: use rows.missing")
-    return "; ".join(awkward_tables())
-
-
-def together(subject: EncoderSubject) -> str:
-    """Members trained together get the same results as alone."""
-    tasks = {seed: toy_task(seed) for seed in (0, 1)}
-    outcomes = train(subject.population(tasks, 2))
-    (alone,) = train(subject.population({0: tasks[0]}, 2))
-    both = [each.selected["l1"].weights for each in (alone, outcomes[0])]
-    difference = float((both[0] - both[1]).abs().max())
-    require(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among two")
-    return f"weights within {difference:.1g}" if difference else "bit-identical weights"
+    return tried
 
 
 def learns(subject: EncoderSubject) -> str:
     """It learns pure bags with the proportion loss."""
     task = build_task(*pure_bags(2))
-    population = subject.population({0: task}, LEARNING_EPOCHS)
-    (outcome,) = train(population)
-    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)[0]
-    auc = holdout_criteria(proba, task.test)["auc"]
+    auc = holdout_criteria(subject.learn(task, epochs=LEARNING_EPOCHS).proba, task.test)["auc"]
     require(auc >= LEARNED, f"AUC {auc:.3f} on well-separated classes in pure bags, below {LEARNED}")
     return f"AUC {auc:.3f}"
 
 
 def cost(subject: EncoderSubject) -> str:
     """Its time stays within 3,000 times the MLP's."""
-    subject.encode(subject.rows())
+    subject.encode(subject.drawn())
     task = build_task(toy_table(1200), toy_assignment(1200, 256))
     rows = Rows(*(torch.from_numpy(part)[:512].reshape(2, 256, -1) for part in task.train.rows))
     mask = torch.ones(2, 256, dtype=torch.bool)
@@ -230,9 +218,7 @@ def cost(subject: EncoderSubject) -> str:
     encoders = (subject.build(task.schema), MLPEncoder(task.schema, MLPParams(), 0.1))
     method = ProportionsAlone(MethodParams(hidden=1))
     seconds = [_step(copies.build(method, each, task.schema), rows, mask) for each in encoders]
-    ratio = seconds[0] / seconds[1]
-    require(ratio <= _TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {_TOO_DEAR:.0f}x")
-    return f"{ratio:.2g}x the time of a step of mlp"
+    return within(seconds[0] / seconds[1], _TOO_DEAR, "the time of a step of mlp")
 
 
 ENCODER_CHECKS = checks_of(

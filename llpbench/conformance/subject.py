@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from llpbench.core.bags import FloatArray, Task
+from llpbench.blocks.losses import proportion_loss
+from llpbench.core.bags import Bags, FloatArray, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
-from llpbench.core.method import DirectMethod, Predictor
-from llpbench.core.model import Encoder, NoEncoder
+from llpbench.core.method import DirectMethod, Method, Now, Predictor
+from llpbench.core.model import Encoder, Model, NoEncoder
 from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
+from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import toy_assignment, toy_table
+from llpbench.data.toy import awkward_tables, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.training.declaration import course_faults, is_a
 from llpbench.training.device import Machine
@@ -104,15 +108,19 @@ class Subject:
         members = [Trainee(seed, method, task, (start or {}).get(seed)) for seed, task in tasks.items()]
 
         def encoder(task: Task) -> Encoder:
-            return MLPEncoder(task.schema, _ENCODER, method.params.dropout) if method.takes_encoder else NoEncoder()
+            return self.build(task.schema, method.params.dropout) if method.takes_encoder else NoEncoder()
 
         return Population(members, encoder, Protocol(epochs=epochs, patience=patience or epochs), Machine())
+
+    def build(self, schema: Schema, dropout: float) -> Encoder:
+        """Return the untrained encoder."""
+        return MLPEncoder(schema, _ENCODER, dropout)
 
     def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> Learned:
         """Train or fit, and predict the test rows. Raises `FaultError` unless the result is a valid prediction."""
         if self.direct:
             predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
-            proba = valid(predictor(task.test.rows), task)
+            proba = _valid(predictor(task.test.rows), task)
             return Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
         population = self.population({seed: task}, epochs, patience=patience)
         (outcome,) = train(population)
@@ -122,7 +130,7 @@ class Subject:
         z = population.represent(0, kept["l1"][None], task.test.rows)
         if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
             raise FaultError(f"`represent` must give finite [rows, dim], got shape {z.shape[1:]}")
-        return Learned(kept, valid(proba[0], task, sums=True), population, values)
+        return Learned(kept, _valid(proba[0], task, sums=True), population, values)
 
     @cached_property
     def learned(self) -> Learned:
@@ -144,6 +152,25 @@ def require(condition: bool, otherwise: str) -> None:
         raise FaultError(otherwise)
 
 
+def within(ratio: float, most: float, what: str) -> str:
+    """Return a ratio as text. Raises `FaultError` if it is above `most`."""
+    require(ratio <= most, f"{ratio:,.0f}x {what}, more than {most:,.0f}x")
+    return f"about {ratio:.2g}x {what}"
+
+
+def with_awkward(subject: Any, run: Callable[[Table, Assignment], object], rows: int = ROWS) -> str:
+    """Return the tables with irregularities of real ones, by name. Raises `FaultError` if `run` fails with one."""
+    tables = awkward_tables(rows)
+    for what, (table, assignment) in tables.items():
+        try:
+            run(table, assignment)
+        except (FaultError, LLPBenchError) as error:
+            raise FaultError(f"{what}: {error}") from error
+        except Exception as error:
+            raise FaultError(f"{what}: {fault(error, subject.entry.file)}") from error
+    return "; ".join(tables)
+
+
 def train(population: Population) -> list[Outcome]:
     outcomes = population.train()
     for outcome in outcomes:
@@ -155,7 +182,7 @@ def weights(outcome: Outcome) -> dict[str, Tensor]:
     return {name: choice.weights for name, choice in outcome.selected.items()}
 
 
-def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
+def _valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
     """Return predictions [rows, classes], if they are valid; `sums`: rows must sum to 1."""
     expected = (len(task.test.rows.numeric), task.schema.classes)
     require(proba.shape == expected, f"predictions must be of shape {expected}, got {proba.shape}")
@@ -165,3 +192,39 @@ def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
     total = proba.sum(axis=1)
     require(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, got {total[0]}")
     return proba
+
+
+def seconds_of(subject: Subject) -> float:
+    """Return the seconds of a training step on two bags of 256 rows, or of the fit of a direct method."""
+    task, seconds = subject.task(toy_table(1800), toy_assignment(1800, 256)), []
+    for epochs in (1, 4, 4):  # the first only warms up
+        if subject.direct:
+            start = time.perf_counter()
+            subject.method().fit(task.train, task.schema, generator(0, "training"))
+            seconds.append(time.perf_counter() - start)
+        else:
+            population = subject.population({0: task}, epochs)
+            train(population)
+            steps = sum(population.steps(stage) * (stage.epochs or epochs) for stage in population.method.stages)
+            seconds.append(population.seconds["train"] / steps)
+    return min(seconds[1:])
+
+
+class ProportionsAlone(Method):
+    """Method for comparison, the same as DLLP: only the proportion loss."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
+        return proportion_loss(model.log_proba(bags), bags)
+
+
+def proportions_alone() -> Entry:
+    """Return the entry of `ProportionsAlone`."""
+    facts = {"kind": "neural", "role": "", "classes": "multi", "reference": "Ardehaly & Culotta 2017"}
+    return Entry("method", "dllp", "", facts, __file__, __name__, ProportionsAlone)
+
+
+@cache
+def dllp_seconds() -> float:
+    """Return `seconds_of` DLLP."""
+    return seconds_of(Subject(proportions_alone()))

@@ -70,19 +70,10 @@ class Cell:
         `precision`, `max_bags`, `ensemble`, `numbers` and `average` are left out at their defaults, and no bag size is
         0: existing ids must stay the same.
         """
-        spec = {each.name: getattr(self, each.name) for each in fields(self)}
-        spec["bag_size"] = self.bag_size or 0
-        spec["protocol"] = self.protocol and asdict(self.protocol)
-        if self.precision == "float32":
-            del spec["precision"]
-        if self.max_bags is None:
-            del spec["max_bags"]
-        if self.ensemble == 1:
-            del spec["ensemble"]
-        if self.numbers == "z":
-            del spec["numbers"]
-        if not self.average:
-            del spec["average"]
+        later = ("precision", "max_bags", "ensemble", "numbers", "average")
+        values = ((each, getattr(self, each.name)) for each in fields(self))
+        spec = {each.name: value for each, value in values if each.name not in later or value != each.default}
+        spec |= {"bag_size": self.bag_size or 0, "protocol": self.protocol and asdict(self.protocol)}
         return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
 
     @staticmethod

@@ -7,7 +7,6 @@ import gzip
 import io
 import lzma
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -22,39 +21,75 @@ from typing import IO, Any, cast
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import one_line
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 MODE = 0o666
 """permissions of a new file, before the umask"""
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace the file at `path`; on any failure the old file stays unchanged. Raises `OSError`.
+    """Replace the file at `path`, as `replaced` does."""
+    with replaced(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
-    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask.
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Open a new file that replaces the one at `path`; on any failure the old file stays unchanged. Raises `OSError`.
+
+    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask. The file of a killed process is
+    removed when `path` is written again.
     """
-    data = content.encode() if isinstance(content, str) else content
     path = Path(os.path.realpath(path))  # replace the target of a link, not the link
-    handle, temporary = _open_beside(path)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    file, temporary = _open_beside(path, MODE if mode is None else stat.S_IRUSR | stat.S_IWUSR)
     try:
-        with open(handle, "wb") as file:
-            file.write(data)
+        with file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if mode is not None:
+                temporary.chmod(mode)  # the umask does not apply to permissions that the owner has chosen
+            if not fcntl:
+                file.close()  # Windows moves no open files
+            os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _open_beside(path: Path) -> tuple[int, Path]:
-    """Open a new temporary file in the folder of `path`, with the permissions of the file that it will replace."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return os.open(temporary, _NEW, MODE), temporary
-    handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # permissions are never wider than those of the file
-    os.chmod(temporary, mode)  # the umask does not apply to permissions that the owner has chosen
-    return handle, temporary
+def _open_beside(path: Path, mode: int) -> tuple[IO[bytes], Path]:
+    """Open and lock a new temporary file in the folder of `path`."""
+    for number in count(1):
+        temporary = path.with_name(f".{path.name}.{number}.tmp")
+        _remove_unlocked(temporary)
+        try:
+            file = open(temporary, "wb", opener=lambda name, _: os.open(name, _NEW, mode))  # noqa: SIM115
+        except FileExistsError:
+            continue
+        if fcntl:
+            with suppress(OSError):  # a system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # another process has removed the file before it was locked
+            if os.path.samestat(os.fstat(file.fileno()), temporary.lstat()):
+                return file, temporary
+        file.close()
+    raise AssertionError
+
+
+def _remove_unlocked(temporary: Path) -> None:
+    """Remove the temporary file of a killed process: nobody holds its lock."""
+    with suppress(OSError):
+        handle = os.open(temporary, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if fcntl:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                temporary.unlink()
+        finally:
+            os.close(handle)
 
 
 def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
@@ -152,18 +187,20 @@ _PREFIX = "t"
 def private_root(base: Path | None = None) -> Path:
     """Return the folder for this user's temporary folders, in `base` (default: the system's temporary folder).
 
-    Libraries may open folders inside it to everybody, as Ray does: nobody else can pass this one.
+    Libraries may open folders inside it to everybody, as Ray does: nobody else can pass this one. It is never removed,
+    since the last processes of Ray would create it again, open.
 
-    Raises `LLPBenchError` if another user has made it.
+    Raises `LLPBenchError` if another user has made it or can write to it.
     """
     root = (base or Path(tempfile.gettempdir())) / f"llpbench-{USER}"
     with suppress(FileExistsError):
         root.mkdir(mode=0o700)
     status = root.lstat()
-    if USER and (not stat.S_ISDIR(status.st_mode) or str(status.st_uid) != USER or status.st_mode & 0o077):
+    if USER and (not stat.S_ISDIR(status.st_mode) or str(status.st_uid) != USER or status.st_mode & 0o022):
         raise LLPBenchError(
             f"{str(root)!r} must be a folder that only you can enter. Remove it, or set TMPDIR to another folder."
         )
+    root.chmod(0o700)
     return root
 
 
@@ -196,8 +233,6 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
-        with suppress(OSError):  # other processes have folders in it
-            root.rmdir()
 
 
 def _remove_abandoned(root: Path) -> None:

@@ -106,7 +106,7 @@ def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, 
     return _over_bags(value.masked_fill(failed > 0, torch.nan), known)
 
 
-def debiased_square(predicted: Tensor, target: Tensor, sizes: Tensor, known: Tensor) -> Tensor:
+def _debiased_square(predicted: Tensor, target: Tensor, sizes: Tensor, known: Tensor) -> Tensor:
     """Return the mean over bags of m |p - q|^2 - (m - 1) |P - Q|^2, an estimate of the square loss of single rows.
 
     P and Q are the proportions and the mean prediction of all rows in known bags. In bags of independent rows,
@@ -120,7 +120,7 @@ def debiased_square(predicted: Tensor, target: Tensor, sizes: Tensor, known: Ten
     return _over_bags(each, known)
 
 
-def easy_llp(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor) -> Tensor:
+def _easy_llp(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor) -> Tensor:
     """Return the mean over bags and their rows of sum_c w_c |e_c - f|^2, with w = m p - (m - 1) P.
 
     P are the proportions of all rows in known bags, and f the prediction of a row. In bags of independent rows w is an
@@ -165,8 +165,8 @@ def validation_criteria(
         "l1-hard": l1(hard_bags, target, known),
         "kl": kl(soft_bags, target, known),
         "likelihood": likelihood(proba, soft_bags, target, index, known),
-        "dsq": debiased_square(soft_bags, target, (index >= 0).sum(dim=-1), known),
-        "easyllp": easy_llp(proba, soft_bags, target, index, known),
+        "dsq": _debiased_square(soft_bags, target, (index >= 0).sum(dim=-1), known),
+        "easyllp": _easy_llp(proba, soft_bags, target, index, known),
     }
     return {name: value.masked_fill(broken, torch.nan) for name, value in found.items()}
 

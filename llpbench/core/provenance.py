@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from llpbench.core import PACKAGE, __version__
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.version import PACKAGE, __version__
 
 NUMERICS = 1
 """Version of the engine, stored in every record: runs of another version are stale.

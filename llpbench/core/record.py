@@ -41,7 +41,7 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Name = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Zl}\p{Zp}]+$", max_length=10_000)]
 """Text on one line. Some baggings name dozens of columns."""
 _Id = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
-Moment = Annotated[str, AfterValidator(_moment)]
+_Moment = Annotated[str, AfterValidator(_moment)]
 """Time in ISO 8601."""
 Metrics = TypedDict(  # type: ignore[misc, operator]
     "Metrics",
@@ -304,7 +304,7 @@ class Record(TypedDict):
 
     `shared` is whether other processes used the device at the end of the run, null if unknown.
     """
-    finished: Moment
+    finished: _Moment
     """time at the end of the run in UTC, ISO 8601"""
 
 
@@ -355,7 +355,7 @@ class TuningRecord(TypedDict):
     code: Annotated[dict[str, Any], _like(_CodeFacts)]
     libraries: dict[str, str]
     hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
-    finished: Moment
+    finished: _Moment
     """as in a run's record, as are the other fields without a description"""
     former: NotRequired[list[_Id]]
     """ids of cells that were selected by earlier records of this tuning, which this record replaces

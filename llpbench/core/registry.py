@@ -97,16 +97,16 @@ def read_entries(module: str, file: Path, kind: str) -> list[Entry]:
                     (name,) = map(ast.literal_eval, call.args)
                     facts = {str(fact.arg): ast.literal_eval(fact.value) for fact in call.keywords}
                     if kind == "method":
-                        facts["kind"] = kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
+                        facts["kind"] = _kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
                 except ValueError:
                     return []
-                summary = first_line(ast.get_docstring(node))  # type: ignore[arg-type]
+                summary = _first_line(ast.get_docstring(node))  # type: ignore[arg-type]
                 entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
     mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
     return entries if len(mentions) == len(entries) + 1 else []
 
 
-def kind_of(bases: Iterable[str]) -> str:
+def _kind_of(bases: Iterable[str]) -> str:
     """Return `direct` or `neural`, depending on the base classes of a method. Raises `ValueError` for other classes."""
     kinds = {"DirectMethod": "direct", "Method": "neural"}
     found = [kinds[base] for base in bases if base in kinds]
@@ -115,11 +115,11 @@ def kind_of(bases: Iterable[str]) -> str:
     return found[0]
 
 
-def first_line(doc: str | None) -> str:
+def _first_line(doc: str | None) -> str:
     return (doc or "").strip().split("\n")[0]
 
 
-def place_of(target: Any) -> str:
+def _place_of(target: Any) -> str:
     code = getattr(target, "__code__", None)
     file = getattr(sys.modules.get(target.__module__), "__file__", target.__module__)
     return f"{file}:{code.co_firstlineno}" if code is not None else f"{file} ({target.__qualname__})"
@@ -185,8 +185,8 @@ class Registry:
 
         def decorate(target: T) -> T:
             facts_of = {**self.defaults, **facts, **self.derived(target)}
-            place, module = place_of(target), target.__module__
-            entry = Entry(self.kind, name, first_line(target.__doc__), facts_of, place, module, target)
+            place, module = _place_of(target), target.__module__
+            entry = Entry(self.kind, name, _first_line(target.__doc__), facts_of, place, module, target)
             entry.local = not (_loading or module.startswith("llpbench."))
             self._add(entry)
             return target
@@ -204,7 +204,7 @@ class Registry:
             def entry_of(rest: str) -> Entry:
                 facts = dict(facts_of(rest))
                 name, summary = facts.pop("name"), facts.pop("summary")
-                return Entry(self.kind, name, summary, facts, place_of(target), target.__module__, target)
+                return Entry(self.kind, name, summary, facts, _place_of(target), target.__module__, target)
 
             self._by_prefix[prefix] = entry_of
             return target
@@ -335,7 +335,7 @@ def _kind_of_method(target: Any) -> Mapping[str, Any]:
     It compares names of base classes, since importing the classes would import torch.
     """
     try:
-        return {"kind": kind_of(base.__name__ for base in target.__mro__[1:])}
+        return {"kind": _kind_of(base.__name__ for base in target.__mro__[1:])}
     except (AttributeError, ValueError):
         name = getattr(target, "__name__", repr(target))
         file = Path(getattr(sys.modules.get(target.__module__), "__file__", None) or target.__module__).name

@@ -1,17 +1,24 @@
-"""Phrases used throughout the project: plurals, suggestions for misspelt names, one-line texts."""
+"""Phrases used by all: plurals, suggestions for misspelt names, one-line texts, CSV without formulas."""
 
 from __future__ import annotations
 
+import csv
 import difflib
 import hashlib
+import io
 import logging
 import re
 import traceback
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from llpbench.core.errors import HookError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 LOG = logging.getLogger("llpbench")
 """logger that receives the full traceback of every failure; `--executor debug` shows it"""
@@ -128,3 +135,39 @@ def duration(seconds: float) -> str:
     if minutes < 100:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 600 else f"{round(seconds / 3600):,} h"
+
+
+_FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+"""Beginning of a text that a spreadsheet takes for a formula (OWASP, CSV injection). Numbers stay numbers."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def _without_formula(value: Any) -> Any:
+    """Return a value as a CSV field: a formula gets a leading apostrophe, and None becomes an empty field."""
+    if value is None:
+        return ""
+    harmless = not isinstance(value, str) or not _FORMULA.match(value) or _NUMBER.fullmatch(value) or len(value) == 1
+    return value if harmless else f"'{value}"
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV."""
+    lines = []
+    for row in rows:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\r\n").writerow(map(_without_formula, row))  # fields with \r are quoted
+        lines.append(line.getvalue().removesuffix("\r\n"))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def frame_as_csv(frame: pd.DataFrame) -> str:
+    """Return a frame as CSV, without its index."""
+    safe = frame.rename(columns=_without_formula)
+    returns = any("\r" in str(name) for name in safe.columns)
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind in "OSU" or str(kind) in ("category", "string", "str"):
+            texts = frame.iloc[:, place].astype(object)
+            returns |= any("\r" in value for value in texts if isinstance(value, str))
+            safe.isetitem(place, texts.map(_without_formula, na_action="ignore"))
+    # a text with \r is quoted only if all texts are; without quotes its rest would begin a new row
+    return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL))

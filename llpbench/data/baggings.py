@@ -6,7 +6,7 @@ bags takes no `size`: `(table, rows, rng, **options)`. It pads its result with -
 
 Keyword-only parameters are options. Options without a default are required, and their values are names. In a text,
 options follow the name as `:option=value`. `+` joins several values of one option. The engine adds the options
-`OWN_SIZES` to baggings without a size (`own_sizes.py`).
+`OWN_SIZES` to baggings without a size (`splits.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,18 @@ from llpbench.core.tables import Table
 from llpbench.core.text import hint
 
 OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": "rows"}
-"""options of every bagging without a size (`own_sizes.py`), with their defaults; `most` 0: no limit"""
+"""Options of every bagging without a size, in addition to its own, and their defaults.
+
+A bagging without a size assigns every row to a bag, which may have one row or half of the table.
+
+- `least`, `most`: limits on the rows of a training bag; `most` 0 is no limit. If rows are split, validation and test
+  bags have an eighth of the rows of training bags, and an eighth of these limits. A bag with fewer than `least` rows
+  is dissolved. A bag with more than `most` rows is reduced to `most` random rows. The rows left over are the rest.
+- `rest`: `drop` removes these rows from all bags (validation and test rows are still evaluated). `pool` makes bags of
+  `most` rows from them, or a single bag. If the last bag has fewer than `least` rows, its rows are dropped.
+- `split`: `rows` splits rows 80/10/10, stratified by class, so the bags of test rows also have training rows. `bags`
+  splits bags, so the bags of validation and test rows have no training rows.
+"""
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {"rest": ("drop", "pool"), "split": ("rows", "bags")}
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -61,29 +62,16 @@ class Facts:
         return json.dumps(asdict(self))
 
     def differences(self, other: Facts) -> str:
-        """Return in words what differs in another table; "" if the facts are equal."""
-        parts = [f"{other.rows:,} rows instead of {self.rows:,}"] if other.rows != self.rows else []
-        for kind, expected, found in (
-            ("numeric", self.numeric, other.numeric),
-            ("categorical", self.categorical, other.categorical),
-        ):
-            changes = (("without", {*expected} - {*found}), ("also", {*found} - {*expected}))
-            names = [f"{word} {_few(sorted(columns))}" for word, columns in changes if columns]
-            parts += [f"{kind} features {' and '.join(names)}"] if names else []
-        if other.classes != self.classes:
-            parts.append(f"classes {_counts(other.classes)} instead of {_counts(self.classes)}")
-        return ", ".join(parts)
+        """Return what differs in another table, such as `rows 9 instead of 10`; "" if the facts are equal."""
+        pairs = ((item.name, getattr(other, item.name), getattr(self, item.name)) for item in fields(self))
+        return ", ".join(
+            f"{name} {shorten(str(now), 200)} instead of {shorten(str(declared), 200)}"
+            for name, now, declared in pairs
+            if now != declared
+        )
 
 
 @cache
 def built_in_facts() -> Mapping[str, Facts]:
     """Return the facts of the built-in datasets, by name."""
     return {name: Facts.read(content) for name, content in json.loads(FACTS.read_text(encoding="utf-8")).items()}
-
-
-def _counts(classes: Mapping[str, int]) -> str:
-    return _few([f"{name} {count:,}" for name, count in sorted(classes.items())])
-
-
-def _few(texts: list[str]) -> str:
-    return ", ".join(texts[:10]) + (", ..." if len(texts) > 10 else "")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import DataError
-from llpbench.core.files import at_home
+from llpbench.core.files import at_home, replaced
 from llpbench.core.tables import Table
 from llpbench.data.facts import BUILT_IN
 from llpbench.data.frames import read_parquet
@@ -145,7 +145,8 @@ def _download_dataset(spec: DatasetSpec) -> Path:
             if not path.exists():
                 frame = spec.frame(_download(spec.remote, spec), spec.remote.describe())
                 spec.tabulate(frame, spec.remote.describe())
-                _write(frame, path)
+                with replaced(path) as file:
+                    frame.to_parquet(file, index=False, compression="zstd")
     except OSError as error:
         raise unwritable(path, error) from error
     return path
@@ -180,12 +181,3 @@ def absence(spec: DatasetSpec) -> str:
         f"dataset {spec.name!r} is not on this machine. "
         f"Point --data-dir or LLPBENCH_DATA to a folder with {file_name(spec.name)}{in_checkout}{else_download}."
     )
-
-
-def _write(frame: DataFrame, path: Path) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        frame.to_parquet(part, index=False, compression="zstd")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -78,15 +78,6 @@ def build_task(
     )
 
 
-def name_effects(
-    effects: Iterable[FeatureEffect], table: Table, assignment: Assignment, numbers: str = "z"
-) -> list[FeatureEffect]:
-    """Return effects with the names of features, in the units and categories of a task's table."""
-    rows = assignment.train[assignment.train >= 0]
-    scaler = Scaler(table.numeric[rows], table.categorical[rows], table.categories, numbers)
-    return scaler.named(effects, table.numeric_names, table.categorical_names)
-
-
 class Scaler:
     """Normalisation of numbers and vocabularies of categories, from the training rows only."""
 

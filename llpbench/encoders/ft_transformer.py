@@ -22,7 +22,7 @@ from llpbench.core.registry import register_encoder
 
 
 @dataclass(frozen=True)
-class FTTransformerParams:
+class _FTTransformerParams:
     """Published sizes with three blocks."""
 
     dim: int = 192
@@ -36,7 +36,7 @@ class FTTransformerParams:
 
 
 @dataclass(frozen=True)
-class FTTransformerSmallParams(FTTransformerParams):
+class _FTTransformerSmallParams(_FTTransformerParams):
     """Published sizes with one block."""
 
     dim: int = 96
@@ -44,7 +44,7 @@ class FTTransformerSmallParams(FTTransformerParams):
     attention_dropout: float = 0.1
 
 
-class LinearTokens(nn.Module):
+class _LinearTokens(nn.Module):
     """A linear token for each feature: x w + b for a number x, embedding + b for a category.
 
     Categorical columns come first. A missing number has a learned vector, as in `blocks.tokens`.
@@ -76,10 +76,10 @@ class LinearTokens(nn.Module):
         return torch.cat(kinds, dim=-2) + self.bias
 
 
-class FTBlock(nn.Module):
+class _FTBlock(nn.Module):
     """Pre-norm attention and feed-forward with ReGLU."""
 
-    def __init__(self, params: FTTransformerParams, dropout: float, *, first: bool) -> None:
+    def __init__(self, params: _FTTransformerParams, dropout: float, *, first: bool) -> None:
         super().__init__()
         dim, hidden = params.dim, 4 * params.dim // 3
         self.heads, self.attention_dropout, self.dropout = params.heads, params.attention_dropout, dropout
@@ -119,15 +119,15 @@ class FTBlock(nn.Module):
 class FTTransformer(Encoder):
     """FT-Transformer with three blocks, on normal scores of numbers."""
 
-    Params = FTTransformerParams
+    Params = _FTTransformerParams
     compiles = True
 
-    def __init__(self, schema: Schema, params: FTTransformerParams, dropout: float) -> None:
+    def __init__(self, schema: Schema, params: _FTTransformerParams, dropout: float) -> None:
         super().__init__()
         self.dim = self.token_dim = params.dim
-        self.features = LinearTokens(schema, params.dim)
+        self.features = _LinearTokens(schema, params.dim)
         self.cls = nn.Parameter(torch.empty(params.dim).uniform_(-(params.dim**-0.5), params.dim**-0.5))
-        self.blocks = nn.ModuleList(FTBlock(params, dropout, first=place == 0) for place in range(params.depth))
+        self.blocks = nn.ModuleList(_FTBlock(params, dropout, first=place == 0) for place in range(params.depth))
         self.norm = nn.LayerNorm(params.dim)
 
     def embed(self, rows: Rows) -> Tensor:
@@ -154,5 +154,5 @@ class FTTransformer(Encoder):
 class FTTransformerSmall(FTTransformer):
     """FT-Transformer with one narrow block, for CPUs, on normal scores of numbers."""
 
-    Params = FTTransformerSmallParams
+    Params = _FTTransformerSmallParams
     compiles = False

@@ -18,7 +18,7 @@ from llpbench.core.registry import register_encoder
 
 
 @dataclass(frozen=True)
-class ResNetParams:
+class _ResNetParams:
     """Network sizes."""
 
     category_dim: int = 8
@@ -31,7 +31,7 @@ class ResNetParams:
     """number of blocks"""
 
 
-class ResidualBlock(nn.Module):
+class _ResidualBlock(nn.Module):
     """The block x + Linear(Dropout(ReLU(Linear(LayerNorm(x)))))."""
 
     def __init__(self, dim: int, hidden: int, dropout: float) -> None:
@@ -56,11 +56,11 @@ class ResidualBlock(nn.Module):
 class ResNet(Encoder):
     """Residual network with LayerNorm, on normal scores of numbers."""
 
-    Params = ResNetParams
+    Params = _ResNetParams
     contextual = False
     inputs: Tensor
 
-    def __init__(self, schema: Schema, params: ResNetParams, dropout: float) -> None:
+    def __init__(self, schema: Schema, params: _ResNetParams, dropout: float) -> None:
         super().__init__()
         self.dim, self.token_dim = params.dim, params.category_dim
         self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
@@ -70,7 +70,7 @@ class ResNet(Encoder):
         numbers = torch.arange(first, first + schema.numeric) * width
         self.register_buffer("inputs", torch.cat([torch.arange(first * width), numbers]))
         self.first = nn.Linear(len(self.inputs), params.dim)
-        self.blocks = nn.ModuleList(ResidualBlock(params.dim, params.hidden, dropout) for _ in range(params.depth))
+        self.blocks = nn.ModuleList(_ResidualBlock(params.dim, params.hidden, dropout) for _ in range(params.depth))
         self.norm = nn.LayerNorm(params.dim)
 
     def embed(self, rows: Rows) -> Tensor:

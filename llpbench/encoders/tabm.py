@@ -47,7 +47,7 @@ class TabMParams:
 
 
 @dataclass(frozen=True)
-class TabMSmallParams(TabMParams):
+class _TabMSmallParams(TabMParams):
     """Smaller sizes for CPUs."""
 
     copies: int = 8
@@ -56,7 +56,7 @@ class TabMSmallParams(TabMParams):
     periodic: bool = True
 
 
-class PlainNumbers(nn.Module):
+class _PlainNumbers(nn.Module):
     """Unchanged numbers, with a learned value for missing ones."""
 
     def __init__(self, columns: int) -> None:
@@ -68,7 +68,7 @@ class PlainNumbers(nn.Module):
         return torch.where(rows.missing, self.missing, rows.numeric).unsqueeze(-1)
 
 
-class AdaptedLayer(nn.Module):
+class _AdaptedLayer(nn.Module):
     """A linear layer of one copy: shared weights with input and output factors, and a bias."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
@@ -106,7 +106,9 @@ class TabM(Encoder):
         self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
         self.numbers: nn.Module | None = None
         if schema.numeric:
-            self.numbers = PeriodicEmbedding(schema.numeric, sizes) if params.periodic else PlainNumbers(schema.numeric)
+            self.numbers = (
+                PeriodicEmbedding(schema.numeric, sizes) if params.periodic else _PlainNumbers(schema.numeric)
+            )
         # code 0 (missing or unseen) is not a level: in a one-hot category it is all zeros
         levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities], dtype=torch.long)
         self.register_buffer("one_hot", levels <= params.most_one_hot)
@@ -116,7 +118,7 @@ class TabM(Encoder):
         places = [place * self.token_dim + torch.arange(width) for place, width in enumerate(widths)]
         self.register_buffer("inputs", torch.cat(places))
         shapes = pairwise([len(self.inputs), *[params.dim] * params.depth])
-        self.layers = nn.ModuleList(AdaptedLayer(*shape) for shape in shapes)
+        self.layers = nn.ModuleList(_AdaptedLayer(*shape) for shape in shapes)
         names = [name for name, _ in self.named_parameters() if name.startswith("layers.")]
         self.of_copy = tuple(name for name in names if not name.endswith(".weight"))
         self._vary()
@@ -167,4 +169,4 @@ class TabM(Encoder):
 class TabMSmall(TabM):
     """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs, on normal scores of numbers."""
 
-    Params = TabMSmallParams
+    Params = _TabMSmallParams

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llpbench.core.criteria import BOARD_CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from llpbench.report import Leaderboards
     from llpbench.report.boards import Board
-    from llpbench.report.report_table import ReportTable
 
 Source = str | PathLike[str]
 
@@ -229,15 +228,23 @@ class Results:
         return len(self.records)
 
     def __repr__(self) -> str:
-        lines = [self._heading()]
-        for board in self.leaderboards.main_boards()[:1]:
-            table = _small(board)
-            width = max((len(label.lines[0]) for _, label, *_ in table.rows), default=0)
-            lines += [
-                table.title,
-                *(f"{r.lines[0]:>7} {m.lines[0]:<{width}} {v.lines[0]}" for r, m, v, *_ in table.rows),
-            ]
-        return "\n".join(lines)
+        best = self._best()
+        table = [] if best is None else [best.attrs["title"], best.to_string(index=False, na_rep="", **_TENTHS)]
+        return "\n".join([self._heading(), *table])
+
+    def _repr_html_(self) -> str:
+        words = [html.escape(line) for line in (self._heading().strip("<>"), *self.warnings)]
+        best = self._best()
+        if best is not None:
+            words.append(html.escape(best.attrs["title"]))
+        table = "" if best is None else best.to_html(index=False, na_rep="", **_TENTHS)
+        return "".join([*(f"<p>{line}</p>" for line in words), table])
+
+    def _best(self) -> DataFrame | None:
+        """Return the first entries of the default board; None if there is no board."""
+        if not self.leaderboards.boards:
+            return None
+        return self.leaderboard().drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES)
 
     def _heading(self) -> str:
         """Return the numbers of runs, methods and datasets, and of failed and stale runs."""
@@ -249,25 +256,13 @@ class Results:
         parts += [plural(methods, "method"), plural(datasets, "dataset")] if specs else []
         return f"<llpbench results: {', '.join(parts)}>"
 
-    def _repr_html_(self) -> str:
-        words = [html.escape(line) for line in (self._heading().strip("<>"), *self.warnings)]
-        boards = self.leaderboards.main_boards()
-        return "".join([*(f"<p>{line}</p>" for line in words), _as_html(_small(boards[0])) if boards else ""])
 
-
-_MOST_BOARDS = 10
-"""boards that an error lists"""
+_MOST_BOARDS, _MOST_ENTRIES = 10, 10
+"""boards that an error lists, and entries that a notebook shows"""
+_TENTHS: Any = {"float_format": "{:.1f}".format}
 
 _NAMES = ("method", "encoder", "pretraining", "configuration")
 """Columns that identify an entry."""
-
-
-def _small(board: Board) -> ReportTable:
-    """Return the first entries of a board."""
-    from llpbench.report.digest import brief
-    from llpbench.report.wording import caption
-
-    return replace(brief(board), caption=caption("legend", board), notes={})
 
 
 def _asked(**options: object) -> str:
@@ -279,29 +274,6 @@ def _ceilings_last(board: Board) -> list[int]:
     """Return the entries: those trained on labels come after the others, incomplete ones at the end."""
     ceilings = {*board.entries.index} - {*board.learners}
     return sorted(board.entries.index, key=lambda n: (n in ceilings, n in ceilings and n not in board.complete))
-
-
-def _as_html(table: ReportTable) -> str:
-    """Return a table as HTML."""
-    # by default, notebooks align to the right and break lines anywhere
-    styles = [f"text-align:{'right' if heading.numeric else 'left'}" for heading in table.headings]
-    head = "".join(
-        f'<th style="{style}">{html.escape(heading.text)}</th>'
-        for heading, style in zip(table.headings, styles, strict=True)
-    )
-    rows = (
-        "".join(
-            f'<td style="{style};white-space:nowrap">{"<br>".join(html.escape(line) for line in each.lines)}</td>'
-            for each, style in zip(row, styles, strict=True)
-        )
-        for row in table.rows
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    title, caption = html.escape(table.title), html.escape(table.caption)
-    return (
-        f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p><small>{caption}</small></p>"
-    )
 
 
 def load_results(*sources: Source | Iterable[Source]) -> Results:

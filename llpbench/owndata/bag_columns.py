@@ -12,7 +12,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchWarning
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.times import looks_dated
-from llpbench.tables.marks import csv_line
+from llpbench.tables.column_names import csv_line
 from llpbench.tables.texts import without_decimals
 
 _FEWEST_BAGS = 5

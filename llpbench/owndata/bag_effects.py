@@ -26,7 +26,7 @@ tau^2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,12 +36,16 @@ from scipy.stats import ttest_1samp
 from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.distinct import distinct_rows
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
-from llpbench.owndata.rows_by_bag import piece_of, pieces
+from llpbench.core.text import plural
+from llpbench.data.bag_tables import BagLabels
 
 FEWEST_BAGS = 6
 """Smallest number of known bags for which bags are held out."""
+PIECE_ROWS = 131_072
+"""Whole bags are processed in pieces: consecutive bags with at most this number of rows, or one larger bag."""
 _FOLDS, _FOLDS_OF_MANY_ROWS, _MANY_ROWS = 3, 2, 100_000
 _LEAST = 0.05
 """Spread if held-out bags do not show that features help."""
@@ -61,6 +65,8 @@ _HARMLESS = 0.07
 """Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
 _FEWEST_ROWS = 3
 """Smallest number of rows of a bag in which predictions are correlated."""
+_MANY_UNKNOWN = 0.5
+"""Share of rows without a known bag from which there is a warning."""
 _LEVEL = 0.05
 """Level of the test of whether features help."""
 
@@ -242,6 +248,34 @@ def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: 
     return np.asarray(offset - offset.mean())
 
 
+def pieces(sizes: IntArray) -> list[slice]:
+    """Return the bags of each piece; `sizes` [bags] are numbers of rows."""
+    ends, found, first = np.cumsum(sizes), [], 0
+    while first < len(sizes):
+        fitting = int(np.searchsorted(ends, ends[first] - sizes[first] + PIECE_ROWS, side="right"))
+        found.append(slice(first, max(fitting, first + 1)))
+        first = found[-1].stop
+    return found
+
+
+def without_rows(counts: FloatArray, sizes: IntArray, noise: float = 0.0) -> BaggedRows:
+    """Return bags with counts [bags, classes] and sizes [bags], but without rows."""
+    nothing = Rows(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64), np.empty((0, 0), bool))
+    return BaggedRows(nothing, Ragged(np.zeros(0, dtype=np.int64), sizes), counts, noise)
+
+
+def piece_of(whole: BaggedRows, bags: slice, rows: Rows | None = None) -> BaggedRows:
+    """Return some bags of `whole` with their `rows`, in the order of bags. Rows may be left out.
+
+    A noisy bag without positive counts keeps the proportions of all bags.
+    """
+    counts, sizes = whole.counts[bags], whole.sizes[bags]
+    counts = np.where((counts <= 0).all(axis=1, keepdims=True), whole.prior, counts)
+    nothing = np.empty((int(sizes.sum()), 0))
+    index = Ragged(np.arange(len(nothing)), sizes)
+    return BaggedRows(Rows(nothing, nothing, nothing) if rows is None else rows, index, counts, whole.noise)
+
+
 def added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: float) -> FloatArray:
     """Return predictions [rows, classes]. The rows `chosen` are whole bags and add up to their counts."""
     found, starts = proba.copy(), np.append(0, np.cumsum(whole.sizes))
@@ -264,3 +298,37 @@ def of_all_bags(learned: KnownBags, known: BoolArray) -> KnownBags:
     effects = np.full((len(known), learned.effects.shape[1]), np.nan)
     effects[known] = learned.effects
     return replace(learned, effects=effects)
+
+
+class UnknownBags(LLPBenchWarning):
+    """At least half of the rows to predict have no bag, or a bag that was not in `fit`."""
+
+
+def unknown_bags_warning(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
+    """Return a message if at least half of the rows are not `inside` bags of `fit`; else ""."""
+    strange = ~inside
+    if not strange.any() or strange.mean() < _MANY_UNKNOWN:
+        return ""
+    examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
+    such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
+    who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
+    none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
+    return (
+        f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
+        "predicted from features alone."
+    )
+
+
+def require_same_kinds(labels: BagLabels, inside: BoolArray, known: Iterable[Hashable]) -> None:
+    """Raise `LLPBenchError` if no row is `inside` a known bag, and labels are of another type than those of fit."""
+    known = [*known]
+    if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(known)):
+        raise LLPBenchError(
+            f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}; none match. Give labels "
+            "of the same type."
+        )
+
+
+def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
+    """Return, for each key of the labels of bags, whether it is a text."""
+    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}

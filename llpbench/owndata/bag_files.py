@@ -18,9 +18,8 @@ from llpbench.data.bag_tables import near_names
 from llpbench.owndata.count_ranges import MOST, read_range
 from llpbench.owndata.times import time_by_bag
 from llpbench.tables.bag_keys import bag_index, bag_keys
-from llpbench.tables.column_names import column_of, has_column, place_of, plain, split_names
+from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.marks import csv_line, csv_parts
 from llpbench.tables.number_text import NumberText, read_number_text, reading_of
 from llpbench.tables.row_files import FileNote, read_rows
 from llpbench.tables.texts import as_text

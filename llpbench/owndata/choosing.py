@@ -16,19 +16,19 @@ On confounded bags, a method that predicts bags well may rank rows wrongly.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 from sklearn.base import clone
+from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.criteria import CRITERIA
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import rows_of_bags
@@ -39,26 +39,18 @@ from llpbench.owndata.columns import as_frame
 from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
-from llpbench.owndata.folds import Fold, held_to_trained, later_folds, random_folds, require_classes
-from llpbench.owndata.progress import comparison_bar
+from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
+from llpbench.owndata.times import read_times
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
 DECIDES = "kl"
 """Criterion of the recommendation. Of four criteria it has the smallest regret (`docs/choosing.md`)."""
+_FEWEST_BAGS = 4
+"""smallest number of bags with known counts for folds"""
 _FEWEST_FOLDS = 2
 """Number of folds from which differences have an interval."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Mean of paired differences over folds, with its interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +63,6 @@ class MethodChoice:
     that failed are last and have only the reason in `failure` ("" for all others)"""
     folds: pd.DataFrame
     """a row for each `repeat`, `fold` and `method`: all criteria, and `seconds`"""
-    bags: pd.DataFrame
-    """a row for each `method`, `bag` (its position is `place`) and `class`: number of `rows`, `known` share, and
-    `predicted` share when the bag was held out (mean over repeats)"""
     reference: str
     """method that others are compared with: the union, or without it the method with the best mean criterion; never a
     method that failed"""
@@ -165,8 +154,6 @@ def choose(
     read = LLPClassifier(YARDSTICK).fit(X, replace(data, times=None))  # checks bags and rows
     of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
     times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
-    if times is None and (told := dated_bags_advice(read.bags_.tolist())):
-        warnings.warn(told, DatedBags, stacklevel=2)
     frame = as_frame(X).drop(columns=read.key_features_)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
@@ -183,32 +170,30 @@ def choose(
         parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
         parts = list(later_folds(found, times, folds))
-    require_classes(found, parts, read.classes_.tolist())
+    _require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
-    rows, predicted, failures = [], [], dict[str, str]()
+    rows, failures = [], dict[str, str]()
     every, finished, fitted = {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}, 0, None
     try:
-        with comparison_bar(progress) as bar:
+        with progress_display(shown=progress, notebooks=True) as bar:
             task = bar.add_task("", total=len(parts) * len(every))
             for part in parts:
                 for name, candidate in every.items():
                     bar.update(task, description=f"fold {finished + 1} of {len(parts)}: {name}")
                     if name not in failures:
                         try:
-                            scores, shares = bagged.judged(candidate, part)
+                            scores = bagged.judged(candidate, part)
                         except Exception as error:
                             failures[name] = _reason(error)
                             _require_any(candidates, failures)
                         else:
                             rows.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
-                            predicted.append(shares.assign(method=name, fold=finished))
                     bar.advance(task)
                 finished += 1
     except KeyboardInterrupt:
         if finished < _FEWEST_FOLDS:
             raise
         rows = [row for row in rows if (row["repeat"], row["fold"]) in {(p.repeat, p.fold) for p in parts[:finished]}]
-        predicted = [shares for shares in predicted if shares["fold"].iloc[0] < finished]
         parts, interrupted = parts[:finished], len(parts)
     else:
         interrupted = 0
@@ -220,10 +205,11 @@ def choose(
     _require_any(candidates, failures)
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
-    reference = union if union in candidates else _leader(by_fold, candidates)
+    reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
     ratio = held_to_trained(parts, found)
-    board = compared(by_fold, reference, DECIDES, ratio)
-    unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES, ratio))}
+    board = compared(by_fold, reference, ratio)
+    boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
+    unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
         advice += "\nHeld-out bags were later than the bags that methods learned from."
@@ -235,19 +221,8 @@ def choose(
         advice += f"\nNot compared, because a fit failed: {_listed([*failures])}."
     board = board.assign(failure="")
     board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
-    predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
-    places = (
-        pd.concat(predicted).drop(columns="fold").groupby(["method", "place", "class"], sort=False).mean().reset_index()
-    )
-    places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
     board = board.reset_index(drop=True)
-    return MethodChoice(board, by_fold, places, reference, best, advice, fitted, later=times is not None)
-
-
-def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
-    """Return the method with the best mean criterion; the order of names does not matter."""
-    means = folds.groupby("method", sort=False)[DECIDES].mean()[[*candidates]]
-    return str(means.idxmax() if CRITERIA[DECIDES].maximise else means.idxmin())
+    return MethodChoice(board, by_fold, reference, best, advice, fitted, later=times is not None)
 
 
 def _reason(error: Exception) -> str:
@@ -262,25 +237,18 @@ def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> 
         raise LLPBenchError(f"every method failed. {told}")
 
 
-def compared(folds: pd.DataFrame, reference: str, criterion: str, ratio: float | None = None) -> pd.DataFrame:
-    """Return the board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion.
-
-    `ratio`: held-out to training bags; None: folds are parts of all bags.
-    """
-    sign = 1.0 if CRITERIA[criterion].maximise else -1.0
+def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
+    """Return the board of a comparison (`MethodChoice.board`) from its folds. `ratio`: held-out to training bags."""
     means = folds.drop(columns=["repeat", "fold"]).groupby("method", sort=False).mean()
-    scores = folds.pivot(index=["repeat", "fold"], columns="method", values=criterion)
-    ratio = 1 / (folds["fold"].nunique() - 1) if ratio is None else ratio
-    others = max(scores.shape[1] - (2 if YARDSTICK in scores else 1), 1)
+    scores = folds.pivot(index=["repeat", "fold"], columns="method", values=DECIDES)
     for name in means.index:
-        gains = sign * (scores[name] - scores[reference]).to_numpy()
-        difference = corrected(gains, ratio, others)
-        means.loc[name, ["gain", "low", "high"]] = difference.mean, difference.low, difference.high
-    return means.sort_values(criterion, ascending=sign < 0, kind="stable").reset_index()
+        gains = (scores[reference] - scores[name]).to_numpy()
+        means.loc[name, ["gain", "low", "high"]] = corrected(gains, ratio, max(scores.shape[1] - 2, 1))
+    return means.sort_values(DECIDES, kind="stable").reset_index()
 
 
-def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Difference:
-    """Return the mean of paired differences over folds with its 95 % interval, by the corrected resampled t.
+def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tuple[float, float, float]:
+    """Return the mean of paired differences over folds, and the ends of its 95 % interval by the corrected resampled t.
 
     The variance of the mean of J differences is (1/J + ratio) s^2 (Nadeau & Bengio 2003), because folds share training
     bags. `ratio` is that of held-out to training bags. The level is divided by `comparisons` (Bonferroni).
@@ -288,12 +256,7 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Di
     number, mean = len(differences), float(differences.mean())
     spread = np.sqrt((1 / number + ratio) * differences.var(ddof=1))
     half = float(student.ppf(1 - 0.025 / comparisons, number - 1) * spread)
-    return Difference(mean, mean - half, mean + half)
-
-
-def _ties_yardstick(board: pd.DataFrame) -> bool:
-    """Return whether the reference of a board is not significantly better than the baseline."""
-    return bool(board.set_index("method").loc[YARDSTICK, "high"] >= 0)
+    return mean, mean - half, mean + half
 
 
 def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
@@ -302,31 +265,26 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
     A method other than the reference is recommended only if it is significantly better and bags are not confounded. On
     confounded bags, a method that predicts held-out bags well may rank rows in the wrong order.
     """
-    rows = {row["method"]: row for row in board.to_dict("records")}
-    del rows[YARDSTICK]
-    others = {name: row for name, row in rows.items() if name != reference}
-    ahead = sorted((name for name, row in others.items() if row["low"] > 0), key=lambda name: -others[name]["gain"])
-    behind = [name for name, row in others.items() if row["high"] < 0]
-    level = [name for name in others if name not in (*ahead, *behind)]
-    best = reference
-    if ahead and doubts is not None and doubts.confounded:
-        told = [
-            f"Use {reference}.",
-            f"{_listed(ahead)} predicts held-out bags better ({_interval(others[ahead[0]])}), but "
-            f"features do not explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may "
-            "therefore be misleading.",
-        ]
+    rows = {row["method"]: row for row in board.to_dict("records") if row["method"] not in (YARDSTICK, reference)}
+    ahead = sorted((name for name, row in rows.items() if row["low"] > 0), key=lambda name: -rows[name]["gain"])
+    behind = [name for name, row in rows.items() if row["high"] < 0]
+    level = [name for name in rows if name not in (*ahead, *behind)]
+    confounded = bool(ahead and doubts is not None and doubts.confounded)
+    best = reference if confounded or not ahead else ahead[0]
+    told = [f"Use {best}."]
+    if confounded and doubts is not None:
+        told.append(
+            f"{_listed(ahead)} predicts held-out bags better ({_interval(rows[ahead[0]])}), but features do not "
+            f"explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may therefore be "
+            "misleading."
+        )
     elif ahead:
-        best = ahead[0]
-        told = [
-            f"Use {best}.",
-            f"It predicts held-out bags significantly better than {reference} ({_interval(others[best])}).",
-        ]
+        told.append(f"It predicts held-out bags significantly better than {reference} ({_interval(rows[best])}).")
     elif reference in unsure:
         stay = f"Stay with the default, {reference}." if reference in (AUTO, "auto") else f"Use {reference}."
         told = [f"Your bags cannot decide between methods. {stay}"]
     else:
-        told = [f"Use {reference}.", "No method predicts held-out bags significantly better."]
+        told.append("No method predicts held-out bags significantly better.")
     if best in unsure:
         told.append(
             f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
@@ -350,53 +308,50 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+@dataclass(frozen=True, eq=False)
 class _Bagged:
     """Rows in bags, and the classifiers to compare on them."""
 
-    def __init__(
-        self,
-        frame: pd.DataFrame,
-        of_row: IntArray,
-        counts: FloatArray,
-        classes: list[Hashable],
-        noise: float,
-        times: FloatArray | None,
-        ranges: CountRanges | None,
-    ) -> None:
-        """Set rows, the bag of each row (-1: none), counts and times of bags, and further arguments of `fit`."""
-        self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
-        self._times, self._ranges = times, ranges
+    frame: pd.DataFrame
+    of_row: IntArray
+    """[rows] bag of each row, -1: none"""
+    counts: FloatArray
+    """[bags, classes]"""
+    classes: list[Hashable]
+    noise: float
+    times: FloatArray | None
+    ranges: CountRanges | None
 
     def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """Return a candidate fitted to the `chosen` bags [bags]."""
-        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
+        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self.of_row])
         table = self._table(chosen)
         model: LLPClassifier = clone(candidate)
-        given: dict[str, Any] = {"noise": self._noise}
-        if self._times is not None and is_network(model._method):
-            given["time"] = pd.Series(self._times[chosen], index=table.index)
+        given: dict[str, Any] = {"noise": self.noise}
+        if self.times is not None and is_network(model._method):
+            given["time"] = pd.Series(self.times[chosen], index=table.index)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
-            model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **given)
+            model.fit(frame.iloc[rows], self.of_row[rows], counts=table, **given)
         return model
 
     def _table(self, chosen: Any) -> pd.DataFrame:
         """Counts of the chosen bags, ranges as texts."""
-        table = pd.DataFrame(self._counts, columns=self._classes)
-        if self._ranges is not None:
+        table = pd.DataFrame(self.counts, columns=self.classes)
+        if self.ranges is not None:
             table = table.astype(object)
-            rows = np.bincount(self._of_row[self._of_row >= 0], minlength=len(table))
-            for bag, low, high in zip(self._ranges.bags, self._ranges.low, self._ranges.high, strict=True):
+            rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(table))
+            for bag, low, high in zip(self.ranges.bags, self.ranges.low, self.ranges.high, strict=True):
                 table.iloc[bag] = [f"{rows[bag] - high:f}-{rows[bag] - low:f}", f"{low:f}-{high:f}"]
         return table[chosen]
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
         """Return all rows, without columns that have no value in the `chosen` bags, which `fit` rejects."""
-        known = self._frame[np.append(chosen, False)[self._of_row]].notna().any()
-        return self._frame.loc[:, known.to_numpy()]
+        known = self.frame[np.append(chosen, False)[self.of_row]].notna().any()
+        return self.frame.loc[:, known.to_numpy()]
 
-    def judged(self, candidate: LLPClassifier, part: Fold) -> tuple[dict[str, float], pd.DataFrame]:
-        """Return criteria of a candidate on the held-out bags of a fold, and their predicted shares.
+    def judged(self, candidate: LLPClassifier, part: Fold) -> dict[str, float]:
+        """Return criteria of a candidate on the held-out bags of a fold.
 
         Predictions are mixed with uniform ones (`choose`).
         """
@@ -406,30 +361,16 @@ class _Bagged:
         seconds = perf_counter() - clock
         place = np.full(len(chosen) + 1, -1, dtype=np.int64)
         place[held] = np.arange(len(held))
-        rows = np.flatnonzero(place[self._of_row] >= 0)
+        rows = np.flatnonzero(place[self.of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # each bag has its own categories
             learned = model.predict_proba(self._learnable(chosen).iloc[rows])
-        proba = (1 - uniform) * learned + uniform / len(self._classes)
-        local = place[self._of_row[rows]]
+        proba = (1 - uniform) * learned + uniform / len(self.classes)
+        local = place[self.of_row[rows]]
         nothing = np.zeros((len(rows), 0))
-        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self._counts[held])
-        scores = coarse_criteria(proba, whole)
-        sums = np.stack([np.bincount(local, column, len(held)) for column in proba.T], axis=1)
-        shares = [
-            pd.DataFrame(
-                {
-                    "place": held,
-                    "class": label,
-                    "rows": whole.sizes,
-                    "known": whole.proportions[:, number],
-                    "predicted": sums[:, number] / whole.sizes,
-                }
-            )
-            for number, label in enumerate(self._classes)
-        ]
-        return {**scores, "seconds": seconds}, pd.concat(shares)
+        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self.counts[held])
+        return {**coarse_criteria(proba, whole), "seconds": seconds}
 
 
 def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:
@@ -453,3 +394,87 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     if len(named) < 2:
         raise LLPBenchError(f"methods must be two or more, got {named}")
     return found
+
+
+class Fold(NamedTuple):
+    """A split of bags into training bags and held-out bags."""
+
+    repeat: int
+    fold: int
+    train: BoolArray
+    """[bags] whether a bag is for training"""
+    held: IntArray
+    """positions of the held-out bags, which have known counts"""
+
+
+def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[Fold]:
+    """Yield folds of random parts: each holds out one part of the bags with known counts and trains on all others."""
+    _require_whole("repeats", repeats, 1)
+    _require_whole("random_state", seed, 0)
+    known = _known(counts, folds)
+    splits = RepeatedKFold(n_splits=folds, n_repeats=repeats, random_state=seed).split(known)
+    for number, (_, held) in enumerate(splits):
+        train = np.ones(len(counts), dtype=bool)
+        train[known[held]] = False
+        yield Fold(*divmod(number, folds), train, known[held])
+
+
+def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[Fold]:
+    """Yield folds of blocks by `times` [bags]: each holds out one block and trains on all earlier bags.
+
+    Blocks have about the same number of different times. The first block is never held out.
+    """
+    known = _known(counts, folds)
+    moments = np.unique(times[known])
+    if len(moments) <= folds:
+        raise LLPBenchError(
+            f"{folds} folds of later bags need at least {folds + 1} different times, got {len(moments)}. Choose fewer "
+            "folds."
+        )
+    for fold, (_, held) in enumerate(TimeSeriesSplit(folds).split(moments)):
+        earlier = np.asarray(times < moments[held[0]])
+        if (number := int(earlier[known].sum())) < 2:
+            raise LLPBenchError(
+                f"the earliest of {folds + 1} blocks must have 2 bags with known counts, got {number}. Choose fewer "
+                "folds."
+            )
+        yield Fold(0, fold, earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])
+
+
+def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
+    """Return the ratio of held-out to training bags with known counts, mean over folds."""
+    known = ~np.isnan(counts).any(axis=1)
+    return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
+
+
+def _require_whole(name: str, value: object, least: int) -> None:
+    """Raise `LLPBenchError` unless a value is a whole number, `least` or more."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise LLPBenchError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+
+
+def _require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:
+    """Raise `LLPBenchError` if the training bags of a fold have only one class."""
+    has = counts > 0  # [bags, classes], False if suppressed
+    for part in parts:
+        left = has[part.train].any(axis=0)
+        if left.sum() < 2 <= has.any(axis=0).sum():
+            rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
+            known = int((~np.isnan(counts).any(axis=1)).sum())
+            raise LLPBenchError(
+                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} bags with "
+                f"counts: without a fold, all bags have only {classes[int(left.argmax())]!r}. Give more bags with "
+                f"{classes[rare]!r}."
+            )
+
+
+def _known(counts: FloatArray, folds: int) -> IntArray:
+    """Return the positions of the bags with known counts. Raises `LLPBenchError` if they are too few."""
+    _require_whole("folds", folds, 2)
+    known = np.flatnonzero(~np.isnan(counts).any(axis=1))
+    if len(known) < max(folds, _FEWEST_BAGS):
+        raise LLPBenchError(
+            f"{folds} folds need at least {max(folds, _FEWEST_BAGS)} bags with known counts, got {len(known)}. Choose "
+            "fewer folds, or give more bags."
+        )
+    return known

@@ -31,7 +31,6 @@ from llpbench.owndata.doubts import (
     sameness_warning,
 )
 from llpbench.owndata.fitted import FittedClassifier
-from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import (
     YARDSTICK,
     NetworkPredictor,
@@ -42,9 +41,9 @@ from llpbench.owndata.fitting import (
     require_network_for_time,
 )
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
-from llpbench.owndata.selecting import without_nested
-from llpbench.owndata.storing import read_model, write_model
-from llpbench.owndata.times import DatedBags, dated_bags_advice, read_times
+from llpbench.owndata.scoring import without_nested
+from llpbench.owndata.storing import FittedModel, read_model, write_model
+from llpbench.owndata.times import read_times
 from llpbench.owndata.training_set import TrainingSet, read_training_set
 
 _TRIED = 100
@@ -202,8 +201,6 @@ class LLPClassifier(FittedClassifier):
             A network, or a direct method, gives all rows the same probabilities.
         DoubtfulFit
             The bags show that "auto" may be wrong about rows.
-        DatedBags
-            Labels of bags look like dates, and a network holds out random bags.
         """
         data = bag_data(X, bags, **facts)
         if data.times is not None:
@@ -217,8 +214,6 @@ class LLPClassifier(FittedClassifier):
                 given = self._with_expected_counts(given)
         columns, train, known = given.columns, given.train, given.known
         times = None if data.times is None else read_times(data.times, given.bags, train.bag_of_row)
-        if times is None and is_network(self._method) and (told := dated_bags_advice(given.bags)):
-            warnings.warn(told, DatedBags, stacklevel=2)
         number = len(given.classes)
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):

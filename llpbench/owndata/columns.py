@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,13 @@ import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
-from llpbench.core.errors import DataError, LLPBenchWarning
+from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
-from llpbench.tables.marks import csv_line
+from llpbench.tables.column_names import csv_line
 from llpbench.tables.number_text import NumberText, likely_numbers
 
 _FEWEST_ROWS = 20
@@ -30,6 +30,8 @@ _FEWEST_STRANGE = 5
 """Number of values from which a column with unknown values only causes a warning."""
 _STRANGE = 0.5
 """Share of unknown or missing values from which a column causes a warning."""
+_FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
+_MANY_COLUMNS, _MANY_CATEGORIES = 1_000, 20_000
 
 
 class LikelyIdentifier(LLPBenchWarning):
@@ -64,6 +66,30 @@ def _is_identifier(series: pd.Series) -> bool:
     steps = np.diff(numbers)
     running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
     return running and bool((numbers == np.floor(numbers)).all())
+
+
+class LargeFit(LLPBenchWarning):
+    """A fit may take hours or many gigabytes."""
+
+
+def require_classes(classes: int, rows: int) -> None:
+    """Raise `LLPBenchError` for nearly as many classes as rows, because this column probably identifies rows."""
+    if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
+        raise LLPBenchError(
+            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
+            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
+        )
+
+
+def size_warning(rows: int, columns: int, cardinalities: Sequence[int]) -> str:
+    """Return a warning about a very wide table; "" for other tables."""
+    categories = sum(cardinalities)
+    if columns <= _MANY_COLUMNS and categories <= _MANY_CATEGORIES:
+        return ""
+    return (
+        f"{rows:,} rows have {columns:,} columns with {categories:,} categories: this may take hours and many GB of "
+        "memory (2,000 rows of 10,000 columns: 8 GB). To leave columns out: --leave-out, in Python X.drop(columns=...)."
+    )
 
 
 class UnlikeFit(LLPBenchWarning):
@@ -223,33 +249,6 @@ class FeatureColumns:
                     UnlikeFit,
                     stacklevel=3,
                 )
-
-
-class ColumnsOfManyRows(FeatureColumns):
-    """The same columns, whose rows are computed and stored column by column, which is faster for many rows."""
-
-    def __init__(self, columns: FeatureColumns) -> None:
-        """Take over everything that `columns` has learned."""
-        self.__dict__ = dict(vars(columns))
-
-    def __call__(self, frame: pd.DataFrame) -> Rows:
-        """Convert rows. Raises and warns like `FeatureColumns`."""
-        scaler = self.scaler
-        if scaler.transform is not None:
-            return super().__call__(frame)
-        numbers, codes = self.values(frame)
-        names = [[name for name in self.used if name in some] for some in (numbers, codes)]
-        numeric, missing = (np.empty((len(names[0]), len(frame)), kind) for kind in (np.float32, bool))
-        categorical: IntArray = np.zeros((len(names[1]), len(frame)), np.int64)
-        for name, mean, std, out, gone in zip(names[0], scaler.mean, scaler.std, numeric, missing, strict=True):
-            values = (self.ranges[name](numbers[name]) - mean) / std
-            np.isnan(values, out=gone)
-            values[gone] = 0.0
-            out[:] = values
-        for name, seen, out in zip(names[1], scaler.seen, categorical, strict=True):
-            known = np.append(seen, False)[codes[name]]  # code -1 selects the appended False
-            np.add(codes[name], 1, out=out, where=known)
-        return Rows(numeric.T, categorical.T, missing.T)
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:

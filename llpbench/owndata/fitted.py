@@ -27,16 +27,20 @@ from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
+    UnknownBags,
     added_up,
     assigned_labels,
     held_out_predictions,
     learn_known_bags,
     of_all_bags,
+    piece_of,
+    pieces,
+    require_same_kinds,
     shows_features_help,
+    unknown_bags_warning,
 )
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts, Union
-from llpbench.owndata.fitted_model import FittedModel
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
 from llpbench.owndata.group_estimates import (
     BagPiece,
@@ -57,11 +61,9 @@ from llpbench.owndata.logit_draws import (
     refit_draws,
     row_intervals,
 )
-from llpbench.owndata.rows_by_bag import piece_of, pieces
-from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.selecting import bag_scorer
+from llpbench.owndata.scoring import bag_scorer, coarse_criteria
+from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.threads import threads_for
-from llpbench.owndata.unknown_bags import UnknownBags, require_same_kinds, unknown_bags_warning
 from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_people, weighted_up
 from llpbench.training.cell_runs import probabilities
 

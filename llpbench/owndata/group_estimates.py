@@ -27,14 +27,7 @@ from llpbench.core.text import plural
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.reading_bags import require_same_order
 from llpbench.owndata.cross_tables import cross_table
-from llpbench.owndata.group_intervals import (
-    DRAWS,
-    FIRST,
-    ClassCounts,
-    EffectsOfGroups,
-    GroupedRows,
-    drawn_counts,
-)
+from llpbench.owndata.group_intervals import DRAWS, FIRST, ClassCounts, EffectsOfGroups, GroupedRows, drawn_counts
 from llpbench.owndata.logit_draws import LogitDraws
 
 ALL = "all"

@@ -3,8 +3,8 @@
 With B random bags and a share p of positives, the weight of a feature (per standard deviation, on logits) has a
 standard error of about 1 / sqrt(B p (1 - p)), whatever the size of bags. With 48 bags and p = 1.3 % it is 1.3. Methods
 do not allow for this. So if positives are rare, the logits z of rows become s z + a. Here s, from nearly 0 to 1, is the
-posterior mean given the counts of held-out bags (with a prior proportional to s), and a makes the mean probability equal
-to the counted share.
+posterior mean given the counts of held-out bags (with a prior proportional to s), and a makes the mean probability
+equal to the counted share.
 """
 
 from __future__ import annotations

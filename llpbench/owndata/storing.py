@@ -1,4 +1,4 @@
-"""Fitted models in folders, written and read by skops without pickle.
+"""Fitted models: the value that a fit returns, in folders written and read by skops without pickle.
 
 The folder has one file, a zip archive, so it is replaced completely or not at all. `llpbench.json` in the archive
 names the method and the versions; all other files are those of skops. Only classes of the packages in `_ROOMS` and of
@@ -11,25 +11,30 @@ forged file may crash. Load only what you trust.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import json
 import os
-from dataclasses import fields
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from llpbench.core import __version__
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file, require_unpackable
+from llpbench.core.method import Predictor
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
-from llpbench.core.version import __version__
-from llpbench.owndata.fitted_model import FittedModel
+from llpbench.owndata.bag_effects import KnownBags
+from llpbench.owndata.columns import FeatureColumns
+from llpbench.owndata.doubts import Doubts
+from llpbench.owndata.rare import BagCalibration
 
-_FORMAT = 4
+_FORMAT = 5
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (
@@ -47,11 +52,40 @@ _WHAT_TO_DO = {
     "predictor": "Choose another method, such as auto. Predictions of this one need the Python session of its fit.",
 }
 """Advice by the part of a model that cannot be stored."""
-_FOR_AUTHORS = (
-    "Choose another method; or return an object from fit. Its class must be at the top level of the method's file, and "
-    "it may contain arrays, numbers, texts, lists, dicts and such objects."
-)
-"""Advice for methods of plugins."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel:
+    """A fitted model, without rows."""
+
+    columns: FeatureColumns
+    names: list[str] | None
+    """names of features; None if they were columns of an array"""
+    predictor: Predictor
+    classes: list[Hashable]
+    positive: int
+    """position of the class that a single column of counts is of"""
+    order: list[int]
+    """position in `classes` of each column of an array of counts"""
+    bags: list[Hashable]
+    counts: FloatArray
+    """[bags, classes], NaN if suppressed"""
+    sizes: IntArray | FloatArray
+    """[bags] numbers of rows, or sums of their weights"""
+    deviation: float
+    """standard deviation of the noise of a count"""
+    of_rows: bool
+    """whether the counts are of these rows, not of whole bags or other people"""
+    calibration: BagCalibration | None
+    doubts: Doubts | None
+    left_out: dict[str, int]
+    known_bags: KnownBags | None = None
+    """effects of the bags; None until they are computed"""
+    keys: list[str] = field(default_factory=list)
+    """columns that name bags or hold weights"""
+    reading: dict[str, Any] = field(default_factory=dict)
+    """how the file of rows was read"""
+    groupings: int = 1
 
 
 def write_model(folder: Path, method: str, settings: dict[str, Any], model: FittedModel) -> None:
@@ -77,9 +111,6 @@ def write_model(folder: Path, method: str, settings: dict[str, Any], model: Fitt
         replace_file(folder / FILE, buffer.getvalue())
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
-    for name in filter(_is_half_written, os.listdir(folder)):
-        with contextlib.suppress(OSError):  # the next model is written anyway
-            (folder / name).unlink()
 
 
 def _dumped(content: dict[str, Any], method: str, module: str) -> bytes:
@@ -96,13 +127,11 @@ def _dumped(content: dict[str, Any], method: str, module: str) -> bytes:
     data, reason = refused(content)
     if not reason:
         return data
-    parts = {**content, **vars(content["model"])}
-    del parts["model"]
+    parts = {"settings": content["settings"], **vars(content["model"])}
     name, reason = next((name, why) for name, value in parts.items() if (why := refused(value)[1]))
-    of_plugin = name == "predictor" and not module.startswith(f"{METHODS.package}.")
-    why = f": its {name} contains {reason}" if of_plugin or name != "predictor" else ""
-    advice = _FOR_AUTHORS if of_plugin else _WHAT_TO_DO.get(name, "")
-    raise LLPBenchError(f"a model of {method!r} cannot be saved{why}. {advice}".rstrip())
+    raise LLPBenchError(
+        f"a model of {method!r} cannot be saved: its {name} contains {reason}. {_WHAT_TO_DO.get(name, '')}".rstrip()
+    )
 
 
 def require_free(folder: Path) -> None:
@@ -117,12 +146,8 @@ def require_free(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    return name == FILE or _is_half_written(name)
-
-
-def _is_half_written(name: str) -> bool:
-    """Return whether `replace_file` left this file when it was killed."""
-    return name.startswith(f".{FILE}.") and name.endswith(".tmp")
+    """Return whether a file is a model, or what `replace_file` left when it was killed."""
+    return name == FILE or (name.startswith(f".{FILE}.") and name.endswith(".tmp"))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:

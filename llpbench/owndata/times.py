@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -11,20 +12,14 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.reading_bags import require_clear_order
 from llpbench.owndata.fitting import is_number
 
-_FEWEST_DATES = 5
-"""Number of bags from which labels that are different dates are not a coincidence."""
 _DATE = re.compile(r"(19|20)\d\d-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?([T ].*)?")
 _EXAMPLE = "2024-03-31"
-
-
-class DatedBags(LLPBenchWarning):
-    """Bags look dated, and random ones of them are held out."""
 
 
 def read_times(time: Any, bags: Sequence[Hashable], bag_of_row: IntArray) -> FloatArray:
@@ -66,10 +61,9 @@ def as_times(values: Sequence[Any]) -> FloatArray:
     gaps = texts.isna() | (texts == "")
     if gaps.any():
         raise LLPBenchError(f"time must be known for every bag, got none for {plural(int(gaps.sum()), 'bag')}.")
-    numbers = texts.map(lambda value: float(value) if is_number(value) else _number(value))
+    numbers, dates = texts.map(_number), texts.map(_date)
     if numbers.notna().all():
         return np.asarray(numbers.to_numpy(dtype=np.float64))
-    dates = texts.map(_date)
     if dates.notna().all():
         return np.asarray((pd.to_datetime(dates) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
     odd = np.flatnonzero(numbers.isna() & dates.isna())
@@ -80,11 +74,10 @@ def as_times(values: Sequence[Any]) -> FloatArray:
 
 
 def _number(value: Any) -> float | None:
-    try:
-        found = float(value) if isinstance(value, str) else np.nan
-    except ValueError:
-        return None
-    return found if np.isfinite(found) else None
+    with suppress(ValueError):
+        if is_number(value) or (isinstance(value, str) and np.isfinite(float(value))):
+            return float(value)
+    return None
 
 
 def _date(value: Any) -> pd.Timestamp | None:
@@ -98,32 +91,12 @@ def _date(value: Any) -> pd.Timestamp | None:
     return None if found is pd.NaT else found
 
 
-def _dates_of(labels: Sequence[Hashable]) -> list[Hashable]:
-    """Return the part of the labels of bags that looks like dates, [] if none does."""
-    parts = zip(*labels, strict=True) if labels and isinstance(labels[0], tuple) else [tuple(labels)]
-    for part in parts:
-        if len(set(part)) >= _FEWEST_DATES and all(looks_dated(value) for value in part):
-            return list(part)
-    return []
-
-
 def looks_dated(value: Any) -> bool:
     """Return whether a value is a date, or looks like 2024-03-31, 2024-03 or 20240331."""
     if isinstance(value, date | np.datetime64):
         return True
     text = str(int(value)) if is_number(value) and np.isfinite(value) and value == int(value) else value
     return isinstance(text, str) and len(text.strip()) >= len("2024-03") and bool(_DATE.fullmatch(text.strip()))
-
-
-def dated_bags_advice(labels: Sequence[Hashable]) -> str:
-    """Return one line if labels of bags look like dates; else ""."""
-    dates = _dates_of(labels)
-    if not dates:
-        return ""
-    return (
-        f"bags look dated, such as {str(dates[0])!r}, and random ones are held out. To hold out later bags: "
-        "--time-column, in Python time=."
-    )
 
 
 def time_by_bag(values: pd.Series, bags: pd.Index, source: str) -> pd.Series:

@@ -17,7 +17,15 @@ from llpbench.data.bag_tables import BagLabels, ascending, matched, rows_of_bags
 from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
 from llpbench.owndata.bag_data import BagData
-from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
+from llpbench.owndata.columns import (
+    FeatureColumns,
+    LargeFit,
+    LikelyIdentifier,
+    as_frame,
+    identifier_warning,
+    require_classes,
+    size_warning,
+)
 from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess, read_ranges
 from llpbench.owndata.counted import (
     LargeNoise,
@@ -31,10 +39,8 @@ from llpbench.owndata.counted import (
 )
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
-from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.weights import Repeats, RoundedWeights, repeats, require_people
-from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning
-from llpbench.tables.texts_among_numbers import require_no_texts_among_numbers
+from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning, require_no_texts_among_numbers
 
 
 @dataclass(frozen=True, eq=False)

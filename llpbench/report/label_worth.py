@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 from pandas import DataFrame, Series, read_csv
 
+from llpbench.core import PACKAGE
 from llpbench.core.bags import FloatArray
-from llpbench.core.version import PACKAGE
 from llpbench.report.statistics import CONFIDENCE
 
 LEARNERS = ("forest", "boosting", "logistic")

@@ -12,8 +12,7 @@ from urllib.parse import quote
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.spreadsheets import csv_lines
-from llpbench.core.text import plural
+from llpbench.core.text import csv_lines, plural
 from llpbench.report.assembling import TITLE, Report, make_report
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from llpbench.core import PACKAGE
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.version import PACKAGE
 from llpbench.results.journal import FILE, Contents, Journal, age, newer, read, settle, shards, to_lines
 from llpbench.results.lines import decode
 from llpbench.results.published import EXCERPT, write_published

@@ -2,12 +2,14 @@
 
 `multiprocessing` is not used: its children import the user's main module again.
 
-The child ignores Ctrl-C. It ends, with all processes that it has started, as soon as the parent is gone.
+The child ignores Ctrl-C. It ends, with all processes that it has started, as soon as the parent is gone. Its heartbeats
+show the parent that it is not frozen.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import queue
@@ -15,21 +17,29 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
+
+from llpbench.core.text import duration
 
 _SECONDS_TO_END = 15.0
 """Time for a child to end after SIGTERM, before it is killed."""
 _SECONDS_TO_EXIT = 5.0
 """Time for a child to exit after it has closed the channel, before it is killed."""
+_SECONDS_BETWEEN_HEARTBEATS = 1.0
+
+
+class Alive(NamedTuple):
+    """A heartbeat."""
 
 
 class ChildDied(Exception):  # noqa: N818  (not an error of ours)
-    """The child process has ended."""
+    """The child process has ended or is frozen."""
 
-    def __init__(self, code: int, reason: str = "") -> None:
-        """`code`: exit code, or minus the number of the signal that killed the child."""
+    def __init__(self, code: int | None, reason: str = "") -> None:
+        """`code`: exit code, minus the number of the signal that killed the child, or None if it is frozen."""
         super().__init__(reason or f"exit code {code}")
         self.code = code
 
@@ -75,12 +85,23 @@ class Child:
         except OSError:
             raise ChildDied(self._exit_code()) from None
 
-    def receive(self, seconds: float | None = None) -> Any:
-        """Return the next value. Raises `ChildDied`, and `TimeoutError` after `seconds`."""
-        try:
-            value = self._inbox.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
-        except queue.Empty:
-            raise TimeoutError from None
+    def receive(self, seconds: float = math.inf, silence: float = math.inf) -> Any:
+        """Return the next value. Raises `TimeoutError` after `seconds`, and `ChildDied`, also after `silence` seconds.
+
+        Silence is counted in short waits, so a suspended machine adds one of them.
+        """
+        end, silent = time.monotonic() + seconds, 0.0
+        while True:
+            wait = min(max(end - time.monotonic(), 0.0), silence, _SECONDS_BETWEEN_HEARTBEATS)
+            try:
+                value = self._inbox.get(timeout=wait)
+                break
+            except queue.Empty:
+                silent += wait
+            if time.monotonic() >= end:
+                raise TimeoutError
+            if silent >= silence:
+                raise ChildDied(None, f"no sign of life for {duration(silence)}")
         if isinstance(value, ChildDied):
             self._inbox.put(value)  # for later calls
             raise value
@@ -137,6 +158,25 @@ class Parent:
     def receive(self) -> Any:
         """Return the next value."""
         return self._inbox.get()
+
+    @contextlib.contextmanager
+    def beating(self, is_alive: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Send heartbeats during the block, as long as `is_alive` answers True."""
+        ended = threading.Event()
+
+        def beat() -> None:
+            with contextlib.suppress(Exception):
+                while not ended.wait(_SECONDS_BETWEEN_HEARTBEATS):
+                    if is_alive():
+                        self.send(Alive())
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(_SECONDS_BETWEEN_HEARTBEATS)
 
     def _listen(self) -> None:
         try:

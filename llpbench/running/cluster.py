@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from llpbench.core.cell import Environment, Epoch
-from llpbench.core.files import private_root
+from llpbench.core.cell import Environment
+from llpbench.core.files import private_root, replace_file
 from llpbench.core.provenance import require_software
 from llpbench.data.specs import file_name
-from llpbench.running.executors import Outcome, RunCell
+from llpbench.running.executors import Message, Outcome, RunCell
 from llpbench.running.schedule import Job
 
 
@@ -80,10 +80,6 @@ class Nodes:
         return min((room.megabytes for room in self.rooms if room.megabytes), default=0.0)
 
 
-class Alive(NamedTuple):
-    """A heartbeat: the Ray process and at least one machine are alive."""
-
-
 class TrialRequest(NamedTuple):
     """A request for the job of a new trial. The driver answers with a `TrialJob`, "wait" or "finished"."""
 
@@ -91,14 +87,12 @@ class TrialRequest(NamedTuple):
 
 
 class TrialJob(NamedTuple):
-    """The job of a trial with its resources and limits."""
+    """The job of a trial with its resources and limit."""
 
     job: Job
     room: Room
     timeout: float
     """Seconds."""
-    budget_end: float
-    """Moment when the time budget is used up, as `time.time` counts."""
 
 
 class Started(NamedTuple):
@@ -107,11 +101,11 @@ class Started(NamedTuple):
     trial: str
 
 
-class Progressed(NamedTuple):
-    """A trial has finished an epoch."""
+class Heard(NamedTuple):
+    """The worker of a trial has sent a message."""
 
     trial: str
-    epoch: Epoch
+    message: Message
 
 
 class Finished(NamedTuple):
@@ -163,7 +157,8 @@ class NodeFiles:
                 return environment
             name = file_name(dataset)
             file = self._path(f"data-{Path(name).stem}", name if path.endswith(".parquet") else path)
-            _write_once(file, lambda: fetch(content))
+            if not file.exists():
+                replace_file(file, fetch(content))
             return replace(environment, data_dir=str(file.parent))
         if environment.data_dir is not None and not Path(environment.data_dir).is_dir():
             return replace(environment, data_dir=None)
@@ -178,19 +173,12 @@ class NodeFiles:
         if Path(path).is_file() and Path(path).read_bytes() == content:
             return path
         file = self._path(f"plugin-{hashlib.sha256(content).hexdigest()[:16]}", path)
-        _write_once(file, lambda: content)
+        if not file.exists():
+            replace_file(file, content)
         return str(file)
 
     def _path(self, folder: str, path: str) -> Path:
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        return self.folder / folder / Path(path).name
-
-
-def _write_once(path: Path, content: Callable[[], bytes]) -> None:
-    """Write a file atomically, unless it exists. Other processes may write the same file."""
-    if path.exists():
-        return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    part.write_bytes(content())
-    os.replace(part, path)
+        place = self.folder / folder
+        for each in (self.folder, place):
+            each.mkdir(mode=0o700, exist_ok=True)
+        return place / Path(path).name

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Literal, Self
@@ -21,8 +22,9 @@ from llpbench.core.cell import Epoch
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration, plural
+from llpbench.results.choices import chosen_by_searches
+from llpbench.results.frame import configuration as changes_text
 from llpbench.results.frame import value_of
-from llpbench.running import live_board
 from llpbench.running.schedule import Job
 from llpbench.training.specification import configuration
 
@@ -42,7 +44,7 @@ def make_display() -> Display:
     """Return the display for a terminal or notebook. Elsewhere, or if NO_COLOR is set, it prints plain lines."""
     console = Console(stderr=True, highlight=False)
     if console.is_jupyter:
-        return Display(_html_console(), "notebook", cell_output())
+        return Display(_html_console(), "notebook", _cell_output())
     return Display(console, "live" if console.is_terminal and not os.environ.get("NO_COLOR") else "plain")
 
 
@@ -127,7 +129,7 @@ class Display:
     def finished(self, job: Job, records: Sequence[Record]) -> None:
         """Add the records of a job."""
         self._records |= {record["run"]: record for record in records}
-        verdict, reason = in_short(records)
+        verdict, reason = _in_short(records)
         failed = sum(record["status"] != "ok" for record in records)
         self._ended(job, len(records), failed, verdict, "; ".join(filter(None, (figure(records), reason))))
 
@@ -135,7 +137,7 @@ class Display:
         """Add the result of a search. `more` runs follow from it."""
         self._runs += more
         self._searches[record["tuning"]] = record
-        self._ended(job, 1, int(record["status"] != "ok"), record["status"], gain(record) or record["reason"])
+        self._ended(job, 1, int(record["status"] != "ok"), record["status"], _gain(record) or record["reason"])
 
     def _ended(self, job: Job, runs: int, failed: int, verdict: str, details: str) -> None:
         running = self._running.pop(job.id)
@@ -167,7 +169,7 @@ class Display:
         room = self._console.height - len(shown) - _LINES_AROUND
         key = self._finished, len(self._records), room
         if self._board[0] != key:  # drawing is slow
-            self._board = key, live_board.draw([*self._records.values()], [*self._searches.values()], room)
+            self._board = key, draw_board([*self._records.values()], [*self._searches.values()], room)
         board = self._board[1]
         parts: list[RenderableType] = [self._bar(), _table(shown)]
         parts += [Text(f"and {more} more", style="dim")] if more > 0 else []
@@ -203,7 +205,7 @@ def title(job: Job) -> str:
     return f"{job}, {changed}" if changed else str(job)
 
 
-def gain(record: TuningRecord) -> str:
+def _gain(record: TuningRecord) -> str:
     """Return the result of a search by its first board criterion, `auc 0.831, default 0.812`; "" if there is none."""
     for name in BOARD_CRITERIA:
         if choice := record["best"].get(name):
@@ -219,7 +221,7 @@ def figure(records: Iterable[Record]) -> str:
     return f"AUC {fmean(values):.1f}{spread}" if values else ""
 
 
-def in_short(records: Sequence[Record]) -> tuple[str, str]:
+def _in_short(records: Sequence[Record]) -> tuple[str, str]:
     """Return `ok` and "", or status and reason of the first failure, with the number of failed seeds.
 
     A job without records is `unfinished`: it is retried, or the time budget was used up.
@@ -241,7 +243,7 @@ def _html(console: Console) -> str:
     return console.export_html(inline_styles=True, code_format=_PRE, clear=False)
 
 
-def cell_output() -> Show:
+def _cell_output() -> Show:
     """Return a function that shows HTML below the running notebook cell."""
     from IPython.display import HTML, display
 
@@ -254,3 +256,51 @@ def cell_output() -> Show:
             handles.append(display(HTML(html), display_id=True))
 
     return show
+
+
+BOARD_TITLE = "finished so far (preliminary): test AUC by fine-grained validation, mean over seeds and columns"
+_LINES_OF_BOARD = 3
+"""Lines besides methods: title, heading, and number of hidden methods."""
+
+
+def draw_board(records: Collection[Record], searches: Collection[TuningRecord], height: int) -> RenderableType | None:
+    """Return means of finished runs within a height; None if no run is finished or there is no room.
+
+    Test AUC x 100 is shown at the epochs that fine-grained validation selects. Nothing is ranked. A method has a mean
+    only if it has results in every column, which is a dataset with a bagging and a bag size.
+    """
+    chosen = chosen_by_searches(searches)
+    tuned = {choice["cell"] for search in searches if (choice := search["best"].get("auc"))}
+    scores: defaultdict[str, defaultdict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
+    columns = set()
+    for record in {record["run"]: record for record in records}.values():
+        is_chosen = record["cell"] in chosen and bool(record["method"]["changed"])
+        if is_chosen and record["cell"] not in tuned:
+            continue
+        column = tuple(record["spec"].get(part) for part in ("dataset", "bagging", "bag_size", "max_bags"))
+        columns.add(column)
+        of_method, value = scores[_entry(record, is_chosen)], value_of(record, "auc", "auc")
+        if value is not None:
+            of_method[column].append(value)
+    room = height - _LINES_OF_BOARD
+    if not scores or room < 1:
+        return None
+    means = {name: fmean(map(fmean, cells.values())) if cells else 0.0 for name, cells in scores.items()}
+    names = sorted(scores, key=lambda name: (-len(scores[name]), -means[name], name))
+    table = Table("method", "AUC", "columns", "runs", box=None, padding=(0, 1))
+    for name in names[:room]:
+        cells = scores[name]
+        mean = f"{means[name]:.1f}" if len(cells) == len(columns) else "–"
+        table.add_row(Text(name), mean, f"{len(cells)}/{len(columns)}", f"{sum(map(len, cells.values())):,}")
+    hidden = len(names) - room
+    rest = [Text(f"and {plural(hidden, 'more method')}", style="dim")] if hidden > 0 else []
+    return Group(Text(BOARD_TITLE, style="bold", no_wrap=True, overflow="ellipsis"), table, *rest)
+
+
+def _entry(record: Record, is_chosen: bool) -> str:
+    """Return everything in which entries of a board differ: method, encoder, pretraining, settings, role."""
+    spec, method = record["spec"], record["method"]
+    pretraining = "" if spec["pretraining"] == "none" else spec["pretraining"]
+    settings = "tuned" if is_chosen else changes_text(method["changed"], spec)
+    role = f"({method['role']})" if method["role"] else ""
+    return " ".join(filter(None, (spec["method"], spec["encoder"], pretraining, settings, role)))

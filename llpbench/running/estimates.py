@@ -91,12 +91,12 @@ _SizeOf = Callable[[str], tuple[int, int]]
 _TYPICAL_SIZE = 30_000, 10
 """Size of datasets that cannot be loaded. Their cells cannot run either."""
 _LEVELS = ((0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2), (0, 2), (0, 1), (0,))
-"""Places of the properties in `Work.kind` that similar work has in common, the most similar first."""
+"""Places of the properties in `_Work.kind` that similar work has in common, the most similar first."""
 _SAME, _NEAR = 0, 2
 """Levels of the same method on the same dataset, and of the same method on other data."""
 
 
-class Work(NamedTuple):
+class _Work(NamedTuple):
     """Training, fit or pretraining of one seed of a cell."""
 
     kind: tuple[Any, ...]
@@ -112,13 +112,13 @@ class Timings:
 
     def __init__(self, size_of: _SizeOf) -> None:
         self._size_of = size_of
-        self._works: dict[str, list[Work]] = {}
+        self._works: dict[str, list[_Work]] = {}
         """Work by the id of its cell: many runs are of one cell."""
         self._rates: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
         self._medians: dict[int, dict[Any, float]] = {}
         """Median rates by the common properties of a level."""
 
-    def works(self, cell: str, spec: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> list[Work]:
+    def works(self, cell: str, spec: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> list[_Work]:
         """Return the works of the cell with this id and specification. `facts`: those of its dataset in a record."""
         if cell not in self._works:
             rows, *columns = ((facts or {}).get(name) or 0 for name in ("rows", "numeric", "categorical"))
@@ -137,7 +137,7 @@ class Timings:
                 self._rates[work.kind].append(seconds / work.units)
         self._medians.clear()
 
-    def seconds(self, work: Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
+    def seconds(self, work: _Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
         """Return the seconds of some work, and their level of similarity, at `most` this one; None if unknown."""
         for level, places in enumerate(_LEVELS[: most + 1]):
             rate = self._level(level).get(tuple(work.kind[place] for place in places))
@@ -148,7 +148,7 @@ class Timings:
     def relative_to(self, other: Timings, kind: str) -> float:
         """Return how many times the seconds of `other` this machine takes, for fits or for networks; 1 if unknown."""
         pairs = (
-            (median(rates), other.seconds(Work(properties, 1.0), _NEAR))
+            (median(rates), other.seconds(_Work(properties, 1.0), _NEAR))
             for properties, rates in self._rates.items()
             if (properties[0] == "fit") == (kind == "fit")
         )
@@ -236,7 +236,7 @@ class Estimator:
                     known |= new
                     yield self._part(work, len(new))
 
-    def _part(self, work: Work, runs: float) -> tuple[Basis, float]:
+    def _part(self, work: _Work, runs: float) -> tuple[Basis, float]:
         if (timing := self._timings.seconds(work, _NEAR)) is not None:
             return (Basis.SAME if timing[1] == _SAME else Basis.NEAR), timing[0] * runs
         timing = self._published.seconds(work)
@@ -290,7 +290,7 @@ def _memory_key(on_gpu: bool, spec: Mapping[str, Any]) -> tuple[Any, ...]:
     return (on_gpu, spec["protocol"] is None, *(spec.get(name) for name in names))
 
 
-def _works_of(spec: Mapping[str, Any], rows: float, columns: int) -> Iterator[Work]:
+def _works_of(spec: Mapping[str, Any], rows: float, columns: int) -> Iterator[_Work]:
     """Yield the works of a cell of a dataset of this size."""
     protocol, bags = spec["protocol"], spec.get("max_bags") or 0
     if bags and spec["bag_size"]:
@@ -300,13 +300,13 @@ def _works_of(spec: Mapping[str, Any], rows: float, columns: int) -> Iterator[Wo
     if spec.get("average"):
         epochs = Average.of(spec["average"]).epochs
     kind = "training" if protocol else "fit"
-    yield Work((kind, spec["method"], *data), values * spec.get("ensemble", 1) * epochs)
+    yield _Work((kind, spec["method"], *data), values * spec.get("ensemble", 1) * epochs)
     epochs = spec.get("pretraining_params", {}).get("epochs")
     if spec["pretraining"] != "none" and isinstance(epochs, int) and epochs > 0:  # unlike records of other versions
         shared = ("dataset", "bagging", "bag_size", "max_bags", "encoder", "encoder_params", "pretraining")
         parts = [spec.get(name) for name in (*shared, "pretraining_params", "precision", "numbers")]
         weights = json.dumps([*parts, (protocol or {}).get("bags_per_step")], sort_keys=True)
-        yield Work(("pretraining", spec["pretraining"], *data), values * epochs, weights)
+        yield _Work(("pretraining", spec["pretraining"], *data), values * epochs, weights)
 
 
 def _runs_of(tuning: Tuning) -> float:

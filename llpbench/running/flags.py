@@ -9,45 +9,76 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from llpbench.core.cell import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 
-Reader = Callable[[Any], Any]
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader, and how its option is written on the command line."""
+
+    read: Callable[[Any], Any]
+    metavar: str = ""
+    form: Literal["value", "switch", "many", "file"] = "value"
+    """Form of the flag.
+
+    - `switch`: --name/--no-name
+    - `many`: may be repeated, and adds to the values in the file
+    - `file`: no flag, only in the file
+    """
+
+    def __call__(self, value: Any) -> Any:
+        """Return the value in its final type. Raises `ValueError`."""
+        return self.read(value)
+
+
+def _reader(metavar: str = "", form: Literal["value", "switch", "many", "file"] = "value") -> Callable[[Any], Reader]:
+    """Return a decorator that makes a function a reader."""
+    return lambda function: Reader(function, metavar, form)
+
 
 _RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-_MOST_SEEDS = 10_000
+_MOST_SEEDS, _LONGEST_RANGE = 100, 10_000
+"""Largest number of seeds that a single number means, and of seeds in a range."""
 
 
+@_reader("NAMES")
 def names(value: Any) -> str:
     """Read a comma list, or a list of names, as a comma list."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
-    return text(value)
+    return str(text(value))
 
 
+@_reader("ADDRESS")
 def text(value: Any) -> str:
     """Read a text."""
     return str(_require(value, isinstance(value, str), "a text"))
 
 
+@_reader("N")
 def count(value: Any) -> int:
     """Read a positive whole number."""
     whole = _whole(value)
     return _require(whole, whole > 0, "a positive whole number")
 
 
+@_reader("N")
 def number(value: Any) -> int:
     """Read a whole number of 0 or more."""
     whole = _whole(value)
     return _require(whole, whole >= 0, "a whole number, 0 or more")
 
 
+@_reader("SIZES")
 def bag_sizes(value: Any) -> tuple[int, ...]:
     """Read numbers of rows per bag, without duplicates. Rejects 1: the bag of a row reveals its label."""
     sizes = [*map(_whole, _parts(value))]
@@ -55,14 +86,16 @@ def bag_sizes(value: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(sizes))
 
 
+@_reader("SEEDS")
 def seeds(value: Any) -> tuple[int, ...]:
     """Read a number of seeds (10 is 0 to 9), or a list of seeds and ranges: `0,3,7` or `4-6`."""
-    if (whole := _whole(value)) >= 0:
+    if (whole := _whole(value)) >= 0:  # a larger number is probably a mistyped list
         chosen = [*range(whole)] if whole <= _MOST_SEEDS else []
     else:
         parts = [_seeds_of(part) for part in _parts(value)]
         chosen = [seed for part in parts for seed in part] if all(parts) else []
-    _require(chosen, chosen, f"a number of seeds (1 to {_MOST_SEEDS:,}) or a list such as 0,3,7 or 4-6")
+    example = f"0-{whole - 1}" if whole > _MOST_SEEDS else "4-6"
+    _require(chosen, chosen, f"a number of seeds (1 to {_MOST_SEEDS}) or a list such as 0,3,7 or {example}")
     return tuple(dict.fromkeys(chosen))
 
 
@@ -72,9 +105,10 @@ def _seeds_of(part: Any) -> list[int]:
         return [seed]
     ends = _RANGE.fullmatch(str(part))
     first, last = map(int, ends.groups()) if ends else (1, 0)
-    return [*range(first, last + 1)] if last - first < _MOST_SEEDS else []
+    return [*range(first, last + 1)] if last - first < _LONGEST_RANGE else []
 
 
+@_reader(form="switch")
 def switch(value: Any) -> bool:
     """Read true or false."""
     return bool(_require(value, isinstance(value, bool), "true or false"))
@@ -82,9 +116,10 @@ def switch(value: Any) -> bool:
 
 def one_of(*choices: str) -> Reader:
     """Return a reader of one of the choices."""
-    return lambda value: _require(value, value in choices, " or ".join(choices))
+    return Reader(lambda value: _require(value, value in choices, " or ".join(choices)), "NAME")
 
 
+@_reader("KIND")
 def average(value: Any) -> str:
     """Read an average in place of a chosen epoch, in its canonical form: `half:30`."""
     try:
@@ -103,9 +138,10 @@ def some_of(*choices: str) -> Reader:
         valid = parts and all(part in choices for part in parts)
         return tuple(dict.fromkeys(_require(parts, valid, f"all, or one or more of {', '.join(choices)}")))
 
-    return read
+    return Reader(read, "NAMES")
 
 
+@_reader("K/N")
 def shard(value: Any) -> tuple[int, int]:
     """Read a part and the number of parts: `3/16`."""
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(value).strip())
@@ -113,12 +149,14 @@ def shard(value: Any) -> tuple[int, int]:
     return _require((part, parts), 1 <= part <= parts, "K/N with K from 1 to N, such as 3/16")
 
 
+@_reader("DEVICE")
 def device(value: Any) -> str:
     """Read the name of a device."""
     valid = isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", value)
     return str(_require(value, valid, "auto, cpu, cuda or cuda:N"))
 
 
+@_reader("TIME")
 def duration(value: Any) -> float:
     """Read a time such as `540s`, `9m`, `1.5h` or a number of seconds, and return seconds."""
     match = re.fullmatch(r"(\d*\.?\d+|\d+\.)\s*([smh]?)", str(value).strip())
@@ -126,22 +164,26 @@ def duration(value: Any) -> float:
     return _require(seconds, 0 < seconds < math.inf, "a time such as 540s, 9m or 1.5h")
 
 
+@_reader("DIR")
 def path(value: Any) -> Path:
     """Read a path. `~` is the home folder."""
     return at_home(_require(value, isinstance(value, str) and value and "\0" not in value, "a path"))
 
 
+@_reader("DIR")
 def folder(value: Any) -> str:
     """Read the path of an existing folder, and return it as an absolute path."""
     absolute = path(value).absolute()
     return str(_require(absolute, absolute.is_dir(), "a folder that exists"))
 
 
+@_reader("FILE", "many")
 def files(value: Any) -> tuple[str, ...]:
     """Read one or several paths, and return them as absolute paths."""
     return tuple(str(path(item).absolute()) for item in ([value] if isinstance(value, str) else _parts(value)))
 
 
+@_reader("METHOD.NAME=VALUES", "many")
 def params(value: Any) -> dict[str, dict[str, Any]]:
     """Read values of hyperparameters, by method and name.
 
@@ -164,6 +206,7 @@ def params(value: Any) -> dict[str, dict[str, Any]]:
     return chosen
 
 
+@_reader(form="file")
 def space(value: Any) -> dict[str, dict[str, Any]]:
     """Read search ranges that replace declared ones, by method and name: `[LOW, HIGH]` or a list of choices."""
     return _by_method(

@@ -25,7 +25,7 @@ from llpbench.running.settings import Settings
 from llpbench.training.declaration import faults
 from llpbench.training.specification import make_cell
 
-State = Literal["done", "failed", "stale", "to run", "impossible"]
+_State = Literal["done", "failed", "stale", "to run", "impossible"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Planned:
         return {*self.done, *self.failed, *self.stale}.difference(self.wanted)
 
     @property
-    def state(self) -> State:
+    def state(self) -> _State:
         return _state(self, failed=bool(self.failed))
 
 
@@ -73,7 +73,7 @@ class _PlannedTuning:
     obstacle: Obstacle | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> _State:
         return _state(self, failed=self.record is not None and self.record["status"] != "ok")
 
     @property
@@ -82,7 +82,7 @@ class _PlannedTuning:
         return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, replaces=replaced)
 
 
-def _state(planned: Planned | _PlannedTuning, *, failed: bool) -> State:
+def _state(planned: Planned | _PlannedTuning, *, failed: bool) -> _State:
     if planned.wanted and planned.obstacle:
         return "impossible"
     if planned.stale:
@@ -157,7 +157,7 @@ class Plan:
             *(f"{reason} ({plural(number, 'search')})" for reason, number in searches.items()),
         ]
 
-    def of(self, state: State) -> list[Planned]:
+    def of(self, state: _State) -> list[Planned]:
         """Return the cells in a state."""
         return [planned for planned in self.cells if planned.state == state]
 

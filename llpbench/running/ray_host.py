@@ -8,18 +8,16 @@ logs are discarded: a run resumes from the journal.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import os
+import pickle
 import shutil
 import signal
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +27,26 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from llpbench.core import PACKAGE
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import USER, private_root, temporary_folder
 from llpbench.core.provenance import software
 from llpbench.core.text import one_line
-from llpbench.core.version import PACKAGE
-from llpbench.running.channel import Parent
+from llpbench.running.channel import Alive, Parent
 from llpbench.running.cluster import (
-    Alive,
     Broken,
     Finished,
+    Heard,
     NodeFiles,
     Nodes,
-    Progressed,
     Room,
     Setup,
     Started,
     TrialJob,
     TrialRequest,
 )
-from llpbench.running.executors import Outcome, RunCell, Warned
+from llpbench.running.executors import Message, Outcome, RunCell, Warned
 from llpbench.running.ray_address import no_cluster
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.worker import Worker
@@ -64,10 +61,10 @@ _ENVIRONMENT = {
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # the state is not used
 }
 _OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only if machines share no folder
-_SECONDS_BETWEEN_REPORTS = 0.5
+_SECONDS_BETWEEN_REPORTS = {Epoch: 0.5, Alive: 30.0, Warned: 0.0}
+"""Least time between a message of a job and the one before it; others are skipped."""
 _SECONDS_BETWEEN_COUNTS = 2.0
 """Seconds between two counts of the machines of a cluster."""
-_SECONDS_BETWEEN_HEARTBEATS = 2.0
 _LONGEST_TEMPORARY_PATH = 22 - len(USER)
 """Characters. The system allows 107 for paths of sockets, and Ray and `core/files.py` need the others."""
 _ACTOR_DIED = "The actor "
@@ -102,9 +99,6 @@ def _serve(parent: Parent, setup: Setup) -> None:
         files = _pack(setup)
         monitor = _NodeMonitor(parent)
         monitor.update()
-        ended = threading.Event()
-        heartbeats = threading.Thread(target=_send_heartbeats, args=(parent, ended), daemon=True)
-        heartbeats.start()
         trial = tune.with_parameters(
             _trial, environment=setup.environment, folder=setup.folder, run=setup.run, files=files
         )
@@ -121,20 +115,11 @@ def _serve(parent: Parent, setup: Setup) -> None:
             ),
         )
         try:
-            tuner.fit()
+            with parent.beating(lambda: bool(_alive())):  # a process of Ray that is stopped does not answer
+                tuner.fit()
         finally:
-            ended.set()
-            heartbeats.join(_SECONDS_BETWEEN_HEARTBEATS)
             if files is not None:
                 _remove_unpacked(files)
-
-
-def _send_heartbeats(parent: Parent, ended: threading.Event) -> None:
-    """Send heartbeats until the end, as long as Ray answers. A process of Ray that is stopped does not."""
-    with contextlib.suppress(Exception):
-        while not ended.wait(_SECONDS_BETWEEN_HEARTBEATS):
-            if any(node["Alive"] for node in ray.nodes()):  # type: ignore[no-untyped-call]
-                parent.send(Alive())
 
 
 class _NodeMonitor:
@@ -223,12 +208,11 @@ class _Events(tune.Callback):  # type: ignore[misc]
         self._parent.send(Started(trial.trial_id))
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
-        if "outcome" in result:
-            self._outcomes[trial.trial_id] = _outcome(json.loads(result["outcome"]))
-        elif "warning" in result:
-            self._parent.send(Warned(result["warning"]))
+        message = pickle.loads(result["message"])
+        if isinstance(message, Message):
+            self._parent.send(Heard(trial.trial_id, message))
         else:
-            self._parent.send(Progressed(trial.trial_id, Epoch(**json.loads(result["progress"]))))
+            self._outcomes[trial.trial_id] = message
 
     def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         self._parent.send(Finished(trial.trial_id, self._outcomes.pop(trial.trial_id)))
@@ -248,8 +232,8 @@ _workers: dict[str | None, Worker] = {}
 
 def _trial(
     config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, files: NodeFiles | None
-) -> dict[str, str]:
-    """Run one job in an actor and return its outcome as text, since Tune makes metrics of other types.
+) -> dict[str, bytes]:
+    """Run one job in an actor and return its outcome pickled, since Tune makes metrics of other types.
 
     `folder`: working directory of the driver.
     """
@@ -259,21 +243,16 @@ def _trial(
             environment = files.unpack(environment, trial_job.job.cell.dataset, ray.get)
         worker = _worker(environment, folder if folder.is_dir() else None, run)
     except LLPBenchError as error:
-        return {"outcome": json.dumps({"how": "unfit", "reason": str(error)})}
+        return {"message": pickle.dumps(Ended("unfit", str(error)))}
     last_report = time.monotonic()
 
-    def report(epoch: Epoch) -> None:
+    def report(message: Message) -> None:
         nonlocal last_report
-        if time.monotonic() - last_report >= _SECONDS_BETWEEN_REPORTS:
+        if time.monotonic() - last_report >= _SECONDS_BETWEEN_REPORTS[type(message)]:
             last_report = time.monotonic()
-            tune.report({"progress": json.dumps(asdict(epoch))})
+            tune.report({"message": pickle.dumps(message)})
 
-    def warn(text: str) -> None:
-        tune.report({"warning": text})
-
-    limit = Limit(trial_job.timeout, max(trial_job.budget_end - time.time(), 0.0))
-    outcome = worker.run_job(trial_job.job, limit, report, warn)
-    return {"outcome": json.dumps(asdict(outcome) if isinstance(outcome, Ended) else {"result": outcome})}
+    return {"message": pickle.dumps(worker.run_job(trial_job.job, Limit(trial_job.timeout), report))}
 
 
 def _worker(environment: Environment, folder: Path | None, run: RunCell | None) -> Worker:
@@ -285,11 +264,6 @@ def _worker(environment: Environment, folder: Path | None, run: RunCell | None) 
         _workers.clear()
         _workers[key] = Worker(environment, run, folder)
     return _workers[key]
-
-
-def _outcome(value: dict[str, Any]) -> Outcome:
-    outcome: Outcome = value["result"] if "result" in value else Ended(**value)
-    return outcome
 
 
 def _lost_trial(trial: Any) -> Ended:

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llpbench.core.cell import NUMBERS
 from llpbench.core.criteria import Regime
@@ -54,32 +54,16 @@ PRETRAINED, SHARDS, SEARCHES, PREDICTIONS, PLOTS = "pretrained", "shards", "tuni
 """Folders inside an output folder: pretrained weights, journals of shards, searches, predictions and plots."""
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """An option of a run."""
 
     read: Reader
     help: str
-    metavar: str = "TEXT"
-    form: Literal["value", "switch", "many", "file"] = "value"
-    """Form of the flag.
-
-    - `switch`: --name/--no-name
-    - `many`: may be repeated, and adds to the values in the file
-    - `file`: no flag, only in the file
-    """
 
 
-def _option(
-    read: Reader,
-    text: str,
-    metavar: str = "TEXT",
-    *,
-    form: Literal["value", "switch", "many", "file"] = "value",
-    default: Any = MISSING,
-) -> Any:
+def _option(read: Reader, text: str, default: Any = MISSING) -> Any:
     """Return a field of `Settings` that is an option. If it has no default, every preset sets it."""
-    metadata = {"option": Option(read, text, metavar, form)}
+    metadata = {"option": Option(read, text)}
     if default is dict:
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -92,144 +76,110 @@ class Settings:
     study: str | None = _option(
         reading.names,
         "Prepared experiments to run (llpbench list studies); paper: all those of the TabLLP-BDC paper.",
-        "NAMES",
         default=None,
     )
     methods: str = _option(
         reading.names,
         "Methods, such as dllp,tabllp-* or family:classical; default selects the default methods, all every method.",
-        "NAMES",
     )
-    datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.", "NAMES")
-    baggings: str = _option(
-        reading.names, "How rows are grouped into bags, such as ordered, random or column:by=NAME.", "NAMES"
-    )
-    encoders: str = _option(reading.names, "Encoders of networks.", "NAMES")
+    datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.")
+    baggings: str = _option(reading.names, "How rows are grouped into bags, such as ordered, random or column:by=NAME.")
+    encoders: str = _option(reading.names, "Encoders of networks.")
     numbers: tuple[str, ...] | None = _option(
         reading.some_of(*NUMBERS),
         "Scaling of numbers: z, scores (normal scores) or robust. [default: depends on the encoder, usually z]",
-        "NAMES",
         default=None,
     )
     """None: as the encoder of a cell declares, otherwise z-scores."""
     pretraining: tuple[str, ...] = _option(
         reading.some_of(*PRETRAININGS),
         "Pretraining of encoders: none, self (two views of a row), bag (bags with similar proportions) or self+bag.",
-        "NAMES",
     )
     bag_sizes: tuple[int, ...] = _option(
-        reading.bag_sizes, "Numbers of rows in a bag (at least 2), such as 64,256,1024.", "SIZES"
+        reading.bag_sizes, "Numbers of rows in a bag (at least 2), such as 64,256,1024."
     )
-    max_bags: int | None = _option(reading.count, "Use at most N training bags, drawn at random.", "N", default=None)
+    max_bags: int | None = _option(reading.count, "Use at most N training bags, drawn at random.", default=None)
     seeds: tuple[int, ...] = _option(
-        reading.seeds, "Number of seeds (10 means 0 to 9), or a list such as 0,3,7 or 4-6.", "SEEDS"
+        reading.seeds, "Number of seeds (10 means 0 to 9), or a list such as 0,3,7 or 4-6."
     )
-    epochs: int | None = _option(reading.count, "Maximum number of epochs.", "N", default=None)
+    epochs: int | None = _option(reading.count, "Maximum number of epochs.", default=None)
     """None: the paper's value in `Protocol`, as for patience and bags per step."""
-    patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", "N", default=None)
-    bags_per_step: int | None = _option(
-        reading.count, "Number of bags in one gradient step of networks.", "N", default=None
-    )
+    patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", default=None)
+    bags_per_step: int | None = _option(reading.count, "Number of bags in one gradient step of networks.", default=None)
     set: Mapping[str, Mapping[str, Any]] = _option(
         reading.params,
         "Set a hyperparameter; several values are run in turn, such as dllp.learning_rate=1e-4,1e-3.",
-        "METHOD.NAME=VALUES",
-        form="many",
         default=dict,
     )
-    tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", "N", default=None)
+    tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
         reading.some_of("fine", "coarse"),
         "Score trials by validation labels (fine), proportions (coarse) or both.",
-        "NAMES",
         default=("fine", "coarse"),
     )
-    tune_sampler: str = _option(
-        reading.one_of(*SAMPLERS), "How trials are sampled: tpe or random.", "NAME", default="tpe"
-    )
+    tune_sampler: str = _option(reading.one_of(*SAMPLERS), "How trials are sampled: tpe or random.", default="tpe")
     tune_seed: int = _option(
-        reading.number, "Seed of the data split for --tune. Must not be one of --seeds.", "N", default=TUNING_SEED
+        reading.number, "Seed of the data split for --tune. Must not be one of --seeds.", default=TUNING_SEED
     )
     space: Mapping[str, Mapping[str, Any]] = _option(
-        reading.space, "Search ranges by method and hyperparameter.", form="file", default=dict
+        reading.space, "Search ranges by method and hyperparameter.", default=dict
     )
     out: Path = _option(  # noqa: RUF009
-        reading.path, "Folder of the journal and the leaderboards.", "DIR", default=Path("results")
+        reading.path, "Folder of the journal and the leaderboards.", default=Path("results")
     )
-    device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", "DEVICE", default="auto")
+    device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", default="auto")
     threads: int = _option(
-        reading.count,
-        "CPU threads of each cell (one method on one dataset with one bag size, all seeds).",
-        "N",
-        default=1,
+        reading.count, "CPU threads of each cell (one method on one dataset with one bag size, all seeds).", default=1
     )
     compile: bool | None = _option(
-        reading.switch,
-        "Compile training steps of networks. [default: only if that saves time]",
-        form="switch",
-        default=None,
+        reading.switch, "Compile training steps of networks. [default: only if that saves time]", default=None
     )
     precision: str = _option(
-        reading.one_of("float32", "bfloat16"), "Precision of networks: float32 or bfloat16.", "TYPE", default="float32"
+        reading.one_of("float32", "bfloat16"), "Precision of networks: float32 or bfloat16.", default="float32"
     )
-    ensemble: int = _option(reading.count, "Number of networks that are averaged for each seed.", "N", default=1)
+    ensemble: int = _option(reading.count, "Number of networks that are averaged for each seed.", default=1)
     average: str = _option(
         reading.average,
         "Train networks without validation for a fixed number of epochs, and average: half (predictions of the second "
         "half of the epochs) or ema (weights), such as half:50. [default: choose an epoch]",
-        "KIND",
         default="",
     )
     executor: str = _option(
         reading.one_of("auto", *_EXECUTORS),
         f"How cells run: {', '.join(_EXECUTORS)} or auto (ray if several cells can run at a time, otherwise inline).",
-        "NAME",
         default="auto",
     )
-    ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
+    ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", default=None)
     retry: tuple[str, ...] = _option(
         reading.some_of("failed", "stale", "done"),
         "Runs to repeat: failed, done, stale or all. Stale ones are always repeated, unless you set --keep-stale.",
-        "WHAT",
         default=(),
     )
     keep_stale: bool = _option(
         reading.switch,
         "Keep stale runs (their code has changed) and mark them, instead of repeating them.",
-        form="switch",
         default=False,
     )
     time_budget: float | None = _option(
-        reading.duration, "Stop after this time, such as 540s, 9m or 1.5h.", "TIME", default=None
+        reading.duration, "Stop after this time, such as 540s, 9m or 1.5h.", default=None
     )
     """Seconds."""
     cell_timeout: float | None = _option(
-        reading.duration, "Stop a cell after this time, such as 90m or 12h.", "TIME", default=None
+        reading.duration, "Stop a cell after this time, such as 90m or 12h.", default=None
     )
     """Seconds for a cell with all its seeds; None: several times the estimate"""
     shard: tuple[int, int] | None = _option(
-        reading.shard,
-        "Run only part K of N. Join the results of all parts with llpbench merge.",
-        "K/N",
-        default=None,
+        reading.shard, "Run only part K of N. Join the results of all parts with llpbench merge.", default=None
     )
-    save_predictions: bool = _option(
-        reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", form="switch", default=False
-    )
+    save_predictions: bool = _option(reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", default=False)
     plots: bool = _option(
-        reading.switch,
-        "Draw the plots of the results into OUT/plots and onto the page. [default: yes]",
-        form="switch",
-        default=True,
+        reading.switch, "Draw the plots of the results into OUT/plots and onto the page. [default: yes]", default=True
     )
     data_dir: str | None = _option(
-        reading.folder,
-        "Folder with datasets as NAME.parquet. It is searched before all other places.",
-        "DIR",
-        default=None,
+        reading.folder, "Folder with datasets as NAME.parquet. It is searched before all other places.", default=None
     )
     plugin: tuple[str, ...] = _option(
-        reading.files, "Python file that defines methods, datasets and the like.", "FILE", form="many", default=()
+        reading.files, "Python file that defines methods, datasets and the like.", default=()
     )
     tune_only: bool = False
     """Whether to run only searches (`llpbench tune`)."""
@@ -285,7 +235,7 @@ def default(name: str) -> Any:
     if name in PRESETS[DEFAULT_PRESET]:
         return PRESETS[DEFAULT_PRESET][name]
     value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]
-    return None if value is MISSING or value == () else value
+    return None if value is MISSING or value in ((), "") else value
 
 
 def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path | None = None) -> Settings:

@@ -16,12 +16,14 @@ from pathlib import Path
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.text import LOG, one_line
-from llpbench.running.channel import Child, ChildDied, Parent
-from llpbench.running.executors import LogHandler, Outcome, Result, RunCell, Warned, failure, run_job
+from llpbench.running.channel import Alive, Child, ChildDied, Parent
+from llpbench.running.executors import LogHandler, Message, Outcome, Result, RunCell, Warned, failure, run_job
 from llpbench.running.schedule import Ended, Job, Limit
 from llpbench.training import memory
 
 _SECONDS_BETWEEN_REPORTS = 0.1
+SECONDS_OF_SILENCE = 600.0
+"""Time without a heartbeat after which a worker is considered frozen. One call of a library can hold all threads."""
 _EXTERNAL_SIGNALS = {getattr(signal, name, None) for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGQUIT")}
 """Signals that a process does not send to itself."""
 
@@ -50,29 +52,25 @@ class Worker:
                 self._child.send(self._setup)
         return self._child
 
-    def run_job(
-        self, job: Job, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
-    ) -> Outcome:
-        """Return the outcome of a job."""
+    def run_job(self, job: Job, limit: Limit, on_message: Callable[[Message], None]) -> Outcome:
+        """Return the outcome of a job. Other messages go to `on_message`."""
         budget_end = time.monotonic() + limit.budget
         try:
             child = self.start()
             if not self._ready:
-                child.receive(limit.budget)
+                while isinstance(child.receive(budget_end - time.monotonic(), SECONDS_OF_SILENCE), Alive):
+                    pass
                 self._ready = True
             end = min(time.monotonic() + limit.timeout, budget_end)
             child.send(job)
-            while isinstance(message := child.receive(max(end - time.monotonic(), 0.0)), Epoch | Warned):
-                if isinstance(message, Epoch):
-                    on_epoch(message)
-                else:
-                    on_warning(message.text)
+            while isinstance(message := child.receive(end - time.monotonic(), SECONDS_OF_SILENCE), Message):
+                on_message(message)
         except TimeoutError:
             self.end()
             return limit.timed_out if time.monotonic() < budget_end else Ended("stopped")
         except ChildDied as died:
             self.end()
-            return _end_of(died.code)
+            return _end_of(died)
         except BaseException:
             self.end()
             raise
@@ -86,8 +84,11 @@ class Worker:
             self._child, self._ready = None, False
 
 
-def _end_of(code: int) -> Ended:
-    """Return what the exit code of a worker means for its job."""
+def _end_of(died: ChildDied) -> Ended:
+    """Return what the end of a worker means for its job."""
+    code = died.code
+    if code is None:
+        return Ended("killed", f"worker frozen ({died})")
     if code >= 0:
         return Ended("failed", f"its code ended the process (exit code {code})")
     name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
@@ -99,14 +100,14 @@ def _end_of(code: int) -> Ended:
 def main() -> None:
     """Run the jobs that the parent process sends. This is the worker's main function."""
     parent = Parent()
-    environment, run = parent.receive()
-    LOG.addHandler(LogHandler(lambda text: parent.send(Warned(text)), logging.WARNING))
-    if run is None:  # import before the first job comes
-        import pandas  # noqa: F401
-        import sklearn.ensemble  # noqa: F401
+    with parent.beating():
+        environment, run = parent.receive()
+        LOG.addHandler(LogHandler(lambda text: parent.send(Warned(text)), logging.WARNING))
+        if run is None:  # import before the first job comes
+            import pandas  # noqa: F401
+            import sklearn.ensemble  # noqa: F401
 
-        import llpbench.training.cell_runs  # noqa: F401
-
+            import llpbench.training.cell_runs  # noqa: F401
     parent.send("ready")
     last_report = -_SECONDS_BETWEEN_REPORTS
 
@@ -120,7 +121,8 @@ def main() -> None:
     while True:
         job = parent.receive()
         try:
-            result = run_job(job, environment, report, run)
+            with parent.beating():
+                result = run_job(job, environment, report, run)
         except BaseException as error:  # such as KeyboardInterrupt raised by a method
             result = failure(job, one_line(error))
         if os.getpid() != process:  # a fork by a method that returned from its code

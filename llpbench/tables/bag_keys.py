@@ -27,11 +27,12 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
     """
     keys = {}
     for name in names:
-        column = column_of(frame, name, path)
-        _require_exact(column, path)
-        written = as_text(column).str.strip()
-        keys[name] = _key_texts(written)
-        spellings = written.map(plain, na_action="ignore").groupby(keys[name]).unique()
+        codes, distinct = pd.factorize(column_of(frame, name, path))
+        values = pd.Series(distinct, name=name)
+        _require_exact(values, path)
+        written = as_text(values).str.strip()
+        texts = _key_texts(written)
+        spellings = written.map(plain, na_action="ignore").groupby(texts).unique()
         several = spellings[[len({*map(_without_midnight, each)}) > 1 for each in spellings]]
         if several.size:
             both = " and ".join(map(repr, several.iloc[0]))
@@ -39,7 +40,8 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
                 f"column {name!r} of file {str(path)!r} must write each number in the same way, got {both}. Correct "
                 "the file."
             )
-    return pd.DataFrame(keys)
+        keys[name] = pd.Series(np.array([*texts, None], dtype=object)[codes], index=frame.index, dtype=object)
+    return pd.DataFrame(keys, index=frame.index)
 
 
 def _require_exact(column: pd.Series, path: Path) -> None:

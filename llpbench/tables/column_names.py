@@ -1,16 +1,19 @@
-"""Names of columns that users write: with commas or plus signs, outer spaces, or letters in two forms of Unicode."""
+"""Names of columns that users write: with commas or plus signs, outer spaces, or letters in two forms of Unicode.
+
+Imports no library, because `--help` uses it.
+"""
 
 from __future__ import annotations
 
+import csv
 import difflib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.tables.marks import csv_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,3 +116,20 @@ def place_of(frame: pd.DataFrame, row: int) -> str:
     Blank lines and line ends inside quotes are not counted below the header.
     """
     return f"line {frame.attrs['line'] + row}" if "line" in frame.attrs else f"data row {row + 1}"
+
+
+def csv_line(texts: Iterable[str]) -> str:
+    """Return texts as one line of CSV, quoted if they contain a comma."""
+    return ",".join(f'"{text.replace(chr(34), chr(34) * 2)}"' if {*text} & {",", '"'} else text for text in texts)
+
+
+def csv_parts(text: str, between: str = ",") -> list[str]:
+    """Return the parts of one line of CSV, without outer spaces. Raises `LLPBenchError` if it is not one line."""
+    try:
+        rows = list(csv.reader([text], delimiter=between, skipinitialspace=True)) if text.strip() else []
+    except csv.Error as error:
+        raise LLPBenchError(
+            f"a list of names must be one line of at most {csv.field_size_limit():,} characters a name, got "
+            f"{text[:40]!r}. Quote names that contain line ends."
+        ) from error
+    return [part.strip() for part in (rows[0] if rows else []) if part.strip()]

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.tables.marks import GAPS
 
+GAPS = frozenset(
+    (
+        *("-", "--", "---", "–", "—", ".", "..", "...", "…", "*", "**", "***", "?", ":", "n/a", "na", "n.a.", "nan"),
+        *("null", "none", "nil", "x", "(x)", "(na)", "(d)", "(s)", "n", "d", "s", "c", "nd", "missing", "unknown"),
+        *("not available", "#n/a", "#na", "#value!", "#div/0!", "#ref!", "#null!", "#num!"),
+    )
+)
+"""Marks of missing values among numbers, in lower case."""
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 _RECORDS = 300
@@ -55,7 +62,7 @@ AS_IT_SHOWS = FileFormat()
 
 
 @dataclass(frozen=True)
-class Dialect:
+class _Dialect:
     """Detected format of a text table."""
 
     separator: str
@@ -124,7 +131,7 @@ class _Records:
         return place if is_header and (alone or below) else 0
 
 
-def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[str] = ()) -> Dialect:
+def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[str] = ()) -> _Dialect:
     """Return the format of a text table, given its beginning.
 
     `default`: separator if none is detected. `wanted`: columns that the table should have. Raises `DataError` if two
@@ -153,7 +160,7 @@ def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[s
             f"read {example!r} in column {names[grouped]!r} with a decimal point; if points separate thousands: "
             f"--decimal , --types '{names[grouped]}=number'"
         )
-    return Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
+    return _Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
 
 
 def _separator(tables: Mapping[str, _Records], default: str, wanted: Collection[str], *, may_skip: bool) -> str:

@@ -1,19 +1,33 @@
-"""Numbers written as text: 41,132; $41,132; 41.1%; (1,234); a Unicode minus; marks of missing values."""
+"""Columns of text that are numbers: 41,132; $41,132; 41.1%; (1,234); a Unicode minus; marks of missing values."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError, LLPBenchWarning
-from llpbench.core.text import plural
-from llpbench.tables.marks import GAPS, csv_line
+from llpbench.core.text import plural, verb
+from llpbench.tables.column_names import csv_line, place_of
+from llpbench.tables.csv_dialect import GAPS
 from llpbench.tables.texts import as_text
 
+MISSING = frozenset(STR_NA_VALUES)
+"""Texts that are missing values in columns other than names of bags."""
+_FIRST = 100
+_TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
+_ALMOST_ALL = 0.99
+"""Share of numbers above which the other values of a column are errors."""
+_FEWEST_VALUES = 200
+_MANY_NUMBERS = 20
+"""Number of different numbers that such a column exceeds."""
 _NEARLY_ALL = 0.9
 """Share of numbers or gaps from which a column counts as numbers."""
 _FEWEST = 3
@@ -25,15 +39,10 @@ _MOST_MARKS = 5
 """Largest number of different texts that may all be marks."""
 _CURRENCY = r"(?:US\$|R\$|C\$|A\$|[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|kr\.?|zł)"
 _MULTIPLIERS = {
-    **dict.fromkeys(["K", "k", "thousand", "Tsd.", "Tsd"], 1e3),
-    **dict.fromkeys(["M", "mn", "million", "Mio.", "Mio"], 1e6),
-    **dict.fromkeys(["B", "bn", "billion", "Mrd.", "Mrd"], 1e9),
+    **dict.fromkeys(("K", "k", "thousand"), 1e3),
+    **dict.fromkeys(("M", "mn", "million"), 1e6),
+    **dict.fromkeys(("B", "bn", "billion"), 1e9),
 }
-_FOOTNOTE = r"(?<=\d)\s*(?:[*\u2020\u2021\u00a7\u00b9\u00b2\u00b3]+|\([a-z]\)|\[\w\])$"
-"""Mark of a footnote behind a number: 41132*, 41132(r), 41132[1]."""
-_DIGITS = {start + digit: str(digit) for start in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
-_WIDE = {**_DIGITS, 0xFF0C: ",", 0xFF0E: ".", 0xFF05: "%", 0x066C: ",", 0x066B: "."}
-"""Full-width and Arabic digits and marks."""
 _UNIT = r"^[-+]?[\d.,\s]*\d\s*([^\d\s.,;:+*()\[\]/-][^\d]{0,9})$"
 _POINT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _COMMA_GROUPS = r"[-+]?[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?:\.\d*)?"
@@ -81,13 +90,12 @@ def read_number_text(
     codes, uniques = pd.factorize(texts)
     known = pd.Series(uniques, dtype=object).astype(str)
     gap = known.isin({"", *missing}) | (known.str.lower().isin(GAPS) & known_gaps)
-    bare = known.str.translate(_WIDE).str.replace(rf"^[~\u2248]\s*|{_FOOTNOTE}", "", regex=True)
-    bare = bare.str.replace(r"^\((.*)\)$", r"-\1", regex=True)
+    bare = known.str.replace(r"^[~\u2248]\s*", "", regex=True).str.replace(r"^\((.*)\)$", r"-\1", regex=True)
     bare = bare.str.replace("[\u2212\u2010\u2012\u2013\ufe63\uff0d]", "-", regex=True)
     bare = bare.str.replace(rf"^([-+]?)\s*{_CURRENCY}\s*([-+]?)", r"\1\2", regex=True)
     bare = bare.str.replace(rf"\s*{_CURRENCY}$", "", regex=True)
-    is_percent = bare.str.contains(r"\d\s*[%٪]$") & ~gap
-    bare = bare.str.replace(r"\s*[%٪]$", "", regex=True)
+    is_percent = bare.str.contains(r"\d\s*%$") & ~gap
+    bare = bare.str.replace(r"\s*%$", "", regex=True)
     times = bare.str.extract(rf"\d\s*({'|'.join(map(re.escape, _MULTIPLIERS))})$")[0]
     bare = bare.where(times.isna(), bare.str.replace(r"\s*[^\d\s]+$", "", regex=True))
     bare = bare.str.replace(r"^([\d.,]+)\s*-$", r"-\1", regex=True)
@@ -228,3 +236,101 @@ def likely_numbers(series: pd.Series) -> NumberText | str | None:
 
 def _listed(texts: Iterable[str]) -> str:
     return " and ".join(map(repr, texts))
+
+
+class TextsAmongNumbersError(DataError):
+    """A few values of a column of numbers are texts."""
+
+    def __init__(self, problem: str, in_python: str, in_flags: str) -> None:
+        """Set the problem, and how to solve it in Python and on the command line."""
+        super().__init__(f"{problem} {in_python}")
+        self.in_flags = f"{problem} {in_flags}"
+
+
+def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
+    """Raise `TextsAmongNumbersError` if a few values of a column are texts and all others are numbers.
+
+    The message has the line of a text if the frame is that of a file. Columns of dtype category may have any values.
+    """
+    for place, name in enumerate(map(str, frame.columns)):
+        known = frame.iloc[:, place].dropna()
+        found = likely_numbers(known) if len(known) >= _FEWEST_VALUES else None
+        if not isinstance(found, NumberText):
+            continue
+        number = found.values.notna().to_numpy()
+        if not (_ALMOST_ALL < number.mean() < 1 and found.values.nunique() > _MANY_NUMBERS):
+            continue
+        texts = known[~number]
+        where = f" in {place_of(frame, texts.index[0])}" if "decimals" in frame.attrs else ""
+        raise TextsAmongNumbersError(
+            f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of "
+            f"{len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}).",
+            *_advice(name, found),
+        )
+
+
+def _advice(name: str, found: NumberText) -> tuple[str, str]:
+    """Return what to do in Python, and on the command line."""
+    column, marks = f"X[{name!r}]", list(dict.fromkeys(found.broken))
+    texts = [repr(text) for text in (*marks, *found.gaps)]
+    meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"
+    flags = [f"--types {shlex.quote(f'{name}=number')}"] if found.gaps or found.example else []
+    flags += [f"--missing {shlex.quote(csv_line(marks))}"] if marks else []
+    given = f", missing={marks}" if marks else ""
+    as_missing = f"{column} = llpbench.as_numbers({column}{given})", " ".join(flags)
+    as_text = f'{column} = {column}.astype("category")', f"--types {shlex.quote(f'{name}=text')}"
+    python, shell = (
+        (f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them.")
+        + f" To keep the column as text, use {text}."
+        for number, text in zip(as_missing, as_text, strict=True)
+    )
+    return python, shell
+
+
+def number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collection[str] = ()) -> pd.Series:
+    """Return a column as numbers if all its values are numbers, as bool if all are true or false, else as text.
+
+    Nulls, the texts of `MISSING` and `missing` are missing values.
+    """
+    numbers = None if missing else _numbers(texts, decimal)
+    if numbers is None:
+        texts = without(texts, {*MISSING, *missing})
+        numbers = _numbers(texts, decimal, pc.utf8_trim_whitespace)
+    if numbers is not None:
+        return numbers.to_pandas()
+    values = texts.drop_null()
+    if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values.slice(0, _FIRST), values)):
+        return texts.to_pandas()
+    return pc.if_else(pc.is_valid(texts), pc.is_in(texts, _TRUE), None).to_pandas()
+
+
+def without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
+    """Return a column with nulls in place of marks of missing values."""
+    marked = pc.is_in(texts, pa.array(sorted(marks), texts.type))
+    return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts
+
+
+def _numbers(
+    texts: pa.ChunkedArray, decimal: str, change: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda texts: texts
+) -> pa.ChunkedArray | None:
+    """Return changed texts as whole numbers or floats; None if one is none.
+
+    Each failure takes time, so a few texts are tried first.
+    """
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            for some in (texts.drop_null().slice(0, _FIRST), texts):
+                found = _cast(change(some), kind, decimal)
+            return found
+    return None
+
+
+def _cast(texts: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> pa.ChunkedArray:
+    """Return texts as numbers. Raises `pa.ArrowInvalid`."""
+    if decimal == ",":
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            raise pa.ArrowInvalid("a point among decimal commas")
+        texts = pc.replace_substring(texts, ",", ".")
+    if kind == pa.int64() and len(texts) <= _FIRST and pc.any(pc.match_substring(texts, "x")).as_py():
+        raise pa.ArrowInvalid("a hexadecimal number")
+    return pc.cast(texts, kind)

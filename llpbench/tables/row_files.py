@@ -26,11 +26,9 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
 from llpbench.core.text import one_line, plural
-from llpbench.tables.column_names import column_of, place_of, plain
-from llpbench.tables.column_types import MISSING, number_or_category, without
+from llpbench.tables.column_names import column_of, csv_line, place_of, plain
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat, read_dialect
-from llpbench.tables.marks import csv_line
-from llpbench.tables.number_text import read_number_text, reading_of
+from llpbench.tables.number_text import MISSING, number_or_category, read_number_text, reading_of, without
 from llpbench.tables.table_sources import HEAD, TableSource, parts_of, sources
 from llpbench.tables.texts import as_text
 from llpbench.tables.workbooks import sheet_as_csv

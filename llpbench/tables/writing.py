@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from llpbench.core.errors import DataError
-from llpbench.core.files import obstacle, replace_file
-from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line
+from llpbench.core.files import obstacle, replaced
+from llpbench.core.text import frame_as_csv, one_line
 from llpbench.tables.table_sources import is_among
+
+_MOST_WAITING = 8
+"""Number of batches to wait for the first value of a column, which determines its type."""
 
 
 def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
@@ -44,18 +50,80 @@ def in_six_digits(values: pd.Series) -> pd.Series:
     return pd.Series(np.round(numbers * unit) / unit, index=values.index, name=values.name)
 
 
-def write_rows(frame: pd.DataFrame, path: Path, computed: Collection[str] = ()) -> None:
-    """Write a table without its index. In a .csv an apostrophe protects texts that spreadsheets would read as formulas.
+def write_rows(frame: pd.DataFrame, path: Path, computed: Sequence[str] = ()) -> None:
+    """Write a table without its index, as `written` does."""
+    with written(path, computed) as write:
+        write(frame)
 
-    In a .csv, columns of `computed` numbers are rounded to 6 significant digits.
+
+@contextmanager
+def written(path: Path, computed: Sequence[str] = ()) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete.
+
+    In a .csv an apostrophe protects texts that spreadsheets would read as formulas, and `computed` numbers are rounded
+    to 6 significant digits.
 
     Raises `DataError` like `require_room`, and if the disk is full or read-only.
     """
     require_room(path)
-    if path.suffix != ".parquet":
-        floats = [name for name in computed if frame[name].dtype.kind == "f"]
-        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
     try:
-        replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame_as_csv(frame))
+        with replaced(path) as file:
+            writer = _ParquetParts(file) if path.suffix == ".parquet" else _CSVParts(file, computed)
+            with closing(writer):
+                yield writer.write
     except OSError as error:
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
+
+
+class _CSVParts:
+    """A CSV file that is written in parts. `computed` numbers are rounded to 6 significant digits."""
+
+    def __init__(self, file: IO[bytes], computed: Sequence[str]) -> None:
+        self._file, self._computed = file, computed
+        self._begun = False
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Write rows. The first call also writes the header."""
+        floats = [name for name in self._computed if frame[name].dtype.kind == "f"]
+        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
+        if self._begun:  # names may have line ends
+            frame = frame.set_axis([str(number) for number in range(frame.shape[1])], axis=1)
+        text = frame_as_csv(frame)
+        self._file.write((text.partition("\n")[2] if self._begun else text).encode())
+        self._begun = True
+
+    def close(self) -> None:
+        """Do nothing: all rows are written."""
+
+
+class _ParquetParts:
+    """A parquet file that is written in parts. A column has the type of its first part with values."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer: Any = None
+        self._early: list[pd.DataFrame] = []
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Write rows. The first ones wait until all columns have values."""
+        self._early.append(frame)
+        if self._writer is None:
+            schema = pa.Schema.from_pandas(pd.concat(self._early), preserve_index=False)
+            if any(pa.types.is_null(kind) for kind in schema.types) and len(self._early) < _MOST_WAITING:
+                return
+            self._writer = pq.ParquetWriter(self._file, schema)
+        waiting, self._early = self._early, []
+        for each in waiting:
+            try:
+                self._writer.write_table(pa.Table.from_pandas(each, schema=self._writer.schema, preserve_index=False))
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise DataError(f"the result cannot be written as parquet: {one_line(error)}. Write .csv.") from error
+
+    def close(self) -> None:
+        """Finish the file. Columns without values have no type."""
+        if self._writer is None and self._early:
+            every = pd.concat(self._early)
+            self._writer = pq.ParquetWriter(self._file, pa.Schema.from_pandas(every, preserve_index=False))
+            self.write(self._early.pop())
+        if self._writer is not None:
+            self._writer.close()

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -43,15 +42,14 @@ from llpbench.training.device import (
     pick_precision,
     reset_peak_memory,
 )
-from llpbench.training.judging import judge, known_bag_metrics, whole_bag_metrics
-from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, shape_of
+from llpbench.training.judging import judge, keep_predictions, known_bag_metrics, whole_bag_metrics
+from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, populations
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
-from llpbench.training.saved_predictions import keep_predictions, predicted_by
 from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 
-OnEpoch = Callable[[Epoch], None] | None
-Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
+_OnEpoch = Callable[[Epoch], None] | None
+_Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
 _NOTHING_CHOSEN = (
     "no criterion could select an epoch, because none was ever a number. Validation needs rows of two classes, or bags "
@@ -59,36 +57,33 @@ _NOTHING_CHOSEN = (
 )
 
 
-def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
+def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: _OnEpoch = None) -> list[Record]:
     """Train and judge all seeds of a cell; return one record for each seed.
 
     All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
     status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
     """
+    with at_work(cell, environment) as machine:
+        declared = METHODS.get(cell.method)
+        with contained(f"method {cell.method}"):
+            method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+        return _compute(cell, seeds, environment, method, machine, on_epoch)
+
+
+@contextmanager
+def at_work(cell: Cell, environment: Environment) -> Iterator[Machine]:
+    """Load plugins and limit threads. Yield the machine on which a cell's populations train.
+
+    Direct methods are fitted on the CPU. Raises `LLPBenchError` if the device or precision is not available.
+    """
     for plugin in environment.plugins:
         load_plugin(plugin)
     memory.keep_freed()
     keep_compiled_code()
-    machine = pick_machine(cell, environment)
-    declared = METHODS.get(cell.method)
-    with contained(f"method {cell.method}"):
-        method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-    with limit_threads(environment.threads):
-        return _compute(cell, seeds, environment, method, machine, on_epoch)
-
-
-def pick_machine(cell: Cell, environment: Environment) -> Machine:
-    """Return the machine on which a cell's populations train; direct methods are fitted on the CPU.
-
-    Raises `LLPBenchError` if the device or precision is not available.
-    """
     device = pick_device("cpu" if cell.protocol is None else environment.device)
-    return Machine(
-        device=device,
-        compiled=bool(environment.compile),
-        precision=pick_precision(cell.precision, device),
-        recorded=device.type == "cuda",
-    )
+    precision, recorded = pick_precision(cell.precision, device), device.type == "cuda"
+    with limit_threads(environment.threads):
+        yield Machine(device=device, compiled=bool(environment.compile), precision=precision, recorded=recorded)
 
 
 @contextmanager
@@ -112,7 +107,7 @@ def _compute(
     environment: Environment,
     method: Method | DirectMethod,
     machine: Machine,
-    on_epoch: OnEpoch,
+    on_epoch: _OnEpoch,
 ) -> list[Record]:
     facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
     clock = time.perf_counter()
@@ -123,13 +118,9 @@ def _compute(
         results = [_fit_alone(cell, method, seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
-        if machine.device.type == "cpu":
-            rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
-            machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
-        most = most_together(cell, environment, machine)
+        machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
         most = most and max(most // cell.ensemble, 1)
-        pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
-        for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
+        for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
             results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
     if environment.predictions is not None:
         classes = load_table(cell.dataset, environment.data_dir).classes
@@ -145,21 +136,23 @@ def _compute(
     return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
 
 
-def _pretrainer(
-    cell: Cell,
-    tasks: dict[int, Task],
-    supervision: str,
-    environment: Environment,
-    machine: Machine,
-    on_epoch: OnEpoch,
-) -> Pretrainer | None:
-    """Return the provider of pretrained encoder weights, or None if encoders start from random weights."""
+def prepared(
+    cell: Cell, tasks: dict[int, Task], environment: Environment, machine: Machine, on_epoch: _OnEpoch
+) -> tuple[Machine, int | None, Pretrainer | None]:
+    """Return the machine (compiled if that pays off), the most members together, and the source of pretrained weights.
+
+    None: all members; encoders start from random weights.
+    """
+    if machine.device.type == "cpu":
+        rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
+        machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
+    most = most_together(cell, environment, machine)
     if cell.pretraining == "none":
-        return None
-    if supervision != "bags":  # pretraining uses bags, whatever the method's supervision
+        return machine, most, None
+    if METHODS.get(cell.method).supervision != "bags":  # pretraining uses bags, whatever the method's supervision
         tasks = {seed: make_task(cell, seed, "bags", environment.data_dir) for seed in tasks}
     folder = Path(environment.pretrained) if environment.pretrained else None
-    return Pretrainer(cell, tasks, folder, machine, on_epoch)
+    return machine, most, Pretrainer(cell, tasks, folder, machine, on_epoch)
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
@@ -175,23 +168,13 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     return replace(task, manifest=assignment.manifest)
 
 
-def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:
-    """Group seeds that can train together: seeds with tasks of equal shape, at most `most` in a group."""
-    shapes: dict[Any, list[int]] = {}
-    for seed, task in tasks.items():
-        shapes.setdefault(shape_of(task, bags_per_step), []).append(seed)
-    size = most or len(tasks)
-    groups = [seeds[i : i + size] for seeds in shapes.values() for i in range(0, len(seeds), size)]
-    return [{seed: tasks[seed] for seed in group} for group in groups]
-
-
 def train_population(
     cell: Cell,
     method: Method,
     tasks: dict[int, Task],
     machine: Machine,
-    on_epoch: OnEpoch,
-    pretrain: Pretrain | None = None,
+    on_epoch: _OnEpoch,
+    pretrain: _Pretrain | None = None,
     *,
     keep: bool = False,
 ) -> list[SeedResult]:
@@ -219,7 +202,7 @@ def train_population(
         torch.cuda.empty_cache()
     assert cell.protocol is not None
     most = len(tasks) if damaged else (len(tasks) + 1) // 2 if out_of_memory else 1
-    parts = populations(tasks, most, cell.protocol.bags_per_step)
+    parts = populations(tasks, cell.protocol.bags_per_step, most)
     train = partial(train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
     return [result for part in parts for result in train(cell, method, part, machine)]
 
@@ -229,8 +212,8 @@ def _train_together(
     method: Method,
     tasks: dict[int, Task],
     machine: Machine,
-    on_epoch: OnEpoch,
-    pretrain: Pretrain | None,
+    on_epoch: _OnEpoch,
+    pretrain: _Pretrain | None,
     keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
@@ -267,14 +250,12 @@ def _train_together(
             result.status, result.reason = "failed", failures[0]
         else:
             start = time.perf_counter()
-            result.results = judge(population, numbers)
+            result.results, result.predicted = judge(population, numbers, keep=keep)
             judged = [stage.name for stage in method.stages if stage.judged and average is None]
             last = method.stages[-1].name
             result.curves = _curves(members_of_seed, last)
             result.earlier_curves = {stage: _curves(members_of_seed, stage) for stage in judged if stage != last}
             result.times["test"] = time.perf_counter() - start
-            if keep:
-                result.predicted = predicted_by(population, numbers)
         results.append(result)
     shared = population.seconds | {"total": time.perf_counter() - clock, CPU_TOTAL: time.process_time() - cpu}
     if machine.device.type != "cpu":
@@ -300,6 +281,7 @@ def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
 
 
 def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
+    reset_peak_memory(torch.device("cpu"))
     with contained(f"method {cell.method}"):
         return fit_direct(type(method)(method.params), seed, task)
 
@@ -309,7 +291,6 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
     A control, fitted to the labels of validation rows, has results of fine-grained criteria only, without their values.
     """
-    reset_peak_memory(torch.device("cpu"))
     clock, cpu = time.perf_counter(), time.process_time()
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
@@ -318,16 +299,16 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise hook_error(method, "fit", what)
         fitted = time.perf_counter()
-        proba = [proba_of(predictor, task.validation.rows, task)]
+        proba = [_proba_of(predictor, task.validation.rows, task)]
         judged = time.perf_counter()
-        proba.append(proba_of(predictor, task.test.rows, task))
+        proba.append(_proba_of(predictor, task.test.rows, task))
         predicted = time.perf_counter()
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
         if method.supervision == "validation":
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
         evaluation = verdict(proba[1], task.test)
         if task.test_bags is not None:
-            of_train = proba_of(predictor, task.bags.rows, task)
+            of_train = _proba_of(predictor, task.bags.rows, task)
             evaluation["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     except LLPBenchError:
         raise
@@ -354,7 +335,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     )
 
 
-def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
+def _proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
     """Return a direct method's predictions for rows, checked by `probabilities`."""
     return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
 

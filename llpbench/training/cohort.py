@@ -66,7 +66,7 @@ class Cohort:
         interaction = self.method.takes_encoder and networks[0].encoder.row_interaction
         together = self.schema.rows_per_step if interaction else None
         self.prediction = Prediction(self.map, self.data.prior, together or PREDICT_ROWS)
-        self.validation = Validation([task.validation for task in tasks], device)
+        self.validation = _Validation([task.validation for task in tasks], device)
         fine: tuple[Regime, ...] = ("fine",) if self.validation.labelled else ()
         self.regimes: tuple[Regime, ...] = (*fine, "coarse")
         """validation regimes whose criteria are computed in training; "fine" needs labels of validation rows"""
@@ -173,7 +173,7 @@ class Prediction:
             yield Bags(part, mask, torch.zeros_like(prior[:, None]), prior[:, None], known, prior)
 
 
-class Validation:
+class _Validation:
     """The validation splits of all members, on the device."""
 
     def __init__(self, holdouts: Sequence[Holdout], device: torch.device) -> None:

@@ -1,6 +1,6 @@
 """Compiled training steps: when compilation pays off, and a cache of compiled code between runs.
 
-On a GPU steps are recorded (`recording.py`), which is nearly as fast and takes no compilation time. `--compile` also
+On a GPU steps are recorded (`stage.py`), which is nearly as fast and takes no compilation time. `--compile` also
 compiles them. On a CPU compilation takes a minute or two and pays off for deep encoders. Encoders that declare
 `Encoder.compiles` are compiled if enough training is planned, the method allows it (`Method.compiles`) and a compiler
 exists. For other encoders compilation takes ten seconds per population size and needs `--compile`. The decision depends

@@ -34,7 +34,7 @@ class Machine:
     compiled: bool = False
     precision: torch.dtype = torch.float32
     recorded: bool = False
-    """whether the GPU records a step once and replays it (`recording.py`)"""
+    """whether the GPU records a step once and replays it (`stage.py`)"""
 
 
 def pick_device(name: str) -> torch.device:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,67 +18,85 @@ from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Task
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.errors import hook_error
+from llpbench.core.errors import LLPBenchError, hook_error
+from llpbench.core.files import replace_file
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics, verdict
 from llpbench.core.record import CriterionResult, Judged, Real
 from llpbench.core.seeding import generator
 from llpbench.training.members import chosen_by_all
 from llpbench.training.population import Population
 from llpbench.training.selection import Selected
+from llpbench.training.stamp import Predicted
 
 _PAIR = 2
 """number of bags between which pairs are formed"""
 
 
-def judge(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
-    """Return test metrics and diagnostics at each criterion's selected epoch; an epoch selected twice is judged once.
+class SeedJudgement(NamedTuple):
+    """Evaluation of one seed."""
 
-    For an ensemble of several members, the mean of their predictions is judged, each at its own epoch. The reported
-    epoch is the median of these epochs; validation and diagnostics are means. A criterion that was always NaN (such as
-    AUC of validation rows of a single class) selects no epoch and has no result.
+    results: dict[str, CriterionResult]
+    """by criterion"""
+    predicted: Predicted
+    """predictions of validation and test rows; empty unless they are kept"""
+
+
+def judge(population: Population, numbers: Sequence[int], *, keep: bool = False) -> SeedJudgement:
+    """Return test metrics and diagnostics at each criterion's selected epoch, and with `keep` the predictions.
+
+    An epoch selected twice is judged once. For an ensemble of several members, the mean of their predictions is judged,
+    each at its own epoch. The reported epoch is the median of these epochs; validation and diagnostics are means. A
+    criterion that was always NaN (such as AUC of validation rows of a single class) selects no epoch and has no result.
+    For an average, every criterion has the same result: that of the mean prediction over averaged weights and members.
     """
-    if population.average is not None:
-        return _judge_average(population, numbers)
-    names = chosen_by_all([population.outcomes[number] for number in numbers])
-    members = [_selected(population, number, names) for number in numbers]
-    judged: dict[tuple[int, ...], Judged] = {}
-    results = {}
+    outcomes = [population.outcomes[number] for number in numbers]
+    last = (population.method.stages[-1].epochs or population.protocol.epochs) - 1
+    averaged = population.average is not None
+    if averaged:
+        names = [name for name, criterion in CRITERIA.items() if criterion.regime in population.regimes]
+        weights = [_epochs_before(last, outcome.averaged) for outcome in outcomes]
+    else:
+        names = chosen_by_all(outcomes)
+        weights = [{_moment(each.selected[name]): each.selected[name].weights for name in names} for each in outcomes]
+    members = [_Looked(population, *of_member, keep=keep) for of_member in zip(numbers, weights, strict=True)]
+    judged: dict[tuple[tuple[int, ...], ...], tuple[Judged, dict[str, FloatArray]]] = {}
+    results: dict[str, CriterionResult] = {}
+    predicted: dict[str, dict[str, FloatArray]] = {}
     for name in names:
-        choices = [member.selected[name] for member in members]
-        places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
+        choices = [] if averaged else [outcome.selected[name] for outcome in outcomes]
+        if averaged:
+            places = tuple(tuple(range(len(member.proba))) for member in members)
+        else:
+            places = tuple((member.place(_moment(one)),) for member, one in zip(members, choices, strict=True))
         if places not in judged:
-            proba = _mean([member.proba for member in members], places)
-            judged[places] = _verdict(members[0].task, proba, _mean([member.of_train for member in members], places))
+            parts = {part: _mean([getattr(each, part) for each in members], places) for part in _PARTS}
+            verdict_ = _verdict(members[0].task, parts["proba"], parts["of_train"])
+            judged[places] = verdict_, {"validation": parts["of_validation"], "test": parts["proba"]}
         results[name] = CriterionResult(
-            epoch=int(np.median([choice.epoch for choice in choices])),
-            validation=float(np.mean([choice.value for choice in choices])),
-            diagnostics=_means([member.diagnostics[place] for member, place in zip(members, places, strict=True)]),
-            **judged[places],
+            epoch=last if averaged else int(np.median([choice.epoch for choice in choices])),
+            validation=None if averaged else float(np.mean([choice.value for choice in choices])),
+            diagnostics=_means(
+                [member.diagnostics[place] for member, own in zip(members, places, strict=True) for place in own]
+            ),
+            **judged[places][0],
         )
-    return results
+        predicted[name] = judged[places][1]
+    return SeedJudgement(results, predicted if keep else {})
 
 
-def _judge_average(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
-    """Return the same result for every criterion: that of the mean prediction over averaged weights and members."""
-    members, last = [], 0
-    for number in numbers:
-        outcome = population.outcomes[number]
-        assert outcome.averaged is not None
-        last = (population.method.stages[-1].epochs or population.protocol.epochs) - 1
-        first = last + 1 - len(outcome.averaged)
-        weights = {("", epoch): each for epoch, each in enumerate(outcome.averaged, start=first)}
-        members.append(_Looked(population, number, weights))
-    proba, of_train = (
-        np.asarray(np.mean([part.mean(axis=0) for part in parts], axis=0))
-        for parts in ([member.proba for member in members], [member.of_train for member in members])
-    )
-    result = CriterionResult(
-        epoch=last,
-        validation=None,
-        diagnostics=_means([each for member in members for each in member.diagnostics]),
-        **_verdict(members[0].task, proba, of_train),
-    )
-    return {name: result for name, criterion in CRITERIA.items() if criterion.regime in population.regimes}
+_Moment = tuple[str, int]
+"""validation regime of a training, and epoch"""
+_PARTS = ("proba", "of_train", "of_validation")
+
+
+def _moment(choice: Selected) -> _Moment:
+    return choice.training, choice.epoch
+
+
+def _epochs_before(last: int, averaged: Tensor | None) -> dict[_Moment, Tensor]:
+    """Return averaged weights [n, parameters] as those of the last n epochs."""
+    assert averaged is not None
+    return {("", epoch): each for epoch, each in enumerate(averaged, start=last + 1 - len(averaged))}
 
 
 def _verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
@@ -90,16 +111,10 @@ def _means(diagnostics: Sequence[Mapping[str, float]]) -> dict[str, Real | None]
     return {key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]}
 
 
-def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
-    """Return the mean of members' predictions [epochs, rows, classes], each at its own epoch."""
-    return np.asarray(np.mean([proba[place] for proba, place in zip(members, places, strict=True)], axis=0))
-
-
-def _selected(population: Population, number: int, criteria: Sequence[str]) -> _Looked:
-    """Return a member at each epoch that one of the criteria selected."""
-    selected = {name: population.outcomes[number].selected[name] for name in criteria}
-    weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
-    return _Looked(population, number, weights, selected)
+def _mean(members: Sequence[FloatArray], places: Sequence[Sequence[int]]) -> FloatArray:
+    """Return the mean over members of their mean predictions [epochs, rows, classes] at their own epochs."""
+    means = [proba[[*own]].mean(axis=0) for proba, own in zip(members, places, strict=True)]
+    return np.asarray(np.mean(means, axis=0))
 
 
 class _Looked:
@@ -109,15 +124,15 @@ class _Looked:
         self,
         population: Population,
         number: int,
-        weights: Mapping[tuple[str, int], Tensor],
-        selected: Mapping[str, Selected] | None = None,
+        weights: Mapping[_Moment, Tensor],
+        *,
+        keep: bool,
     ) -> None:
-        """`weights` by validation regime of the training and epoch; `selected`: the choices of criteria among them.
+        """`keep`: whether to predict validation rows.
 
         Raises `ValueError` unless predictions are probabilities.
         """
         self.task = task = population.members[number].task
-        self.selected = selected or {}
         self._places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
         clock = time.perf_counter()
@@ -130,6 +145,7 @@ class _Looked:
         natural = task.test_bags is not None
         self.of_train = population.predict(number, stacked, task.bags.rows) if natural else self.proba[:, :0]
         """predictions of the training rows, if test rows belong to training bags"""
+        self.of_validation = population.predict(number, stacked, task.validation.rows) if keep else self.proba[:, :0]
         representation = population.represent(number, stacked, task.test.rows)
         labels = task.test.labels
         self.diagnostics = [
@@ -139,9 +155,9 @@ class _Looked:
             )
         ]
 
-    def place(self, choice: Selected) -> int:
-        """Return the index of a choice's epoch."""
-        return self._places[choice.training, choice.epoch]
+    def place(self, moment: _Moment) -> int:
+        """Return the index of an epoch."""
+        return self._places[moment]
 
 
 def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[dict[str, float]]:
@@ -269,3 +285,36 @@ def pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> 
     expected = float(chance.mean())
     kappa = (accuracy - expected) / (1 - expected) if expected < 1 else float("nan")
     return {"pair-accuracy": accuracy, "pair-chance": expected, "pair-kappa": kappa}
+
+
+def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
+    """Write a parquet file with one row for each validation and test row of a task.
+
+    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
+    `LLPBenchError` if the file cannot be written.
+    """
+    from pandas import Categorical, DataFrame, concat
+
+    parts = []
+    for part, holdout in (("validation", task.validation), ("test", task.test)):
+        number = len(holdout.rows.numeric)
+        columns = {
+            "row": np.arange(number) if holdout.numbers is None else holdout.numbers,
+            "split": Categorical([part] * number, categories=["validation", "test"]),
+        }
+        if holdout.labels is not None:
+            columns["label"] = Categorical.from_codes(holdout.labels, categories=list(classes))
+        for criterion, of in predicted.items():
+            of_class = zip(classes, of[part].T, strict=True)
+            columns |= {f"{criterion}/{name}": proba.astype(np.float32) for name, proba in of_class}
+        parts.append(DataFrame(columns))
+    content = io.BytesIO()
+    concat(parts, ignore_index=True).to_parquet(content, compression="zstd")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, content.getvalue())
+    except OSError as error:
+        raise LLPBenchError(
+            f"predictions cannot be written to {str(file)!r}: {error.strerror or error}. Make room, or leave "
+            "out --save-predictions."
+        ) from error

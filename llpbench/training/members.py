@@ -105,6 +105,16 @@ def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
     )
 
 
+def populations(tasks: dict[int, Task], bags_per_step: int, most: int | None = None) -> list[dict[int, Task]]:
+    """Group seeds that can train together: seeds with tasks of equal shape, at most `most` in a group."""
+    shapes: dict[Any, list[int]] = {}
+    for seed, task in tasks.items():
+        shapes.setdefault(shape_of(task, bags_per_step), []).append(seed)
+    size = most or len(tasks)
+    groups = [seeds[i : i + size] for seeds in shapes.values() for i in range(0, len(seeds), size)]
+    return [{seed: tasks[seed] for seed in group} for group in groups]
+
+
 def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Network:
     """Return a member's untrained network; its random weights depend on the seed alone, not on the device."""
     with torch.random.fork_rng(devices=[]):

@@ -29,14 +29,14 @@ from llpbench.training.selection import Selected
 from llpbench.training.stage import StageRun
 from llpbench.training.training_data import State, stacked_rows
 
-OnEpoch = Callable[[Epoch], None] | None
+_OnEpoch = Callable[[Epoch], None] | None
 
 
 class Population(Cohort):
     """Members that train together through their method's stages, and then predict."""
 
     def train(
-        self, on_epoch: OnEpoch = None, *, rungs: Rungs | None = None, regimes: Collection[Regime] | None = None
+        self, on_epoch: _OnEpoch = None, *, rungs: Rungs | None = None, regimes: Collection[Regime] | None = None
     ) -> list[Outcome]:
         """Run every stage of the method; return the outcome of each member, in order.
 
@@ -56,7 +56,7 @@ class Population(Cohort):
             self._run_for_each_regime(later, on_epoch)
         return self.outcomes
 
-    def run(self, stage: Stage, state: State, on_epoch: OnEpoch = None, rungs: Rungs | None = None) -> None:
+    def run(self, stage: Stage, state: State, on_epoch: _OnEpoch = None, rungs: Rungs | None = None) -> None:
         """Run one stage, starting from `state` and updating it."""
         if any(not (outcome.failure or outcome.stopped) for outcome in self.outcomes):
             StageRun(self, stage, state).run(on_epoch, rungs)
@@ -106,7 +106,7 @@ class Population(Cohort):
         slots = torch.full((len(theta),), number, device=self.machine.device)
         return self.weights(theta.to(self.machine.device), slots, self.state.buffers), slots
 
-    def _run_for_each_regime(self, stages: Sequence[Stage], on_epoch: OnEpoch) -> None:
+    def _run_for_each_regime(self, stages: Sequence[Stage], on_epoch: _OnEpoch) -> None:
         before, seconds = [outcome.selected for outcome in self.outcomes], dict(self.seconds)
         start = self.state
         results: list[dict[str, Selected]] = [{} for _ in self.members]

@@ -32,7 +32,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.training.device import Machine
-from llpbench.training.members import Trainee, encoder_factory, shape_of
+from llpbench.training.members import Trainee, encoder_factory, populations
 from llpbench.training.population import Population
 
 _PURPOSE = "pretraining"
@@ -49,7 +49,7 @@ class Pretrained:
     """time that pretraining took when first computed"""
 
 
-Compute = Callable[[dict[int, Task]], dict[int, Pretrained]]
+_Compute = Callable[[dict[int, Task]], dict[int, Pretrained]]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,8 @@ class Pretrainer:
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         """Pretrain some seeds; seeds with equal numbers of rows and bags train as one population."""
         assert self.cell.protocol is not None
-        bags_per_step = self.cell.protocol.bags_per_step
-        groups: dict[Any, dict[int, Task]] = {}
-        for seed, task in tasks.items():
-            groups.setdefault(shape_of(task, bags_per_step), {})[seed] = task
-        return {seed: weights for group in groups.values() for seed, weights in self._together(group).items()}
+        groups = populations(tasks, self.cell.protocol.bags_per_step)
+        return {seed: weights for group in groups for seed, weights in self._together(group).items()}
 
     def _together(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         assert self.cell.protocol is not None
@@ -98,7 +95,7 @@ class Pretrainer:
 
 
 def _load_or_compute(
-    cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: Compute
+    cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: _Compute
 ) -> dict[int, Pretrained]:
     """Return every seed's pretrained encoder; call `compute` for those not in `folder` (None: for all)."""
     keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}

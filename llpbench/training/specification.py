@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from llpbench.blocks.pretraining import PretrainingParams
@@ -42,15 +42,13 @@ def make_cell(
     entry = METHODS.entry(method)
     declared = entry.load()
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
-    direct = issubclass(declared, DirectMethod)
-    if direct:
-        own_numbers = numbers or "z"
-        return Cell(
-            entry.name, dataset, bagging, bag_size, None, values, protocol=None, max_bags=max_bags, numbers=own_numbers
-        )
+    cell = Cell(
+        entry.name, dataset, bagging, bag_size, None, values, protocol=protocol or Protocol(), max_bags=max_bags
+    )
+    if issubclass(declared, DirectMethod):
+        return replace(cell, protocol=None, numbers=numbers or "z")
     if not declared.takes_encoder:
-        protocol = protocol or Protocol()
-        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol, max_bags=max_bags)
+        return cell
     network = ENCODERS.entry(encoder)
     sizes: Any = getattr(network.load(), "Params", None)
     if not (isinstance(sizes, type) and is_dataclass(sizes)):
@@ -59,20 +57,14 @@ def make_cell(
             "empty if it has none."
         )
     defaults = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
-    return Cell(
-        method=entry.name,
-        dataset=dataset,
-        bagging=bagging,
-        bag_size=bag_size,
+    pretrains = pretraining != "none"
+    return replace(
+        cell,
         encoder=network.name,
         params=values | defaults,
         encoder_params=asdict(sizes()),
         pretraining=pretraining,
-        pretraining_params={}
-        if pretraining == "none"
-        else _pretraining_params(pretraining_params or {}, network.facts),
-        protocol=protocol or Protocol(),
-        max_bags=max_bags,
+        pretraining_params=_pretraining_params(pretraining_params or {}, network.facts) if pretrains else {},
         numbers=numbers or network.facts.get("numbers", "z"),
     )
 

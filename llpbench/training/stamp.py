@@ -41,7 +41,7 @@ class SeedResult:
     times: dict[str, float] = field(default_factory=dict)
     memory_mb: float | None = None
     predicted: Predicted = field(default_factory=dict)
-    """predictions, which are not in the journal (`training/saved_predictions.py`); empty unless they are saved"""
+    """predictions, which are not in the journal (`training/judging.py`); empty unless they are saved"""
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def write_down(
         "memory_mb": None if result.memory_mb is None else round(result.memory_mb, 1),
         "members": result.members,
         "data": {} if task is None else {"fingerprint": task.fingerprint, "manifest": task.manifest},
-        "bags": {} if task is None else bag_facts(task),
+        "bags": {} if task is None else _bag_facts(task),
         "finished": utc_now(),
         **shared,  # type: ignore[typeddict-item]
     }
@@ -99,7 +99,7 @@ def rounded(curve: FloatArray) -> list[float | None]:
     return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
 
 
-def bag_facts(task: Task) -> dict[str, Any]:
+def _bag_facts(task: Task) -> dict[str, Any]:
     """Return the record's `bags`: numbers and sizes of bags, and a histogram of proportions for each class."""
     sizes = task.bags.sizes
     known = task.bags.proportions[task.bags.known]

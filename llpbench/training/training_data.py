@@ -31,7 +31,7 @@ class EpochPlan(NamedTuple):
     """length of each step's bags with padding, equal for all members"""
 
 
-class Targets(NamedTuple):
+class _Targets(NamedTuple):
     """Training targets of single rows, for stages of rows."""
 
     values: Tensor
@@ -89,10 +89,10 @@ class TrainingData:
         """[members, classes]"""
         self._bag_of_row = stacked([train.bag_of_row for train in trains], device)
 
-    def targets(self) -> Targets:
+    def targets(self) -> _Targets:
         """Return the targets of rows, the proportions of their bags."""
         members = torch.arange(len(self._row), device=self.device)[:, None]
-        return Targets(self._proportions[members, self._bag_of_row], self._known[members, self._bag_of_row])
+        return _Targets(self._proportions[members, self._bag_of_row], self._known[members, self._bag_of_row])
 
     def units(self, unit: Unit) -> int:
         """Return the number of a member's bags or rows."""
@@ -126,7 +126,7 @@ class TrainingData:
             keys.append(rng.integers(2**32, size=(len(steps), phases)))
         return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths[steps].tolist()))
 
-    def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: Targets) -> Bags:
+    def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: _Targets) -> Bags:
         """Return the bags `drawn` [members, units] by some members, or rows as bags of one row with their targets."""
         slots = members[:, None]
         prior = self.prior[members]
@@ -183,7 +183,7 @@ class State:
     """[members, parameters] initial weights of the next stage"""
     buffers: dict[str, Tensor]
     """by name, [members, ...]"""
-    targets: Targets
+    targets: _Targets
     """targets of single rows"""
     rngs: list[np.random.Generator]
 
@@ -192,6 +192,6 @@ class State:
         return State(
             self.weights.clone(),
             {name: value.clone() for name, value in self.buffers.items()},
-            Targets(*(part.clone() for part in self.targets)),
+            _Targets(*(part.clone() for part in self.targets)),
             self.rngs,
         )

@@ -16,7 +16,7 @@ from llpbench.core.ranges import Choice, LogUniform, Range, Uniform, conditions,
 from llpbench.core.registry import METHODS
 from llpbench.core.text import hint
 
-Space = Mapping[str, Mapping[str, Any]]
+_Space = Mapping[str, Mapping[str, Any]]
 
 _DIGITS = 4
 """significant digits of a proposed number; more would not matter and are hard to read"""
@@ -53,7 +53,7 @@ def fixed(method: str, overrides: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: getattr(read, name) for name in values}
 
 
-def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
+def require_start(method: str, space: _Space, params: Mapping[str, Any]) -> None:
     """Raise `LLPBenchError` if a search cannot start from `params`."""
     for name, part in space.items():
         if part.get("log") and params[name] <= 0:
@@ -63,7 +63,7 @@ def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
             )
 
 
-def with_default(space: Space, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def with_default(space: _Space, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the space extended by the initial values `params`, since the default is always a trial."""
     extended = {name: dict(part) for name, part in space.items()}
     for name, part in extended.items():
@@ -72,7 +72,7 @@ def with_default(space: Space, params: Mapping[str, Any]) -> dict[str, dict[str,
     return extended
 
 
-def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+def suggest(trial: Any, space: _Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the hyperparameters that an Optuna `trial` proposes; `params` has those that are not searched."""
     chosen: dict[str, Any] = {}
     for name in sorted(space, key=lambda name: "when" in space[name]):  # conditions refer to unconditional ones
@@ -88,7 +88,7 @@ def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, An
     return chosen
 
 
-def proposal(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+def proposal(space: _Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return `params` in Optuna's form: choices by number, without hyperparameters that do not apply."""
     return {
         name: part["choices"].index(params[name]) if "choices" in part else params[name]
@@ -102,7 +102,7 @@ def applies(space: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
     return all(params.get(name) in values for name, values in space.get("when", {}).items())
 
 
-def architecture(method: str, space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+def architecture(method: str, space: _Space, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the searched hyperparameters in which members of one population may not differ."""
     declared = METHODS.get(method)
     free = set(continuous(declared.Params)) if issubclass(declared, Method) else set()

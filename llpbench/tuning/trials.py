@@ -20,14 +20,12 @@ from llpbench.core.cell import Cell, Epoch
 from llpbench.core.criteria import Criterion
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
-from llpbench.core.method import DirectMethod, Method
-from llpbench.core.metrics import holdout_criteria
+from llpbench.core.method import Method
 from llpbench.core.ranges import continuous, read_params
 from llpbench.core.registry import METHODS
-from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
 from llpbench.core.tuning_spec import Trial, Tuning
-from llpbench.training.cell_runs import proba_of
+from llpbench.training.cell_runs import fit_direct
 from llpbench.training.compilation import remove_damaged
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.members import Outcome, Trainee, encoder_factory
@@ -40,7 +38,7 @@ _OnEpoch = Callable[[Epoch], None] | None
 def without_test(task: Task, tuning: Tuning) -> Task:
     """Return the task of a tuning: validation rows replace test rows, and labels exist only if the regime allows."""
     validation = task.validation if tuning.regime == "fine" else replace(task.validation, labels=None)
-    return replace(task, validation=validation, test=validation, train_labels=None)
+    return replace(task, validation=validation, test=validation, train_labels=None, test_bags=None)
 
 
 @dataclass
@@ -111,20 +109,12 @@ class Bench:
 
     def _fit(self, trial: Trial) -> Trial:
         """Fit a direct method, and judge it on the validation rows."""
-        cell, clock = self.tuning.cell, time.perf_counter()
-        declared = METHODS.get(cell.method)
-        try:
-            method: DirectMethod = declared(read_params(declared.Params, {**cell.params, **trial.params}, cell.method))
-            with contained(f"method {cell.method}"):
-                predict = method.fit(self.task.train, self.task.schema, generator(self.tuning.seed, "training"))
-                proba = proba_of(predict, self.task.validation.rows, self.task)
-            values = holdout_criteria(proba, self.task.validation)
-        except LLPBenchError:
-            raise
-        except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
-            status = "out-of-memory" if is_out_of_memory(error) else "failed"
-            return replace(trial, status=status, reason=reason_of(error), seconds=time.perf_counter() - clock)
-        return replace(trial, status="ok", values=self._values(values), seconds=time.perf_counter() - clock)
+        clock = time.perf_counter()
+        with contained(f"method {self.tuning.cell.method}"):
+            result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, self.task)
+        values = {name: one["validation"] for name, one in result.results.items()}
+        seconds = time.perf_counter() - clock
+        return replace(trial, status=result.status, reason=result.reason, values=self._values(values), seconds=seconds)
 
     def _finished(self, trial: Trial, outcome: Outcome, rungs: Sequence[tuple[int, float]], seconds: float) -> Trial:
         reached = tuple((epochs, value if math.isfinite(value) else None) for epochs, value in rungs)
@@ -134,16 +124,16 @@ class Bench:
         values = self._values({name: choice.value for name, choice in outcome.selected.items()})
         return replace(trial, status="stopped" if outcome.stopped else "ok", values=values)
 
-    def _values(self, values: Mapping[str, float]) -> dict[str, float]:
+    def _values(self, values: Mapping[str, float | None]) -> dict[str, float]:
         """Return the criteria of the regime that have a value."""
-        pairs = ((name, values.get(name, math.nan)) for name in self.tuning.criteria)
-        return {name: float(value) for name, value in pairs if math.isfinite(value)}
+        pairs = ((name, values.get(name)) for name in self.tuning.criteria)
+        return {name: float(value) for name, value in pairs if value is not None and math.isfinite(value)}
 
 
-def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
+def _method(cell: Cell, params: Mapping[str, Any]) -> Any:
+    """Return the method of a cell with the hyperparameters of a trial."""
     declared = METHODS.get(cell.method)
-    method: Method = declared(read_params(declared.Params, {**cell.params, **params}, owner=cell.method))
-    return method
+    return declared(read_params(declared.Params, {**cell.params, **params}, owner=cell.method))
 
 
 def _fixed(method: Method) -> dict[str, Any]:

@@ -15,13 +15,10 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import DirectMethod
 from llpbench.core.provenance import utc_now
 from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
-from llpbench.core.registry import METHODS, load_plugin
+from llpbench.core.registry import METHODS
 from llpbench.core.tuning_spec import Trial, Tuning
-from llpbench.training import memory
-from llpbench.training.cell_runs import limit_threads, make_task, pick_machine
-from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together
+from llpbench.training.cell_runs import at_work, make_task, prepared
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
-from llpbench.training.pretrained import Pretrainer
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, opened
 from llpbench.tuning.trials import Bench, without_test
@@ -38,14 +35,9 @@ def run_tuning(
     A search that other code or data began starts over. So does the search that was finished at `instead`. An error in a
     trial makes it a failed trial. Raises `LLPBenchError` for bad input.
     """
-    for plugin in environment.plugins:
-        load_plugin(plugin)
-    memory.keep_freed()
-    keep_compiled_code()
-    machine = pick_machine(tuning.cell, environment)
     folder = Path(environment.tuning) if environment.tuning else None
-    facts = cell_facts(tuning.cell)  # before training, which later edits of the files do not affect
-    with limit_threads(environment.threads):
+    with at_work(tuning.cell, environment) as machine:
+        facts = cell_facts(tuning.cell)  # before training, which later edits of the files do not affect
         bench = _bench(tuning, environment, machine, on_epoch)
         machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
         code = json.dumps([facts["versions"], facts["numerics"], data], sort_keys=True)
@@ -74,14 +66,7 @@ def _bench(
     bench = Bench(tuning, without_test(whole, tuning), machine, on_epoch=on_epoch)
     if issubclass(declared, DirectMethod):
         return bench
-    if machine.device.type == "cpu":
-        rows = int(whole.train.sizes.sum())
-        bench.machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
-    bench.most = most_together(cell, environment, bench.machine)
-    if cell.pretraining != "none":
-        bags = whole if declared.supervision == "bags" else make_task(cell, tuning.seed, "bags", environment.data_dir)
-        folder = Path(environment.pretrained) if environment.pretrained else None
-        bench.pretrain = Pretrainer(cell, {tuning.seed: bags}, folder, bench.machine, on_epoch)
+    bench.machine, bench.most, bench.pretrain = prepared(cell, {tuning.seed: whole}, environment, machine, on_epoch)
     return bench
 
 

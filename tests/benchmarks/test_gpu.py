@@ -17,7 +17,7 @@ import torch
 from factory import make_record
 from repository import ROOT
 
-from benchmarks.gpu import campaign, correctness, measures, part, plan, tables, traces
+from benchmarks.gpu import campaign, correctness, measures, part, tables, traces
 from benchmarks.gpu.part import PROCESS, run_part
 from benchmarks.gpu.rows import FILE, Box, Rows
 from benchmarks.gpu.sizes import FULL, REHEARSAL
@@ -27,10 +27,9 @@ from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
-from llpbench.data.facts import built_in_facts
 from llpbench.data.loading import find_local
 from llpbench.results.journal import Journal, read
-from llpbench.running.executors import Outcome
+from llpbench.running.executors import Message, Outcome
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.schedule import Job as Work
 from llpbench.training.device import Machine
@@ -149,12 +148,9 @@ class Scripted:
     def end(self) -> None:
         """Nothing runs."""
 
-    def run_job(
-        self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
-    ) -> Outcome:
-        del on_warning
+    def run_job(self, job: Work, limit: Limit, on_message: Callable[[Message], None]) -> Outcome:
         assert limit.budget > 0
-        on_epoch(Epoch(6, 300, "auc", 0.5, len(job.seeds)))
+        on_message(Epoch(6, 300, "auc", 0.5, len(job.seeds)))
         self.jobs.append(job)
         return self.answer(job)
 
@@ -243,42 +239,6 @@ class TestCampaign:
         assert one.cell.id != two.cell.id
         assert tables.something_failed(rows)
         assert read(tmp_path / "journal.jsonl").records == {}
-
-    def test_cell_beyond_time_is_not_started(self, rows: Rows) -> None:
-        cell = campaign.cells(FULL)[0]
-        assert campaign.expected_seconds(cell, rows) is None
-        values = {"cell": "x", "how": "done", "method": "dllp", "pretraining": "none", "dataset": "adult"}
-        rows.add(campaign.PART, "dllp adult", "ok", {**values, "seconds": 100.0, "seeds": 10})
-        tables = [built_in_facts()[name] for name in ("credit", "adult")]
-        size = [facts.rows * len(facts.columns) for facts in tables]
-        assert campaign.expected_seconds(cell, rows) == pytest.approx(50.0 * size[0] / size[1])
-
-
-class TestPlan:
-    def test_planned_minutes_follow_fastest_way(self, rows: Rows) -> None:
-        assert plan.minutes(rows) == []
-        measured(rows, "stacked", members=1, seconds=100.0)
-        slow = total(rows)
-        measured(rows, "compiled", members=10, seconds=10.0)
-        fast = total(rows)
-        assert fast < 0.1 * slow
-        for name, seconds in (("dllp", 1.0), ("llp-vat", 3.0)):
-            rows.add(measures.PART, f"step {name} saint", "ok", {"seconds": seconds})
-        by_method = {cell.method: minutes for cell, minutes, _ in plan.minutes(rows) if cell.dataset == "adult"}
-        assert by_method["llp-vat"] - 0.5 == pytest.approx(3 * (by_method["dllp"] - 0.5))  # 30 s to compile
-
-    def test_finished_cell_counts_measured_time(self, rows: Rows) -> None:
-        measured(rows, "compiled", members=10, seconds=10.0)
-        cell = plan.paper_cells()[0]
-        values = {"cell": cell.id, "how": "done", "seconds": 60.0, "seeds": 5, "epochs": 40.0}
-        rows.add(campaign.PART, "x", "ok", values)
-        found = {each.id: (minutes, known) for each, minutes, known in plan.minutes(rows)}
-        assert found[cell.id] == (2.0, True)
-        assert len(found) == 54
-
-
-def total(rows: Rows) -> float:
-    return sum(minutes for _, minutes, _ in plan.minutes(rows))
 
 
 def test_part_is_ended_when_its_time_is_over(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from llpbench.blocks import bag_process
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process, fit_wary
 from llpbench.blocks.binning import RowBins
@@ -101,17 +99,6 @@ class TestComponents:
         expected_other = sum(f @ w for f, w in zip(self.dense(found, other), coefficients, strict=True))
         assert_allclose(found.value(coefficients, found.bin(other)), expected_other, atol=1e-4)
 
-    def test_saved_process_has_no_rows_and_same_predictions(self) -> None:
-        few, many = (self.components(some_rows(rows)) for rows in (60, 6000))
-        sizes = [len(pickle.dumps(found)) for found in (few, many)]
-        assert sizes[1] < 1.5 * sizes[0]
-        other = some_rows(15, seed=3)
-        coefficients = [np.ones((width, 1)) for width in (e.factor.shape[1] for e in many.effects)]
-        coefficients += [np.ones((len(joint.mean), 1)) for joint in many.joint]
-        saved = pickle.loads(pickle.dumps(many))
-        found, expected = (each.value(coefficients, each.bin(other)) for each in (saved, many))
-        assert_allclose(found, expected, atol=1e-9)  # arrays may lie differently in memory
-
 
 class TestProcess:
     def train(self, rows: int = 600, size: int = 20) -> tuple[BaggedRows, FloatArray]:
@@ -158,22 +145,6 @@ class TestProcess:
         found = fit_process(train, ProcessSettings(waves=10, draws=0, most_pairs=1), np.random.default_rng(0))
         assert found.components.effects[-1].features == (1, 3)
         assert len(found.components.effects) == 6
-
-    def test_short_search_is_nearly_as_good(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        rng = np.random.default_rng(0)
-        numbers = rng.normal(size=(6000, 5))
-        labels = (rng.random(6000) < expit(2 * numbers[:, 0] + numbers[:, 1] * numbers[:, 3])).astype(float)
-        train, settings = in_groups(rows_of(numbers.tolist()), 10, labels), ProcessSettings(waves=10, most_pairs=8)
-        monkeypatch.setattr(bag_process, "_MANY_BAGS", 599)
-        brief = fit_process(train, settings, np.random.default_rng(0))
-        monkeypatch.setattr(bag_process, "_SMALL_BAG", 10)
-        long = fit_process(train, settings, np.random.default_rng(0))
-        assert not np.array_equal(brief.hyperparameters, long.hyperparameters)
-        pairs = [[each.features for each in process.components.effects] for process in (brief, long)]
-        assert pairs[0] == pairs[1]
-        assert np.corrcoef(brief.shares()[:, 1], long.shares()[:, 1])[0, 1] > 0.999
-        values = [long.evidence(each.hyperparameters)[0] for each in (brief, long)]
-        assert values[0] < values[1] + 0.5
 
     def test_bag_effects_are_unexplained_share(self) -> None:
         rng = np.random.default_rng(0)
@@ -234,11 +205,3 @@ class TestWaryPriors:
         assert_allclose(lower[[0, 1, 3, 4]], 2 * np.log(between / between.max()))
         assert_array_equal(np.delete(lower, [0, 1, 3, 4]), 0)
         assert between[1] / between[0] == pytest.approx(0.05 / 0.66, rel=0.5)
-
-    def test_constant_features_are_harmless(self) -> None:
-        train = self.confounded(own=1.5)
-        train = replace(train, rows=rows_of(np.insert(train.rows.numeric, 2, 1.0, axis=1).tolist()))
-        process = fit_wary(train, self.SETTINGS, np.random.default_rng(0))
-        assert process.confounded
-        assert np.isfinite(process.shares()).all()
-        assert np.isfinite(fit_logits(process, train)()).all()

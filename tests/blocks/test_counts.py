@@ -42,10 +42,6 @@ class TestPosterior:
         found = BagCounts(one_bag([5 - positives, positives], 5)).posterior(proba)
         assert_allclose(found, by_enumeration(proba, [5 - positives, positives]), atol=1e-9)
 
-    def test_posterior_of_single_row_bags_is_label(self) -> None:
-        train = in_bags(rows_of([[0.0], [0.0], [0.0]]), [[2], [0], [1]], [[1, 0], [0, 1], [0, 1]])
-        assert_allclose(BagCounts(train).posterior(with_negative([0.3, 0.3, 0.3]))[:, 1], [1, 1, 0], atol=1e-9)
-
     def test_posterior_of_large_bags_is_close_to_exact(self) -> None:
         p = np.random.default_rng(0).beta(2, 2, size=200)
         count = round(p.sum()) - 6
@@ -60,14 +56,6 @@ class TestPosterior:
         expected = by_enumeration(proba, [2, 6, 2])
         assert np.abs(expected - proba).max() > 0.15
         assert_allclose(found, expected, atol=0.07)
-
-    def test_two_classes_equal_general_case(self) -> None:
-        rng = np.random.default_rng(1)
-        p = rng.uniform(0.2, 0.8, 60)
-        binary = BagCounts(one_bag([28, 32], 60)).posterior(with_negative(p.tolist()))
-        third = np.full(60, 1e-9)
-        several = BagCounts(one_bag([28, 32, 0], 60)).posterior(np.stack([1 - p, p, third], axis=1))
-        assert_allclose(several[:, :2], binary, atol=1e-3)
 
     def test_noisy_counts_pull_less(self) -> None:
         proba = with_negative([0.5] * 20)
@@ -129,35 +117,6 @@ class TestBagEffects:
         found = error(counts.bag_effects(logits))
         assert found < 0.9 * error(counts.shifts(logits))
         assert found < 0.75 * error(np.zeros_like(truth))
-
-    def test_bag_effects_vanish_if_rows_explain_bags(self) -> None:
-        counts, logits, _ = self.simulated(0.0, 2)
-        assert np.abs(counts.bag_effects(logits)).max() < 0.1
-
-    def test_effect_of_large_bag_is_its_shift(self) -> None:
-        logits = np.random.default_rng(1).normal(size=(4000, 2))
-        halves = [list(range(2000)), list(range(2000, 4000))]
-        counts = BagCounts(in_bags(rows_of([[0.0]] * 4000), halves, [[1600, 400], [500, 1500]]))
-        found, exact = counts.bag_effects(logits), counts.shifts(logits)
-        assert_allclose(found[:, 1] - found[:, 0], exact[:, 1], rtol=0.02)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_subset_of_bags_keeps_posterior(classes: int) -> None:
-    rng = np.random.default_rng(0)
-    sizes = np.array([3, 20, 5, 12, 30, 1, 8])
-    bags = [part.tolist() for part in np.split(rng.permutation(sizes.sum()), np.cumsum(sizes)[:-1])]
-    labels = rng.integers(0, classes, sizes.sum())
-    train = in_bags(
-        rows_of([[0.0]] * int(sizes.sum())),
-        bags,
-        [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags],
-    )
-    proba = rng.dirichlet(np.ones(classes), sizes.sum())
-    chosen = np.array([1, 2, 4, 6])
-    rows = np.flatnonzero(np.isin(train.bag_of_row, chosen))
-    some = BagCounts(train).some(rows, chosen)
-    assert_allclose(some.posterior(proba[rows]), BagCounts(train).posterior(proba)[rows], atol=1e-9)
 
 
 def fold(monkeypatch: pytest.MonkeyPatch) -> None:

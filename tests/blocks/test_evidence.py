@@ -9,9 +9,9 @@ from scipy.stats import multivariate_normal
 
 from llpbench.blocks import covariance as room
 from llpbench.blocks import evidence as evidence_room
+from llpbench.blocks.bag_process import hmc
 from llpbench.blocks.covariance import BagSpace, Features, Grams
 from llpbench.blocks.evidence import Evidence, Prior
-from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import FloatArray
 
 BAGS, WIDTHS = 7, (2, 3, 4)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
@@ -161,13 +160,6 @@ def test_constant_between_bags_is_undetermined() -> None:
     assert strongest([constant, varied], 1) == [varied]
 
 
-def test_saved_process_has_main_effects() -> None:
-    saved = pickle.loads(pickle.dumps(LOGITS))
-    for one, other in zip(LOGITS.effects(), saved.effects(), strict=True):
-        assert_allclose(one.values, other.values)
-        assert_allclose(one.weights, other.weights)
-
-
 def test_effects_have_names_units_and_categories() -> None:
     number, _, category = LOGITS.effects()
     numbers = np.array([[30.0, 0.0], [50.0, 1.0]])  # the first has mean 40 and standard deviation 10
@@ -184,19 +176,3 @@ def test_effects_have_names_units_and_categories() -> None:
     (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
     assert robust.edges is not None
     assert_allclose(RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
-
-
-def test_effects_sum_to_logits() -> None:
-    """Known answer: two independent features, no pair, no wave: the effects and a constant are the prediction."""
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(2000, 2))
-    labels = (rng.random(2000) < expit(numbers @ [1.0, -0.5])).astype(float)
-    train = bagged(rows_of(numbers.tolist()), np.arange(2000).reshape(-1, 20), labels)
-    process = fit_process(train, ProcessSettings(waves=0, most_pairs=0, draws=0), np.random.default_rng(0))
-    logits = fit_logits(process, train)
-    summed = sum(
-        each.values[place(each, column)] for each, column in zip(logits.effects(), train.rows.numeric.T, strict=True)
-    )
-    rest = logits()[:, 1] - summed
-    assert np.ptp(rest) < 1e-4
-    assert rest.mean() == pytest.approx(logit(labels.mean()), abs=0.3)

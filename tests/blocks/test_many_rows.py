@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from llpbench.blocks import bag_logits, bag_process, many_rows
+from llpbench.blocks import bag_process, many_rows
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
 from llpbench.core.bags import BaggedRows, FloatArray
@@ -66,27 +65,6 @@ def test_logits_are_those_of_all_bags_at_once(classes: int) -> None:
     assert_allclose(found(), at_once(), atol=0.05)  # both stop where little is gained
     for one, other in zip(found.effects(0), at_once.effects(0), strict=True):
         assert_allclose(one.std, other.std, rtol=0.02)
-
-
-def test_steps_go_on_from_a_start_that_is_far_away() -> None:
-    at_once = fit_logits(PLAIN, TRAIN)
-    fit = bag_logits._LogitFit(PLAIN, TRAIN, 1)
-    nothing = [np.zeros_like(each) for each in at_once.coefficients[0]]
-    groups = many_rows.BagGroups(PLAIN.components, TRAIN)
-    offset, coefficients, _ = fit.run_in_groups(groups, fit.center, nothing, most_steps=8)
-    assert offset == pytest.approx(at_once.offsets[0], abs=0.02)
-    assert_allclose(PLAIN.components.value(coefficients), PLAIN.components.value(at_once.coefficients[0]), atol=0.03)
-
-
-def test_threads_change_nothing() -> None:
-    before, found = torch.get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            found.append(in_groups(PLAIN, TRAIN).shares())
-    finally:
-        torch.set_num_threads(before)
-    assert_allclose(found[0], found[1], atol=1e-9)  # sums of two threads may have another order
 
 
 def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,10 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from small import everything
 from torch.func import vmap
 
 from llpbench.blocks.pairing import _linear, _priced, assign_rows, pseudo_pairs
-
-
-def everything(n: int) -> torch.Tensor:
-    return torch.ones(n, dtype=torch.bool)
 
 
 def solve(similarity: torch.Tensor, generator: str = "linear") -> list[int]:
@@ -108,13 +105,6 @@ def test_infinite_similarities_are_refused(wrong: float, greedy: bool) -> None:
     similarity[2, 1] = wrong
     with pytest.raises(ValueError, match=r"not finite.*learning rate"):
         assign_rows(similarity, everything(4), everything(4), greedy)
-
-
-def test_surplus_rows_are_never_positive() -> None:
-    similarity = torch.rand(5, 3)
-    pairs = pseudo_pairs(similarity, everything(5), everything(3), torch.tensor([[5, 0], [3, 0]]), "greedy")
-    assert pairs.positive.sum() == 3
-    assert (pairs.partner[pairs.positive] >= 0).all()
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SCHEMA, moment, select, small_encoder, some_bags, stream
+from small import SCHEMA, everything, moment, select, small_encoder, some_bags, stream
 
 from llpbench.blocks.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.model import Encoding, Model
 from llpbench.core.ranges import ranges
 from llpbench.data.tasks import build_task
@@ -30,10 +29,6 @@ from llpbench.training.specification import make_cell
 
 NOW = moment()
 SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
-
-
-def everything(n: int) -> torch.Tensor:
-    return torch.ones(n, dtype=torch.bool)
 
 
 def test_weighted_sum_matches_loop() -> None:
@@ -90,14 +85,6 @@ def test_bag_loss_skips_pairs_with_suppressed_bag() -> None:
     assert loss(given) == pytest.approx(sum(each) / 4, abs=1e-6)
     assert loss(given._replace(known=known)) == pytest.approx((each[0] + each[3]) / 2, abs=1e-6)
     assert loss(given._replace(known=torch.zeros(8, dtype=torch.bool))) == 0
-
-
-def test_proportions_are_unused_without_bag_task() -> None:
-    bags, (method, network) = some_bags(), made("self")
-    losses = [
-        method.loss(Model(network, stream()), with_proportions(bags, [p, 1 - p], [1 - p, p]), NOW) for p in (0.1, 0.4)
-    ]
-    assert torch.equal(*losses)
 
 
 def test_perfect_reconstruction_has_zero_loss_and_missing_are_ignored() -> None:
@@ -256,24 +243,6 @@ def test_damaged_pretraining_file_is_recomputed(tmp_path: Path, counted: list[li
     assert file.read_bytes()[32:36] == content[32:36]
     assert first[0]["results"] == second[0]["results"]
     assert read(file) is not None
-
-
-def test_impossible_pretraining_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(LLPBenchError, match="Choose another --out"):
-        run_cell(cell(), [0], Environment(device="cpu", pretrained=str(tmp_path / "file")))
-    with pytest.raises(LLPBenchError, match=r"pretraining\.view must be one of mixup, separated"):
-        cell(view="full")
-    with pytest.raises(LLPBenchError, match="Did you mean aggregator"):
-        cell(agregator="attention")
-    with pytest.raises(LLPBenchError, match="at least 1"):
-        cell(epochs=0)
-
-
-def test_diverging_pretraining_is_failed_record() -> None:
-    (record,) = run_cell(cell(learning_rate=1e30), [0], Environment(device="cpu"))
-    assert record["status"] == "failed"
-    assert "pretraining of seed 0: the loss was not finite" in record["reason"]
 
 
 def test_seeds_with_different_bag_numbers_are_pretrained_apart() -> None:

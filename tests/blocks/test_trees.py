@@ -11,8 +11,7 @@ from scipy.special import expit
 from llpbench.blocks import distinct, trees
 from llpbench.blocks.count_trees import boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.tree_scores import TreeColumns, add_scores, trees_of
-from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.blocks.trees import TreeColumns, TreeRows, TreeSettings, add_scores, trees_of
 from llpbench.core.bags import BaggedRows, FloatArray
 
 BAGS, SIZE = 300, 10
@@ -61,17 +60,6 @@ def test_number_of_parts() -> None:
     assert trees.number_of_parts(1_000_000, 10_000) == 5
     assert trees.number_of_parts(1_000_000, 2500) == 2
     assert trees.number_of_parts(1_000_000, 300) == 1
-
-
-@pytest.mark.usefixtures("in_parts")
-@pytest.mark.parametrize("classes", [2, 3])
-def test_training_scores_equal_predictions(classes: int) -> None:
-    train, _ = some_train(classes)
-    data, counts = TreeRows(train.rows), BagCounts(train)
-    found = boost_counts(data, counts, train.prior, FEW, np.random.default_rng(0))
-    scores = data.scores(found.grown())
-    assert scores.std() > 0.1
-    assert_allclose(scores, found.input.scores(found.grown(), train.rows), atol=1e-5)
 
 
 @pytest.mark.usefixtures("in_parts")

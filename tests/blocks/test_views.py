@@ -9,10 +9,18 @@ from torch import Tensor
 from torch.func import vmap
 from torch.nn import functional as F
 
-from llpbench.blocks import sampling
+from llpbench.blocks import views
 from llpbench.blocks.losses import instance_contrast
-from llpbench.blocks.sampling import MOST_COMPARED, at, some_rows
-from llpbench.blocks.views import Projectors, cut_mix, mixed_view, random_partner, self_contrast
+from llpbench.blocks.views import (
+    MOST_COMPARED,
+    Projectors,
+    at,
+    cut_mix,
+    mixed_view,
+    random_partner,
+    self_contrast,
+    some_rows,
+)
 from llpbench.core.bags import Rows
 from llpbench.core.model import MLP, Model, Network, Random
 
@@ -31,12 +39,6 @@ def test_partners_are_permutation_without_padding() -> None:
         assert mask[partner[mask]].all()
         seen.add(tuple(partner[mask].tolist()))
     assert len(seen) == 24  # every order of the four rows
-
-
-def test_partners_under_vmap_equal_single_members() -> None:
-    mask, keys = torch.rand(3, 9) > 0.3, torch.arange(3)
-    together = vmap(lambda m, k: random_partner(m, Random(k)))(mask, keys)
-    assert torch.equal(together, torch.stack([random_partner(m, Random(k)) for m, k in zip(mask, keys, strict=True)]))
 
 
 def test_cut_mix_replaces_cells_by_partner_values() -> None:
@@ -147,7 +149,7 @@ def test_row_comparing_methods_train_above_cap(method: str, monkeypatch: pytest.
 
     subject = Subject(METHODS.entry(method))
     whole = subject.learn(subject.toy(unequal=True)).proba
-    monkeypatch.setattr(sampling.some_rows, "__defaults__", (6,))  # bags have 8 or 16 rows
+    monkeypatch.setattr(views.some_rows, "__defaults__", (6,))  # bags have 8 or 16 rows
     sampled = subject.learn(subject.toy(unequal=True)).proba
     assert sampled.shape == whole.shape
     assert (sampled != whole).any()

@@ -53,8 +53,8 @@ def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     result = llpbench("run", "--help")
     text = " ".join(result.out.split())
     assert result.code == 0
-    assert all(f"--{name} " in f"{text} " for name, option in OPTIONS.items() if option.form in ("value", "many"))
-    assert all(f"--{name} /" in text for name, option in OPTIONS.items() if option.form == "switch")
+    assert all(f"--{name} " in f"{text} " for name, option in OPTIONS.items() if option.read.form in ("value", "many"))
+    assert all(f"--{name} /" in text for name, option in OPTIONS.items() if option.read.form == "switch")
     assert "--space" not in text, "is only in the file"
     assert "[default: 256]" in text
     assert "[default: fine,coarse]" in text, "as the command line takes it"

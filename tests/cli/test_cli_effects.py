@@ -7,47 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
-from bench import LLPBench, Result, refused
+from bench import LLPBench, refused
 
 from llpbench.core.effects import FeatureEffect, bin_text
 from llpbench.data.tasks import Scaler
 from llpbench.report.plots.effect_panels import effect_panels
-
-
-def effects(llpbench: LLPBench, plugin: Path, out: Path, *more: str) -> Result:
-    common = ["--plugin", str(plugin), "--dataset", "tiny", "--bag-size", "32", "--out", str(out)]
-    return llpbench("effects", *common, *more)
-
-
-def test_effects_have_expected_sign(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
-    out = tmp_path / "new" / "effects.svg"
-    result = effects(llpbench, plugin, out, "--class", "yes")
-    assert result[0] == 0
-    assert "bag-gp on tiny ordered 32, 10 bags: effects on the log odds of yes" in result[1]
-    rows = {line.split()[0]: line for line in result[1].splitlines() if line[:2] in ("a ", "b ")}
-    assert rows.keys() == {"a", "b"}
-    for row in rows.values():  # the classes are 1.5 standard deviations apart
-        assert row.index("< ") < row.index(">= ")
-    text = out.read_text(encoding="utf-8")
-    assert ">a<" in text
-    assert "bag-gp on tiny ordered 32: effects on yes" in text
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (["--method", "quick-a"], "method 'quick-a' has no effects of features. Use --method bag-gp."),
-        (["--method", "dllp"], "method 'dllp' has no effects of features. Use --method bag-gp."),
-        (["--class", "maybe"], "--class must be one of no, yes, got 'maybe'."),
-        (["--out", "effects"], "the name of a plot must end in .png or .svg or .pdf, got 'effects'."),
-    ],
-)
-def test_impossible_effects_are_refused(
-    llpbench: LLPBench, plugin: Path, tmp_path: Path, more: list[str], told: str
-) -> None:
-    assert refused(effects(llpbench, plugin, tmp_path / "effects.png", *more)) == f"llpbench: {told}"
-    assert not list(tmp_path.iterdir())
 
 
 def test_effects_of_a_saved_model(llpbench: LLPBench, tmp_path: Path) -> None:
@@ -65,8 +29,8 @@ def test_effects_of_a_saved_model(llpbench: LLPBench, tmp_path: Path) -> None:
     first = next(line for line in result.out.splitlines() if line.startswith(("age", "noise")))
     assert first.startswith("age")
     assert ">age<" in out.read_text(encoding="utf-8")
-    for more, word in ((["--class", "maybe"], "--class"), (["--dataset", "adult"], "--dataset")):
-        assert word in refused(llpbench("effects", str(model), *more, "--out", str(out)))
+    assert "--class" in refused(llpbench("effects", str(model), "--class", "maybe", "--out", str(out)))
+    assert ".svg" in refused(llpbench("effects", str(model), "--out", str(tmp_path / "effects")))
 
 
 def some_effect(importance: float, name: str, **facts: Any) -> FeatureEffect:

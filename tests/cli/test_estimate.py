@@ -72,19 +72,6 @@ def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> No
 
 
 @pytest.mark.usefixtures("folder")
-def test_weighted_rows_count_people(llpbench: LLPBench) -> None:
-    rows = pd.read_csv("rows.csv")
-    names = [name for name in rows.columns if name != "id"]
-    rows.groupby(names, dropna=False).size().rename("people").reset_index().to_csv("cells.csv", index=False)
-    by = ["--bag-column", "district", "--by", "owns"]
-    assert llpbench(*ASK, "--by", "owns").code == 0
-    result = llpbench("estimate", "model", "cells.csv", *by, "--weight-column", "people", "--out", "cells-by.csv")
-    assert result.code == 0, result.err
-    one, other = pd.read_csv("groups.csv"), pd.read_csv("cells-by.csv")
-    assert np.allclose(one[["rows", "count", "count_min"]], other[["rows", "count", "count_min"]])
-
-
-@pytest.mark.usefixtures("folder")
 def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
     result = llpbench("estimate", "linear", *ASK[2:], "--by", "owns", "--refits", "5")
     assert result.code == 0, result.err

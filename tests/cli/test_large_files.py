@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.blocks import components
-from llpbench.cli import large_files
-from llpbench.owndata import group_estimates, rows_by_bag
+from llpbench.cli import reading_options
+from llpbench.owndata import bag_effects, group_estimates, in_batches
 from llpbench.tables import row_files
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
@@ -57,7 +56,11 @@ def demand_same_files(folder: Path) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("rows", "bag"),
-    [("parts", []), ("rows.csv", ["--bag-column", "district"]), ("parts/*.parquet", ["--bag-column", "district"])],
+    [
+        ("parts", ["--interval"]),
+        ("rows.csv", ["--bag-column", "district"]),
+        ("parts/*.parquet", ["--bag-column", "district"]),
+    ],
 )
 def test_streamed_predictions_equal_in_memory(folder: Path, llpbench: LLPBench, rows: str, bag: list[str]) -> None:
     result = fit(llpbench, rows, "--out-of-core")
@@ -77,8 +80,8 @@ GROUPS = ["estimate", "model", "--bag-column", "district", "--by", "town,owns"]
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bags are processed in several pieces, from several temporary files."""
-    monkeypatch.setattr(rows_by_bag, "PIECE_ROWS", 64)
-    monkeypatch.setattr(rows_by_bag, "_FILE_BYTES", 4000)
+    monkeypatch.setattr(bag_effects, "PIECE_ROWS", 64)
+    monkeypatch.setattr(in_batches, "_FILE_BYTES", 4000)
 
 
 def suppress(name: str) -> None:
@@ -119,7 +122,7 @@ def test_streamed_whole_bags_equal_in_memory(
 
 @pytest.mark.usefixtures("folder")
 def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_files, "LARGE", 1000)
+    monkeypatch.setattr(reading_options, "LARGE", 1000)
     assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
     assert "in batches" not in fit(llpbench, "parts", "--in-memory", method="bag-mean-linear").err
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
@@ -131,7 +134,6 @@ def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts", "--out", "linear", method="bag-mean-linear").code == 0
     new = ["parts", "--out", "new.csv", "--out-of-core"]
     for result in (
-        llpbench("predict", "model", *new, "--interval"),
         llpbench(*WHOLE, *new, "--weight-column", "id"),
         llpbench(*GROUPS, *new, "--weight-column", "id"),
         llpbench("estimate", "linear", *GROUPS[2:], *new),
@@ -229,23 +231,3 @@ def test_sample_does_not_hide_rows_of_unknown_bags(llpbench: LLPBench, folder: P
     assert "--drop-unmatched" in refused(fit(llpbench, "rows.csv", *sampled))
     assert fit(llpbench, "rows.csv", *sampled, "--drop-unmatched", method="bag-mean-linear").code == 0
     assert "d29" not in LLPClassifier.load(folder / "model").bags_.tolist()
-
-
-def test_few_texts_among_numbers_are_refused_in_stream(
-    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_files, "BATCH_ROWS", 300)
-    rows = pd.read_csv(folder / "rows.csv", dtype=str)
-    rows["age"] = [f"{20 + place / 10}" for place in range(600)]
-    clean = rows.copy()
-    for place, told in ((7, "'n/a?' in line 9 "), (500, "'n/a?'")):  # in the first batch, in another one
-        rows = clean.copy()
-        rows.loc[place, "age"] = "n/a?"
-        rows.to_csv("text.csv", index=False)
-        result = fit(llpbench, "text.csv", "--out-of-core")
-        assert (result.code, told in result.err) == (2, True)
-        advice = [part for part in ("--missing 'n/a?'", "--types age=text") if part in result.err]
-        assert len(advice) == 2
-        for flags in advice:
-            result = fit(llpbench, "text.csv", "--out-of-core", *shlex.split(flags))
-            assert (result.code, "used as categories" in result.err) == (0, False)

@@ -77,27 +77,6 @@ def test_other_columns_are_written_unchanged(folder: Path, llpbench: LLPBench) -
     assert found[[*guarded]].equals(guarded.astype(found["id"].dtype))
 
 
-def test_numeric_category_survives_gaps(folder: Path, llpbench: LLPBench) -> None:
-    rows = pd.read_csv(folder / "rows.csv")
-    rows["zone"] = np.where(rows["town"] == "A", 1, 2)
-    rows.to_csv(folder / "rows.csv", index=False)
-    assert llpbench(*FIT, *QUICK, "--types", "zone=text").code == 0
-    for name, zones in (("plain", rows["zone"]), ("gap", rows["zone"].astype(float)), ("foreign", rows["zone"] + 7)):
-        rows.assign(zone=zones).to_csv(folder / f"{name}.csv", index=False)
-    predicted = {}
-    for name, warned in (("plain", 0), ("gap", 0), ("foreign", 1)):
-        result = llpbench("predict", "model", f"{name}.csv", "--out", "predicted.csv")
-        assert result.code == 0
-        told = "llpbench: warning: ROWS: 100% of the values of column 'zone', such as '9', were not in fit"
-        assert (
-            result.err.count("warning") == result.err.count(told.replace("'9'", f"'{7 + rows['zone'][0]}'")) == warned
-        )
-        predicted[name] = pd.read_csv(folder / "predicted.csv")["probability_yes"]
-    assert (folder / "gap.csv").read_text() != (folder / "plain.csv").read_text()
-    assert predicted["gap"].equals(predicted["plain"])
-    assert not predicted["foreign"].equals(predicted["plain"])
-
-
 def test_whole_bag_labels_match_counts(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     predicted, calls = LLPClassifier._predicted, []
 
@@ -215,16 +194,6 @@ def test_table_is_written_atomically(folder: Path, llpbench: LLPBench, monkeypat
     assert result.code == 2
     assert "No space left on device" in result.err
     assert (folder / "new.csv").read_text() == "earlier"
-
-
-def test_identifier_column_is_reported_once(folder: Path, llpbench: LLPBench) -> None:
-    del folder
-    for command in ([*FIT, "--method", "bag-mean-linear"], [*CHOOSE[:-2], "--folds", "2", "--repeats", "1"]):
-        result = llpbench(*command)
-        assert result.code == 0, result.err
-        assert result.err.count("--leave-out id, in Python") == 1
-        assert "LikelyIdentifier" not in result.err
-    assert "identifiers" not in llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id").err
 
 
 @pytest.mark.parametrize("keys", [["district"], ["district", "half"]])

@@ -48,19 +48,6 @@ def probabilities(llpbench: LLPBench, rows: str) -> Any:
     return pd.read_csv("new.csv").filter(like="probability").to_numpy()
 
 
-@pytest.mark.parametrize("spelling", ["${:,}", "{}%"])
-def test_numeric_text_is_named(spelling: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    assert fit(llpbench).code == 0
-    plain = probabilities(llpbench, "rows.csv")
-    rows.assign(income=rows["income"].map(spelling.format)).to_csv("text.csv", index=False)
-    result = fit(llpbench, rows="text.csv")
-    assert (result.code, result.err.count("--types income=number")) == (0, 1)
-    result = fit(llpbench, "--types", "income=number", rows="text.csv")
-    assert (result.code, result.err.count("used as categories")) == (0, 0)
-    assert np.allclose(probabilities(llpbench, "text.csv"), plain)
-    assert "used as categories" not in fit(llpbench, "--types", "income=text", rows="text.csv").err
-
-
 @pytest.mark.parametrize("command", ["fit", "choose"])
 def test_advice_on_few_texts_works(command: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
     text = rows.assign(income=rows["income"].map("{:,}".format))
@@ -122,16 +109,6 @@ def test_written_counts_are_read_or_have_remedy(rows: pd.DataFrame, llpbench: LL
     assert "--proportions" in llpbench(*command, "--counts", "yes").err
     assert llpbench(*command, "--proportions", "yes").code == 0
     assert np.allclose(LLPClassifier.load("model").bag_counts_[:, 1], table["yes"], atol=0.1)
-
-
-def test_other_encoding_is_named(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    rows.to_csv("latin.csv", index=False, encoding="latin-1")
-    pd.read_csv("bags.csv").rename(columns={"no": "n\u00f6"}).to_csv("bags.csv", index=False)
-    result = fit(llpbench, rows="latin.csv", counts="n\u00f6,yes")
-    assert (result.code, "'S\u00fcd'" in result.err) == (2, True)
-    advised = result.err.partition("--encoding ")[2].split()[0]
-    assert fit(llpbench, "--encoding", advised, rows="latin.csv", counts="n\u00f6,yes").code == 0
-    assert "S\u00fcd" in LLPClassifier.load("model")._model.columns.categories[0]
 
 
 def test_predictions_are_not_read_as_parts(rows: pd.DataFrame, llpbench: LLPBench) -> None:
@@ -237,13 +214,3 @@ def test_label_column_is_used(names: tuple[str, str], rows: pd.DataFrame, llpben
     rows.assign(vote=label.where(rows.index > 0, "maybe")).to_csv("labelled.csv", index=False)
     result = fit(llpbench, "--label-column", "vote", rows="labelled.csv", counts=counts)
     assert (result.code, "column 'vote'" in result.err) == (2, True)
-
-
-def test_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    assert fit(llpbench).code == 0
-    plain = probabilities(llpbench, "rows.csv")
-    rows.to_excel("rows.xlsx", index=False)
-    pd.read_csv("bags.csv").to_excel("bags.xlsx", index=False)
-    result = fit(llpbench, rows="rows.xlsx", bags="bags.xlsx")
-    assert result.code == 0, result.err
-    assert np.allclose(probabilities(llpbench, "rows.xlsx"), plain)

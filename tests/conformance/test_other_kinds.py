@@ -15,7 +15,6 @@ from numpy.random import Generator
 from torch import Tensor
 
 from llpbench.conformance import CHECKS_OF, Verdict, run_checks
-from llpbench.conformance.of_baggings import BaggingSubject
 from llpbench.core.bags import IntArray, Rows, Schema
 from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, Entry, Registry
@@ -110,12 +109,6 @@ def sorting_the_table(table: Table, rows: IntArray, size: int, rng: Generator) -
 )
 def test_faulty_bagging_is_caught(caught: Catch, check: str, bagging: Any, message: str) -> None:
     assert message in caught(BAGGINGS, check, bagging, keyed=check == "keyed")
-
-
-def test_missing_docstring_is_caught(caught: Catch) -> None:
-    assert "bad needs a docstring" in caught(BAGGINGS, "declaration", sorting_the_table, summary="")
-    facts = {"learning_rate": 1e-3, "hidden": 16}
-    assert "needs a docstring" in caught(ENCODERS, "declaration", Small, summary="", **facts)
 
 
 class Small(MLPEncoder):
@@ -260,7 +253,3 @@ def test_column_bagging_is_checked_on_dataset_with_column(monkeypatch: pytest.Mo
     adult = {each.check.name: each for each in run_checks(entry, "adult")}
     assert [name for name, each in adult.items() if each.result != "ok"] == ["awkward"]
     assert adult["looks_at"].detail == "bags depend on categories"
-
-
-def test_required_bagging_option_names_dataset_key() -> None:
-    assert BaggingSubject(BAGGINGS.entry("column"), "flights_2013").text == "column:by=date"

@@ -58,14 +58,6 @@ def test_suppressed_bags_do_not_affect_prior() -> None:
     assert np.allclose(train.proportions, [[0.75, 0.25], [5 / 6, 1 / 6], [1.0, 0.0]])
 
 
-def test_prior_is_uniform_without_known_bags() -> None:
-    nothing: list[list[list[float]]] = [[[NAN] * 3, [NAN] * 3], [[-1, 0, -2], [0, 0, 0]]]
-    for counts in nothing:
-        train = bagged([2, 2], counts)
-        assert np.allclose(train.prior, 1 / 3)
-        assert np.allclose(train.proportions, 1 / 3)
-
-
 def test_whole_counts_are_nearest_with_right_sum() -> None:
     """Against all ways to write a size as a sum; nearest in the sum of absolute differences, and of squares."""
     rng = np.random.default_rng(0)
@@ -103,3 +95,11 @@ def test_known_bags_keep_their_rows() -> None:
         assert rows_of(train, before).tolist() == rows_of(kept, after).tolist()
     assert (kept.index >= -1).all()
     assert kept.sizes.tolist() == [4, 3]
+
+
+def test_prior_is_uniform_without_known_bags() -> None:
+    nothing: list[list[list[float]]] = [[[NAN] * 3, [NAN] * 3], [[-1, 0, -2], [0, 0, 0]]]
+    for counts in nothing:
+        train = bagged([2, 2], counts)
+        assert np.allclose(train.prior, 1 / 3)
+        assert np.allclose(train.proportions, 1 / 3)

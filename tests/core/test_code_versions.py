@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from llpbench.core.code_versions import cell_versions, version_of
+from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, Entry, Registry
 
@@ -45,16 +45,6 @@ def test_every_built_in_entry_declares_a_version(registry: Registry) -> None:
     assert all((version_of(entry) or "").isdigit() for entry in registry.entries())
 
 
-def test_versions_of_a_cell_are_the_declared_ones() -> None:
-    versions = cell_versions("dllp", "adult", "ordered:columns=age", "mlp")
-    assert versions == cell_versions("dllp", "adult", "ordered", "mlp")
-    assert versions.keys() == {"method", "dataset", "bagging", "encoder"}
-    assert versions["method"] == str(METHODS.entry("dllp").facts["version"])
-    assert cell_versions("dllp", "adult", "ordered", None)["encoder"] is None
-    with pytest.raises(LLPBenchError, match="unknown method"):
-        cell_versions("nobody", "adult", "ordered", None)
-
-
 def test_declared_version_and_checksum_come_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(TEXT)
     entry = in_file(tmp_path / "mine.py", monkeypatch)
@@ -82,15 +72,6 @@ def test_notebook_class_has_the_hash_of_its_cell() -> None:
     assert in_notebook("RATE = 2\n", TEXT.replace("return x", "return 2 * x")) != first
     decorated = f"from dataclasses import dataclass\n@dataclass(frozen=True)\n{TEXT}    width: int = 8\n"
     assert in_notebook(decorated) != in_notebook(decorated.replace("8", "9"))
-
-
-def test_code_without_source_text_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("__notebook__")
-    monkeypatch.setitem(sys.modules, "__notebook__", module)
-    exec(TEXT, module.__dict__)
-    with pytest.raises(LLPBenchError, match=r"the source of 'Mine' is unknown.* Put it into") as error:
-        version_of(entry_of(module.Mine))
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("version", [0, -1, "2", 1.5, True])

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
+import resource
 import stat
-from collections.abc import Iterator
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from bench import LLPBench, arguments
 from factory import record
 
-from llpbench.core.files import replace_file
-from llpbench.results.journal import FILE, LOCK, Journal
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.files import open_packed, private_root, replace_file, replaced, temporary_folder
+from llpbench.results.journal import FILE, LOCK, Journal, read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
@@ -67,6 +75,34 @@ def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "old").read_text() == "before"
 
 
+KILLED_WRITER = """
+import os, pathlib, signal, sys
+from llpbench.core.files import replaced
+with replaced(pathlib.Path(sys.argv[1])) as file:
+    file.write(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_file_of_killed_writer_is_removed_and_that_of_living_one_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "result[1].csv"
+    subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
+    assert len([*tmp_path.iterdir()]) == 1
+    with replaced(path) as mine:
+        mine.write(b"first")
+        subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
+        with replaced(path) as other:
+            assert {*map(str, tmp_path.iterdir())} == {str(mine.name), str(other.name)}
+            other.write(b"second")
+        assert path.read_text() == "second"
+    assert ([*tmp_path.iterdir()], path.read_text()) == ([path], "first")
+
+
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "nowhere" / "file", "")
+
+
 def test_strict_umask_hides_results_from_others(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     out, before = tmp_path / "out", os.umask(0o077)
     try:
@@ -88,3 +124,78 @@ def test_symbolic_link_is_kept_and_target_replaced(tmp_path: Path) -> None:
         replace_file(tmp_path / "link", content)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "far" / "file").read_text() == content
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_unpacking_stops_at_limit(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "rows"
+    path.write_bytes(PACKERS[kind](bytes(50_000_000)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with open_packed(path, kind, always=1000) as file, pytest.raises(DataError, match="unpacks from"):
+        file.read()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000, "kilobytes"
+    with open_packed(path, kind) as file:
+        assert file.read() == bytes(50_000_000)
+
+
+def test_shard_that_unpacks_to_too_much_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "adult.jsonl.xz"
+    path.write_bytes(lzma.compress(b"{" + b" " * 30_000_000))
+    with pytest.raises(DataError, match="unpacks from"):
+        read(path)
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from llpbench.core.files import temporary_folder
+with temporary_folder(pathlib.Path(sys.argv[1])) as folder:
+    (folder / "rows").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+
+
+def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path) -> None:
+    with temporary_folder(tmp_path) as folder:
+        folder.chmod(0o777)
+        assert folder.parent.stat().st_mode & 0o077 == 0
+    assert [*private_root(tmp_path).iterdir()] == []
+
+
+def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(tmp_path: Path) -> None:
+    with temporary_folder(tmp_path) as mine:
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+        assert len([*tmp_path.glob("*/*/rows")]) == 1
+        with temporary_folder(tmp_path) as another:
+            assert {*mine.parent.iterdir()} == {mine, another}
+
+
+def test_open_root_is_closed(tmp_path: Path) -> None:
+    private_root(tmp_path).chmod(0o755)  # as Ray makes it
+    assert private_root(tmp_path).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_root_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    root = private_root(tmp_path)
+    root.chmod(mode)
+    with pytest.raises(LLPBenchError, match="that only you can enter"), temporary_folder(tmp_path):
+        pass
+
+
+def test_root_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    private_root().rename(tmp_path / "elsewhere")
+    (tmp_path / f"llpbench-{os.getuid()}").symlink_to("elsewhere")
+    with pytest.raises(LLPBenchError, match="that only you can enter"):
+        private_root()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_of_another_user_is_refused(tmp_path: Path) -> None:
+    os.chown(private_root(tmp_path), 12345, 12345)
+    with pytest.raises(LLPBenchError, match="that only you can enter"):
+        private_root(tmp_path)

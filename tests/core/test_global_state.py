@@ -16,7 +16,7 @@ import sklearn
 import torch
 
 from llpbench.core import global_state
-from llpbench.core.global_state import contained, restored
+from llpbench.core.global_state import restored
 from llpbench.core.registry import load_plugin
 
 CHANGES: dict[str, Callable[[], object]] = {
@@ -42,16 +42,6 @@ def test_each_changed_state_is_named_and_restored(name: str) -> None:
     assert outside == [], "nothing is left of it"
 
 
-def test_unchanged_state_is_not_reported() -> None:
-    with restored() as changed:
-        torch.ones(3).sum()
-        np.random.default_rng(0).normal(size=3)
-        with torch.no_grad(), np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "of a library's own", FutureWarning)
-    assert changed == []
-
-
 def test_state_is_restored_after_a_failure() -> None:
     filters = [*warnings.filters]
     with suppress(KeyError), restored() as changed:
@@ -61,17 +51,6 @@ def test_state_is_restored_after_a_failure() -> None:
     assert changed == ["torch's default dtype"]
     assert torch.get_default_dtype() == torch.float32
     assert warnings.filters == filters
-
-
-def test_log_names_culprit_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(global_state, "_reported", set())
-    with caplog.at_level(logging.WARNING, "llpbench"):
-        for who in ("method a", "method a", "method b", "method c"):
-            with contained(who):
-                if who != "method c":
-                    torch.set_grad_enabled(False)
-    assert [record.getMessage().split(" changed ")[0] for record in caplog.records] == ["method a", "method b"]
-    assert "torch's grad mode" in caplog.text
 
 
 PLUGIN = """

@@ -11,13 +11,6 @@ from llpbench.core import model
 from llpbench.core.model import Random
 
 
-def test_uniform_numbers_are_uniform() -> None:
-    numbers = torch.cat([stream(key).uniform(10_000) for key in range(10)])
-    assert ((numbers > 0) & (numbers < 1)).all()
-    counts, expected = torch.histc(numbers, bins=20, min=0, max=1), len(numbers) / 20
-    assert ((counts - expected) ** 2 / expected).sum() < 45  # 19 degrees of freedom: exceeded once in 1400 trials
-
-
 def test_extreme_words_give_numbers_inside_unit_interval() -> None:
     class Extreme(Random):
         def _words(self, *shape: int) -> torch.Tensor:
@@ -52,14 +45,6 @@ def test_compiled_and_eager_words_are_equal(size: int, monkeypatch: pytest.Monke
     assert torch.equal(eager, vmap(lambda key: Random(key).bits(size))(keys))
     assert eager.dtype == torch.int64
     assert 0 <= int(eager.min()) <= int(eager.max()) < 2**32
-
-
-def test_neighbouring_keys_and_positions_are_uncorrelated() -> None:
-    numbers = torch.stack([stream(key).uniform(4096) for key in range(64)]) - 0.5
-    between_keys = (numbers[1:] * numbers[:-1]).mean() * 12
-    between_positions = (numbers[:, 1:] * numbers[:, :-1]).mean() * 12
-    assert abs(float(between_keys)) < 0.01
-    assert abs(float(between_positions)) < 0.01
 
 
 def test_stream_is_equal_under_vmap() -> None:

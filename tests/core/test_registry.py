@@ -136,16 +136,6 @@ def test_invalid_entry_names_are_refused(tmp_path: Path, name: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_repaired_plugin_can_be_loaded(tmp_path: Path) -> None:
-    path = plugin(tmp_path, "mine", "1 / 0")
-    with pytest.raises(LLPBenchError, match="ZeroDivisionError"):
-        load_plugin(path)
-    assert "mine" not in METHODS.names()
-    path.write_text(path.read_text().replace("1 / 0", ""))
-    load_plugin(path)
-    assert METHODS.names()[-1] == "mine"
-
-
 def test_edited_plugin_is_reloaded_outside_runs(tmp_path: Path) -> None:
     helper = tmp_path / "a_helper_beside_it.py"
     helper.write_text("WEIGHT = 1.0\n")
@@ -172,20 +162,6 @@ def test_edited_plugin_is_reloaded_outside_runs(tmp_path: Path) -> None:
     helper.write_text("WEIGHT = 30.5\n")  # what a failure has left must not stay
     load_plugin(path, edited=True)
     assert sys.modules[METHODS.get("renamed").__module__].WEIGHT == 30.5
-
-
-def test_repeated_plugin_is_registered_once(tmp_path: Path) -> None:
-    path = plugin(tmp_path, "mine")
-    load_plugin(path)
-    load_plugin(str(path))
-    assert METHODS.names()[-1] == "mine"
-    assert "mine" in METHODS.select("default")
-    mine = METHODS.entry("mine")
-    assert (mine.summary, mine.family) == ("One line.", "neural")
-    expected = {"version": None, "kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": ""}
-    assert mine.facts == {**expected, "extra": False}
-    with pytest.raises(LLPBenchError, match="clasical"):
-        METHODS.register("other", family="clasical")
 
 
 def test_duplicate_entry_names_both_places(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from llpbench.report.reference import reference
 from llpbench.report.study_runs import MEASURES
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
-from llpbench.training.specification import changed, make_cell
+from llpbench.training.specification import changed
 
 KEYS = {*OPEN, "method", "max_bags", "pretraining", "otherwise", "params", "pretraining_params", "criterion", "measure"}
 
@@ -56,14 +56,6 @@ def test_paper_study_is_union_of_others() -> None:
     assert {study.name for study in STUDIES.values() if study.own} == {"bag-number"}
     every = {cell.id for study in select("paper") for cell in cells(study.name)}
     assert {cell.id for cell in cells("paper")} == every
-
-
-def test_overlapping_studies_share_cells() -> None:
-    fine = {cell.id for cell in cells("fine-grained")}
-    assert {cell.id for cell in cells("robustness")} < fine
-    assert {cell.id for cell in cells("coarse-grained,class-awareness,mpiou-auc")} <= fine
-    # the generator by default is the fine-grained table's BDC
-    assert len({cell.id for cell in cells("pair-generator")} & fine) == 1
 
 
 def test_fixed_values_of_row_enter_cell() -> None:
@@ -111,16 +103,3 @@ def test_study_uses_paper_preset_and_hyperparameters() -> None:
     assert resolve({"study": "encoder"}, preset="quick").seeds == (0, 1, 2)
     with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
         cells("encoder", set=("dllp.learning_rate=0.5",))
-
-
-def test_empty_study_selection_is_refused() -> None:
-    with pytest.raises(LLPBenchError, match=r"--study encoder.*--encoders .*saint-row"):
-        cells("encoder", encoders="mlp")
-
-
-def test_cell_text_shows_differences_from_defaults() -> None:
-    how: dict[str, Any] = {"bag_size": 64, "encoder": "mlp", "pretraining": "bag"}
-    assert changed(make_cell("tabllp-bdc", "adult", **how)) == {}
-    how |= {"params": {"weight": 2.0}, "pretraining_params": {"view": "separated"}}
-    assert changed(make_cell("tabllp-bdc", "adult", **how)) == {"weight": 2.0, "pretraining.view": "separated"}
-    assert changed(make_cell("bag-mean-linear", "adult", bag_size=64, params={"strength": 3.0})) == {"strength": 3.0}

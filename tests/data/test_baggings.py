@@ -49,20 +49,10 @@ def test_ordered_by_chosen_columns(people: pd.DataFrame, table: Table) -> None:
     assert np.isnan(wages[-3:]).all()
 
 
-def test_ordered_breaks_ties_at_random(table: Table) -> None:
-    orders = {tuple(bag(table, columns=("town",), seed=seed)[:, 0]) for seed in range(5)}
-    assert len(orders) == 5
-
-
 def test_ordered_bags_are_sorted_in_every_part(people: pd.DataFrame, table: Table) -> None:
     assignment = assign_bags(table, "ordered:columns=age", 3, 0)
     for bags in (assignment.train, assignment.validation, assignment.test):
         assert (np.diff(people["age"].to_numpy()[bags.ravel()]) >= 0).all()
-
-
-def test_unknown_column_in_bagging_suggests_nearest(table: Table) -> None:
-    with pytest.raises(LLPBenchError, match=r"'people' has no column 'wages'. Did you mean wage.*job, town, age, wage"):
-        assign_bags(table, "ordered:columns=job+wages", 5, 0)
 
 
 @pytest.mark.parametrize(
@@ -140,18 +130,3 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
     ):
         with pytest.raises(LLPBenchError, match=message):
             parse_bagging(f"optional:{wrong}")
-
-
-def test_positional_or_reserved_option_of_bagging_is_refused() -> None:
-    @register_bagging("loose")
-    def loose(table: Table, rows: Any, rng: Any, clusters: int = 4) -> Any:
-        """An option that nobody could give."""
-
-    @register_bagging("greedy")
-    def greedy(table: Table, rows: Any, rng: Any, *, least: int = 3) -> Any:
-        """An option that every bagging has."""
-
-    with pytest.raises(LLPBenchError, match=r"options after a \*, got \(table, rows, rng, clusters\)"):
-        parse_bagging("loose")
-    with pytest.raises(LLPBenchError, match="has an option 'least', which every bagging"):
-        parse_bagging("greedy")

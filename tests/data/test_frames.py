@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
-from llpbench.data.frames import read_numbers, read_parquet, table_from_frame
+from llpbench.data.frames import read_parquet, table_from_frame
 from llpbench.tables.texts import as_text
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
@@ -62,22 +61,6 @@ def test_categories_of_every_dtype_are_sorted_as_text(
     assert table.categorical[:, 0].tolist() == codes
 
 
-@pytest.mark.parametrize("dtype", ["Int64", "Float64", "int8", "uint16", "float32"])
-def test_numbers_of_every_dtype_are_numeric(dtype: str) -> None:
-    values = [1, 2, 3] if dtype.islower() else [1, None, 3]
-    table = make(n=pd.Series(values, dtype=dtype), y=["a", "b", "a"])
-    np.testing.assert_array_equal(table.numeric[:, 0], [1, np.nan if None in values else 2, 3])
-
-
-@pytest.mark.parametrize("dtype", [object, pd.ArrowDtype(pa.decimal128(5, 2))])
-def test_decimal_numbers_are_numeric(dtype: Any) -> None:
-    column = pd.Series([Decimal("1.50"), None, Decimal("3.00")], dtype=dtype)
-    assert np.array_equal(read_numbers(column, "toy"), [1.5, np.nan, 3.0], equal_nan=True)
-    table = make(x=column, y=[Decimal(1), Decimal("2.00"), Decimal(1)])
-    assert table.numeric_names == ("x",)
-    assert table.classes == ("1", "2")
-
-
 def test_positive_class_is_1_and_must_be_one_of_two() -> None:
     positive, plain = (make(x=[1, 2, 3], y=["a", "b", "a"], positive=each) for each in ("a", None))
     assert (positive.classes, positive.row_labels.tolist()) == (("b", "a"), [1, 0, 1])
@@ -94,13 +77,6 @@ def test_as_text_keeps_missing_values_and_drops_zero_decimals() -> None:
     assert text.tolist() == ["3", None, "1.5"]
     assert text.name == "c"
     assert as_text(text).tolist() == text.tolist()
-
-
-def test_arrays_of_table_are_read_only() -> None:
-    table = make(n=[1, 2], c=["a", "b"], y=[0, 1])
-    for array in (table.numeric, table.categorical, table.row_labels):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0
 
 
 def test_fingerprint_is_the_documented_digest() -> None:

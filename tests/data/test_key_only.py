@@ -11,9 +11,8 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import register_dataset
 from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys
-from llpbench.data.frames import read_parquet, table_from_frame
-from llpbench.data.loading import EMBEDDED
-from llpbench.data.specs import dataset_spec, dataset_specs
+from llpbench.data.frames import table_from_frame
+from llpbench.data.specs import dataset_spec
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
 
@@ -74,15 +73,3 @@ def test_invalid_key_columns_are_refused() -> None:
 
     with pytest.raises(LLPBenchError, match="declares 'bags' and 'key_only'"):
         dataset_spec("both")
-
-
-def test_declared_keys_of_bike_sharing_are_no_features() -> None:
-    declared = {spec.name: spec.key_only for spec in dataset_specs() if spec.key_only}
-    assert declared["bike_sharing"] == ("date",)
-    assert len(declared) == 9
-    made = dataset_spec("bike_sharing").table(read_parquet(EMBEDDED / "bike_sharing.parquet"), "here")
-    assert list(made.keys) == ["date"]
-    assert "date" not in {*made.numeric_names, *made.categorical_names}
-    whole = assign_bags(made, "column:by=date:split=bags", None, seed=0)
-    days = [set(made.keys["date"][getattr(whole.split, part)]) for part in ("train", "validation", "test")]
-    assert len(set.union(*days)) == sum(map(len, days)) == 731

@@ -83,12 +83,6 @@ class TestPrincipalComponent:
         means = hidden[bag(table, "principal-component", 20)].mean(axis=1)
         assert (np.diff(means) > 0).all(), "in the order in which features grow"
 
-    def test_identical_rows_are_ordered_at_random(self) -> None:
-        table = toy_table(missing=0.0)
-        table.numeric[:] = 0.0
-        table.categorical[:] = 0
-        assert (bag(table, "principal-component", 20) != bag(table, "principal-component", 20, seed=1)).any()
-
 
 class TestDirichlet:
     @pytest.mark.parametrize(("classes", "alpha"), [(2, 1e-9), (5, 1e-9), (5, 0.05), (2, 1.0), (5, 20.0)])
@@ -141,9 +135,3 @@ class TestDifferences:
         inside = np.mean([apart(each, each) for each in members])
         between = np.mean([apart(a, b) for i, a in enumerate(members) for b in members[:i]])
         assert separation(bags) == pytest.approx(between / inside)
-
-    def test_single_bag_has_no_spread_or_separation(self) -> None:
-        table = toy_table()
-        table.categorical[:, 0] = 0
-        bags = build_task(table, assign_bags(table, "column:by=d", None, 0)).bags
-        assert (len(bags.sizes), spread(bags), separation(bags)) == (1, None, None)

@@ -10,8 +10,7 @@ import pytest
 from bench import LLPBench
 from downloads import Reply, Server, serve
 
-from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.registry import register_dataset
+from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
 from llpbench.data import loading
 from llpbench.data.catalogue import catalogue, verify
@@ -103,14 +102,6 @@ def test_openml_dataset_without_class_table_raises_one_line(
     assert not cache_path("openml:31").exists()
 
 
-def test_ignored_columns_of_openml_are_no_features(openml: Server, people: pd.DataFrame) -> None:
-    elements = {"default_target_attribute": "rich", "row_id_attribute": "row", "ignore_attribute": "town"}
-    text = "".join(f"<oml:{name}>{column}</oml:{name}>" for name, column in elements.items())
-    serve(openml, 31, people.assign(row=range(60)), default_target_attribute=text)
-    table = load_table("openml:31")
-    assert (table.numeric_names, table.categorical_names) == (("age", "wage"), ("job",))
-
-
 def test_failed_download_is_one_line_with_the_file_that_helps(openml: Server, llpbench: LLPBench) -> None:
     offline(openml)
     fetched = llpbench("data", "fetch", "openml:31")
@@ -120,14 +111,6 @@ def test_failed_download_is_one_line_with_the_file_that_helps(openml: Server, ll
     with pytest.raises(DataError, match="OpenML suite 99 cannot be read") as caught:
         select_datasets("openml-suite:99")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("pattern", ["openml:", "openml:credit-g", "openml:0", "openml:-3", "openml-suite:CC18"])
-def test_openml_name_without_number_is_refused(pattern: str) -> None:
-    with pytest.raises(LLPBenchError, match=f"must end in the number .*got '{pattern}'"):
-        select_datasets(pattern)
-    with pytest.raises(LLPBenchError, match="is reserved or contains a special character"):
-        register_dataset(pattern, target="rich")
 
 
 def test_openml_suite_is_downloaded_once(openml: Server) -> None:

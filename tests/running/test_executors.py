@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import pickle
 import shutil
@@ -30,8 +29,9 @@ from llpbench.core.files import private_root
 from llpbench.core.provenance import software
 from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import SAVED, Journal, read
-from llpbench.running import channel, ray_host
-from llpbench.running.cluster import Alive, Finished, NodeFiles, Nodes, Progressed, Room, Started, TrialRequest
+from llpbench.running import channel, ray_host, worker
+from llpbench.running.channel import Alive
+from llpbench.running.cluster import Finished, Heard, NodeFiles, Nodes, Room, Started, TrialRequest
 from llpbench.running.estimates import Estimator, published_timings, table_sizes
 from llpbench.running.executors import Resources, run_job
 from llpbench.running.executors import ray as ray_executor
@@ -220,6 +220,14 @@ def test_auto_executor_is_ray_for_parallel_jobs(monkeypatch: pytest.MonkeyPatch)
         chosen(Resources(2), jobs, executor="ray")
 
 
+def test_ray_without_bash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert chosen(Resources(1), scripted_jobs(5), executor="ray") == ("ray", ""), "it is in a folder of the system"
+    monkeypatch.setattr(os, "defpath", "/nowhere")
+    with pytest.raises(LLPBenchError, match="bash"):
+        chosen(Resources(1), scripted_jobs(5), executor="ray")
+
+
 def test_capacity_of_cpus_and_gpus() -> None:
     direct, neural = Job(make_cell_of("ridge", encoder=None), (0,)), Job(make_cell_of(), (0, 1))
     alone = Job(neural.cell, (0,), alone=True)
@@ -240,14 +248,18 @@ def test_capacity_of_cpus_and_gpus() -> None:
 
 
 class Script:
-    """Ray's process with a record of all its messages."""
+    """Ray's process with a record of all answers. After its messages it sends `idle` again and again."""
 
-    def __init__(self, *messages: Any) -> None:
+    def __init__(self, *messages: Any, idle: Any = None) -> None:
         self.messages = [*messages]
+        self.idle = idle
         self.answers: list[Any] = []
 
-    def receive(self, seconds: float) -> Any:  # noqa: ARG002
-        return self.messages.pop(0)
+    def receive(self, seconds: float, silence: float = 0.0) -> Any:  # noqa: ARG002
+        if seconds <= 0:
+            raise TimeoutError
+        time.sleep(0.01)
+        return self.messages.pop(0) if self.messages else self.idle
 
     def send(self, value: Any) -> None:
         self.answers.append(value)
@@ -258,7 +270,7 @@ class Script:
 def test_late_message_of_dead_machine_is_ignored() -> None:
     (job,) = scripted_jobs(5)
     records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
-    late = (Finished("a", lost), Started("a"), Progressed("a", Epoch(1, 2, "auc", 0.5, 1)))
+    late = (Finished("a", lost), Started("a"), Heard("a", Epoch(1, 2, "auc", 0.5, 1)))
     begin = (Nodes((Room(1.0),)), TrialRequest("a"), Started("a"), Finished("a", records))
     told = (*begin, *late, TrialRequest("b"), None)
     executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
@@ -268,19 +280,11 @@ def test_late_message_of_dead_machine_is_ignored() -> None:
     assert host.answers[1:] == ["finished"]
 
 
-def test_time_budget_ends_waiting_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Asking(Script):
-        def receive(self, seconds: float) -> Any:
-            if seconds <= 0:
-                raise TimeoutError
-            time.sleep(0.01)
-            return self.messages.pop(0) if self.messages else TrialRequest(f"trial {len(self.answers)}")
-
-    monkeypatch.setattr(ray_executor, "_SECONDS_TO_REPORT", 0.2)
+def test_time_budget_ends_waiting_jobs() -> None:
     jobs = scripted_jobs(5, 6)
-    schedule, diary = Schedule(jobs, lambda _: 0.0, end=time.monotonic() + 0.1), Diary()
+    schedule, diary = Schedule(jobs, lambda _: 0.0, end=time.monotonic() + 0.3), Diary()
     executor = ray_executor.RayExecutor(Environment(), Resources(1))
-    executor._host = host = cast(Any, Asking(Nodes((Room(1.0),))))
+    executor._host = host = cast(Any, Script(Nodes((Room(1.0),)), TrialRequest("a"), idle=TrialRequest("b")))
     executor.run(schedule, diary)
     assert [type(answer).__name__ for answer in host.answers[:2]] == ["TrialJob", "str"]
     assert schedule.left == [jobs[1]]
@@ -296,7 +300,7 @@ def test_job_finishes_when_process_is_free() -> None:
     one, other = (cast(Any, SimpleNamespace(trial_id=name, error_file=None)) for name in "ab")
     for trial in (one, other):
         events.on_trial_start(0, [], trial)
-        events.on_trial_result(0, [], trial, {"outcome": json.dumps({"result": []})})
+        events.on_trial_result(0, [], trial, {"message": pickle.dumps([])})
     assert told == [Started("a"), Started("b")]
     events.on_trial_complete(0, [], one)
     events.on_trial_error(0, [], other)  # its machine died just after it had told what it made
@@ -334,26 +338,51 @@ def test_lost_trial_has_reason_from_text_and_pickle_is_not_loaded(
     assert not (tmp_path / "executed").exists()
 
 
-def test_frozen_process_times_out_and_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Beating(Script):
-        """Ray's process, which lives on."""
+def test_frozen_worker_is_ended_and_others_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Impatient(Diary):
+        def started(self, job: Job) -> None:
+            super().started(job)
+            if job.cell.bag_size == 28:
+                monkeypatch.setattr(worker, "SECONDS_OF_SILENCE", 3.0)
 
-        def receive(self, seconds: float) -> Any:  # noqa: ARG002
-            time.sleep(0.01)
-            return self.messages.pop(0) if self.messages else Alive()
+        def ended(self, job: Job, end: Ended) -> None:
+            super().ended(job, end)
+            monkeypatch.undo()
 
-    frozen, other = scripted_jobs(23, 5)
-    done = Finished("b", [make_record(other.cell)])
-    nodes = Nodes((Room(1.0),))
-    first = Beating(nodes, TrialRequest("a"), Started("a"))
-    hosts = [first, Beating(nodes, TrialRequest("b"), Started("b"), done, None)]
+    diary = Impatient()
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(Schedule(scripted_jobs(5, 28, 6), lambda _: 1.0), diary)
+    assert [line.partition(":")[0] for line in diary.lines if "epoch" not in line] == [
+        *("started 5", "finished 5"),
+        *("started 28", "killed 28"),
+        *("started 6", "finished 6"),
+    ]
+
+
+@pytest.mark.parametrize("started", [True, False], ids=["frozen", "never-started"])
+def test_silent_process_of_ray_is_ended_and_others_continue(monkeypatch: pytest.MonkeyPatch, *, started: bool) -> None:
+    silent, other = scripted_jobs(23, 5)
+    nodes, done = Nodes((Room(1.0),)), Finished("b", [make_record(other.cell)])
+    first = Script(nodes, TrialRequest("a"), *[Started("a")] * started, idle=Alive())
+    hosts = [first, Script(nodes, TrialRequest("b"), Started("b"), done)]
     monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
-    monkeypatch.setattr(ray_executor, "_SECONDS_TO_TIME_OUT", 0.1)
-    schedule = Schedule([frozen, other], lambda _: 1.0, timeout=lambda job: 0.1 if job is frozen else 60.0)
+    monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENT_TRIAL", 0.1)
     diary = Diary()
-    ray_executor.RayExecutor(Environment(), Resources(1)).run(schedule, diary)
-    assert diary.lines[:2] == ["started 23", f"timed-out 23: {schedule.limit(frozen).timed_out.reason}"]
+    ray_executor.RayExecutor(Environment(), Resources(1)).run(Schedule([silent, other], lambda _: 1.0), diary)
+    assert any(line.startswith(f"{'killed' if started else 'interrupted'} 23") for line in diary.lines)
     assert diary.lines[-2:] == ["started 5", "finished 5"]
+
+
+def test_job_waits_for_room_in_cluster_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENT_TRIAL", 0.05)
+    (job,) = scripted_jobs(5)
+    waiting = [Alive()] * 20
+    executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
+    executor._setup = replace(executor._setup, address="head:6379")
+    done = Started("a"), Finished("a", [make_record(job.cell)])
+    executor._host = cast(Any, Script(Nodes((Room(1.0),)), TrialRequest("a"), *waiting, *done))
+    executor.run(Schedule([job], lambda _: 1.0), diary)
+    assert len(diary.lines) == 3, "one warning"
+    assert diary.lines[1:] == ["started 5", "finished 5"]
 
 
 # Ray itself
@@ -459,6 +488,7 @@ def test_ray_run_survives_kills_and_refuses_other_users(
 ) -> None:
     monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENCE", 8.0)
     monkeypatch.setattr(channel, "_SECONDS_TO_END", 4.0)
+    monkeypatch.setenv("PATH", "/nowhere")
     jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
     schedule = Schedule(jobs, lambda _: 1.0)
     executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted_slowly)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pickle
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import make_settings
 from factory import make_cell_of, make_record
 
 from llpbench.cli.console_tables import plan_table
@@ -53,23 +51,6 @@ def test_direct_method_is_planned_once_without_encoder() -> None:
         "dllp saint on adult ordered 256",
         "dllp saint on adult ordered 64",
     ]
-
-
-def test_names_may_be_codes_globs_or_all() -> None:
-    assert described(methods="bag-mean-*", datasets="AD,cr,adult") == [
-        "bag-mean-linear on adult ordered 256",
-        "bag-mean-linear on credit ordered 256",
-    ]
-    random_too = described(methods="default", baggings="ordered,random")
-    assert len(random_too) == 2 * len(described(methods="default"))
-    every = described(methods="dllp", baggings="all")  # but for that which needs to be told columns
-    made = ("dirichlet 256", "kmeans", "ordered 256", "principal-component 256", "random 256")
-    assert every == [f"dllp mlp on adult {name}" for name in made]
-
-
-def test_bagging_options_are_normalised_in_cell() -> None:
-    cells = described(methods="dllp", baggings="random, ordered,ordered:columns=age + sex,ordered:columns=age+sex")
-    assert cells == [f"dllp mlp on adult {name} 256" for name in ("random", "ordered", "ordered:columns=age+sex")]
 
 
 def test_entries_are_resolved_once_and_not_sent_to_jobs() -> None:
@@ -187,17 +168,6 @@ def test_runs_of_other_code_are_repeated_unless_kept() -> None:
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
-def test_given_number_of_bags_is_part_of_cell() -> None:
-    every, some = (cells_of(resolve({"methods": "dllp,bag-gp", **more}))[0] for more in ({}, {"max-bags": 13}))
-    assert "max_bags" not in every.spec
-    assert some.spec == {**every.spec, "max_bags": 13}
-    assert some.id != every.id
-    assert str(some) == "dllp mlp on adult 13 ordered 256"
-    assert Cell.of(some.spec) == some
-    with pytest.raises(LLPBenchError, match="--max-bags and --study cannot be combined"):
-        resolve({"study": "bag-size", "max-bags": 13})
-
-
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
@@ -221,30 +191,6 @@ def test_cells_with_too_few_rows_are_impossible(cell: dict[str, Any], reason: st
     if obstacle is not None:
         assert obstacle.lasting
         assert reason in obstacle.reason
-
-
-def test_unavailable_data_is_an_obstacle(tiny_bench: Path, tmp_path: Path) -> None:
-    cells = expand(make_settings(tiny_bench, tmp_path, datasets="tiny,absent", methods="quick-a", bag_sizes="8"))
-    for load in (True, False):
-        find = obstacles(None, load=load)
-        assert find(cells[0]) is None
-        found = find(cells[1])
-        assert found is not None
-        assert not found.lasting
-        assert "dataset 'absent' has no file" in found.reason
-
-
-def test_binary_method_is_impossible_for_three_classes(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llpbench.running import obstacles as module
-
-    assert tiny_bench
-    monkeypatch.setattr(module, "_facts", lambda *_, **__: module._Facts(400, 3, (), labelled=True))
-    find = obstacles(None, load=True)
-    either, binary = resolved(*(make_cell_of(name, 8, "tiny", None) for name in ("quick-a", "quick-b")))
-    assert find(either) is None
-    found = find(binary)
-    assert found is not None
-    assert found.reason == "'quick-b' is for two classes, but 'tiny' has 3. Leave it out."
 
 
 # Resources
@@ -318,16 +264,6 @@ def test_waiting_job_lets_smaller_ones_pass() -> None:
 # Pretraining
 
 
-def test_pretraining_multiplies_methods_with_encoder() -> None:
-    cells = described(methods="bag-mean-linear,dllp", pretraining="none,self+bag")
-    assert sorted(cells) == [
-        "bag-mean-linear on adult ordered 256",
-        "dllp mlp on adult ordered 256",
-        "dllp mlp self+bag on adult ordered 256",
-    ]
-    assert len(described(methods="dllp", pretraining="all")) == 4
-
-
 def test_pretraining_hyperparameters_are_set_by_name() -> None:
     flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
     bag, none = cells_of(resolve(flags))
@@ -335,18 +271,3 @@ def test_pretraining_hyperparameters_are_set_by_name() -> None:
     assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
     assert none.pretraining_params == {}
     assert none.id == cells_of(resolve({"methods": "dllp"}))[0].id
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ({"pretraining": "selff"}, "--pretraining must be all, or one or more of none, self, bag, self.bag"),
-        ({"pretraining": ""}, "--pretraining must be all"),
-        ({"pretraining": "bag", "set": ("pretraining.view=full",)}, "mixup, separated, got full"),
-        ({"pretraining": "bag", "set": ("pretraining.vew=mixup",)}, "Did you mean view"),
-        ({"set": ("pretraining.vew=mixup",)}, "Did you mean view"),
-    ],
-)
-def test_unknown_pretraining_lists_known_names(flags: dict[str, Any], message: str) -> None:
-    with pytest.raises(LLPBenchError, match=message):
-        expand(resolve({"methods": "dllp", **flags}))

@@ -6,16 +6,13 @@ import subprocess
 from copy import deepcopy
 from pathlib import Path
 
-import pytest
 from bench import LLPBench, arguments, make_settings
 from test_runner import Silent
 
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.running import runner
-from llpbench.running.planning import expand, tunings_of
-from llpbench.running.settings import resolve
+from llpbench.running.planning import expand
 
 
 def test_shards_partition_plan_independently(tiny_bench: Path, tmp_path: Path) -> None:
@@ -98,18 +95,3 @@ def test_printed_merge_command_works(tiny_bench: Path, tmp_path: Path, llpbench:
     names = sorted(path.name for path in (out / "tuned").iterdir())
     assert names == [f"{criterion}-tiny-ordered-16-direct.toml" for criterion in ("auc", "l1", "mpiou")]
     assert f"2 tunings; 3 configurations for --config: {out / 'tuned'}" in merged.out
-
-
-def test_search_space_may_name_methods_of_other_shards() -> None:
-    space = {"bag-soft-label-linear": {"strength": [0.1, 1.0]}}
-    flags = {"methods": "bag-soft-label-linear,dllp", "tune": "6", "space": space}
-    parts = [resolve({**flags, "shard": f"{part}/9"}) for part in range(1, 10)]
-    of_parts = [tunings_of(each, expand(each)) for each in parts]
-    assert [] in of_parts, "a part with neither"
-    whole = resolve(flags)
-    every = {one.tuning.id for one in tunings_of(whole, expand(whole))}
-    assert {one.tuning.id for some in of_parts for one in some} == every
-    for shard in ("1/9", "2/9"):
-        unknown = resolve({**flags, "space": {"llp-vat": {"weight": [0.1, 1.0]}}, "shard": shard})
-        with pytest.raises(LLPBenchError, match="llp-vat"):
-            tunings_of(unknown, expand(unknown))

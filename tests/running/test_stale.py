@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -88,28 +87,6 @@ def test_edited_plugin_is_run_again(again, bench: Path) -> None:  # type: ignore
     assert before.keys() == after.keys()
     assert all(before[run]["versions"] != after[run]["versions"] for run in before)
     assert read(bench.parent / "out" / FILE).disputes == [], "other code, no dispute"
-
-
-@pytest.mark.parametrize("shard", [(), ("--shard", "1/1")])
-def test_future_timestamps_do_not_keep_runs_stale(again, bench: Path, shard: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
-    again()
-    path = bench.parent / "out" / FILE
-    path.write_bytes(re.sub(rb'"finished":"\d+', b'"finished":"2999', path.read_bytes()))
-    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
-    assert again(*shard)[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
-    assert again(*shard)[0].startswith(DONE)
-
-
-def test_failed_run_of_edited_method_is_repeated(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
-    assert again("--methods", "broken")[1].code == 1
-    assert again("--methods", "broken")[0].startswith("nothing to run: 0 runs to do in 0 cells, 1 failed")
-    edit(bench, 'raise ValueError("no luck")', "return super().fit(train, schema, rng)")
-    first, result = again("--methods", "broken")
-    assert first.startswith("1 run to do in 1 cell, 1 of them stale;")
-    assert result.code == 0
-    edit(bench, "return super().fit(train, schema, rng)", 'raise ValueError("worse luck")')
-    again("--methods", "broken")
-    assert [record["reason"].split(" (")[0] for record in records(bench)] == ["ValueError: worse luck"]
 
 
 def test_kept_stale_runs_are_marked(again, bench: Path) -> None:  # type: ignore[no-untyped-def]

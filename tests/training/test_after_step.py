@@ -137,13 +137,6 @@ class Extended(DLLP):
         return {"scale": weights["scale"] / 2}
 
 
-def test_scalar_parameter_is_trained() -> None:
-    pop = population(Extended(SMALL), [0, 1])
-    run = StageRun(pop, pop.method.stages[0], pop.state)
-    run.run_epoch(0)
-    assert run.theta.detach()[:, pop.stack.place("scale")].tolist() == [[8 / 2**8]] * 2
-
-
 @pytest.mark.parametrize(
     ("own", "told"),
     [

@@ -10,7 +10,6 @@ import pytest
 
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import register_encoder
 from llpbench.training.specification import make_cell
 
 
@@ -47,21 +46,6 @@ def test_specification_omits_default_later_options(change: dict[str, Any], text:
     assert str(other) == text
     assert Cell.of(other.spec) == other
     assert Cell.of(cell.spec) == cell
-
-
-def test_own_network_gets_z_scores() -> None:
-    assert cell_of(numbers="scores").numbers == "scores"
-    assert make_cell("bag-mean-linear", "adult", bag_size=64, numbers="robust").numbers == "robust"
-    assert make_cell("llp-gan", "adult", bag_size=64, numbers="scores").numbers == "z"
-
-
-def test_encoder_without_sizes_is_refused() -> None:
-    @register_encoder("plain")
-    class Plain:
-        """States nothing."""
-
-    with pytest.raises(LLPBenchError, match=r"encoder 'plain' .* states no `Params`"):
-        cell_of(encoder="plain")
 
 
 def test_cell_ids_are_pinned() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -16,27 +15,26 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.bags import FloatArray
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method
 from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.ranges import read_params
-from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
+from llpbench.core.record import PROPORTION_BINS, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
-from llpbench.training import device, judging
+from llpbench.training import judging
 from llpbench.training.cell_runs import fit_direct, run_cell, train_population
-from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
+from llpbench.training.device import Machine, is_out_of_memory
+from llpbench.training.judging import SeedJudgement
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell
-from llpbench.training.stamp import bag_facts
 
 SHORT = Protocol(epochs=3, patience=3)
 
@@ -77,14 +75,6 @@ def test_record_is_complete_and_survives_json(method: str) -> None:
     assert records[0]["data"]["fingerprint"] == records[1]["data"]["fingerprint"]
     manifests = {record["data"]["manifest"] for record in records + tiny_records("bag-mean-linear")}
     assert len(manifests) == 2, "one a seed: methods share splits and bags"
-
-
-def test_smaller_groups_of_members_give_same_results() -> None:
-    together, apart = tiny_records("dllp"), tiny_records("dllp", members=1)
-    assert [record["members"] for record in together + apart] == [2, 2, 1, 1]
-    for one, other in zip(together, apart, strict=True):
-        first, second = one["results"]["auc"]["test"]["auc"], other["results"]["auc"]["test"]["auc"]
-        assert first == pytest.approx(second, abs=1e-4)
 
 
 def test_ensemble_is_mean_of_single_members() -> None:
@@ -220,9 +210,9 @@ def test_each_criterion_is_judged_with_its_own_weights() -> None:
     task, kept = toy_task(0), list[Population]()
     judge = judging.judge
 
-    def watched(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
+    def watched(population: Population, numbers: Sequence[int], *, keep: bool) -> SeedJudgement:
         kept.append(population)
-        return judge(population, numbers)
+        return judge(population, numbers, keep=keep)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compute, "judge", watched)
@@ -234,12 +224,6 @@ def test_each_criterion_is_judged_with_its_own_weights() -> None:
         proba = kept[0].predict(0, choice.weights[None], task.test.rows)
         # all choices were judged together, which may round differently
         assert result.results[name]["test"] == pytest.approx(judge_predictions(proba[0], task.test), abs=1e-5)
-
-
-def test_unstackable_members_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
-    alone = tiny_records.__wrapped__("dllp")
-    assert [record["members"] for record in alone] == [1, 1]
 
 
 def test_nan_test_predictions_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,20 +261,6 @@ def test_each_seed_has_its_own_direct_method(monkeypatch: pytest.MonkeyPatch) ->
     assert both[1]["results"] == alone["results"]
 
 
-def test_compilation_is_independent_of_number_of_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def compiles(*given: Any) -> bool:
-        asked.append(given[-1])
-        return False
-
-    monkeypatch.setattr(compute, "compiles_on_cpu", compiles)
-    cell = make_cell("dllp", "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=1))
-    (record,) = run_cell(cell, [0], Environment(device="cpu"))
-    run_cell(cell, [0, 1, 2], Environment(device="cpu"))
-    assert asked == [16 * record["bags"]["number"]] * 2
-
-
 @pytest.mark.parametrize("name", ["dllp", "tabllp-pse"])
 def test_undefined_criterion_has_no_result_and_spares_others(name: str) -> None:
     """AUC of validation rows of one class alone: it chooses nothing, and later stages start from trained weights."""
@@ -315,46 +285,6 @@ def test_undefined_criterion_hands_over_newest_weights() -> None:
     selected = selection.selected(0, "train", {})
     assert (selected["auc"].epoch, selected["auc"].weights.tolist()) == (1, [2.0] * 3)
     assert (selected["kl"].epoch, selected["kl"].weights.tolist()) == (0, [1.0] * 3)
-
-
-def test_direct_method_failing_on_training_rows_fails_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of training bags are predicted where bags are known; nothing of that may end the run."""
-    declared = METHODS.get("bag-mean-linear")
-    task = compute.make_task(
-        make_cell("bag-mean-linear", "adult", bag_size=None, bagging="column:by=education"), 0, "bags", None
-    )
-    assert task.test_bags is not None
-    held_out = {len(task.validation.rows.numeric), len(task.test.rows.numeric)}
-
-    def predict(rows: Rows) -> FloatArray:
-        if len(rows.numeric) not in held_out:
-            raise MemoryError
-        return np.full((len(rows.numeric), 2), 0.5)
-
-    monkeypatch.setattr(declared, "fit", lambda *_: predict)
-    assert fit_direct(declared(), 0, task).status == "out-of-memory"
-
-
-def test_direct_methods_are_fitted_on_cpu() -> None:
-    anywhere = Environment(device="cuda:99")
-    assert compute.pick_machine(make_cell("bag-gp", "adult", bag_size=64), anywhere).device == torch.device("cpu")
-    with pytest.raises(LLPBenchError, match="device"):
-        compute.pick_machine(make_cell("dllp", "adult", bag_size=64, encoder="mlp"), anywhere)
-    for name in ("cuda:99", "tpu", "meta", "nonsense"):
-        with pytest.raises(LLPBenchError, match="device"):
-            pick_device(name)
-
-
-def test_unknown_precision_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.3)
-    cpu = torch.device("cpu")
-    assert pick_precision("float32", cpu) is torch.float32
-    assert pick_precision("bfloat16", torch.device("cuda")) is torch.bfloat16
-    for precision in ("bfloat16", "float16"):
-        with pytest.raises(LLPBenchError, match="precision"):
-            pick_precision(precision, cpu)
-    monkeypatch.setattr(device, "bfloat16_speed", lambda: 0.8)
-    assert pick_precision("bfloat16", cpu) is torch.bfloat16
 
 
 def test_record_has_curves_and_proportion_histogram() -> None:
@@ -396,14 +326,3 @@ def test_record_has_curves_of_judged_earlier_stages() -> None:
     assert read_line(to_line(record)) == record
     assert record["earlier_curves"] == {"proportions": earlier}
     assert "earlier_curves" not in records["tabllp-dec"], "a warm-up is not judged"
-
-
-def test_pure_bag_is_in_last_bin() -> None:
-    toy = toy_task(0)
-    index = np.array([[0, 1, -1], [2, 3, -1], [4, 5, 6]])
-    bags = dataclasses.replace(toy.bags, index=index, counts=np.array([[100, 0], [95, 5], [52, 48.0]]))
-    facts = bag_facts(dataclasses.replace(toy, bags=bags))
-    assert (facts["number"], facts["sizes"]) == (3, [2, 2.0, 3])
-    assert (facts["validation"], facts["test"]) == (len(toy.validation.index), len(toy.test.index))
-    first, second = facts["histograms"]
-    assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)

@@ -7,17 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from small import trained
 
-from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Bags
 from llpbench.core.cell import Environment, Protocol
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
 from llpbench.training import compilation, device
 from llpbench.training.compilation import (
     REPAID_AFTER,
@@ -149,68 +143,3 @@ def test_products_have_float32_error() -> None:
         with fast_products(Machine(compiled=True)):
             made = a.mT.contiguous().mT @ b
         assert torch.allclose(made.double(), a.double() @ b.double(), atol=1e-4)
-
-
-@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_library_choice_ends_after_steps_and_validation(
-    monkeypatch: pytest.MonkeyPatch, precision: torch.dtype
-) -> None:
-    heard: dict[str, set[str]] = {"forward": set(), "backward": set(), "validation": set()}
-
-    class Listening(Method):
-        def loss(self, model: Model, bags: Bags, now: Now) -> torch.Tensor:
-            del now
-            heard["forward"].add(MATMUL.fp32_precision)
-            value = proportion_loss(model.log_proba(bags), bags)
-            same: torch.Tensor = Heard.apply(value)  # type: ignore[no-untyped-call]
-            return same
-
-        def log_proba(self, model: Model, bags: Bags) -> torch.Tensor:
-            heard["validation"].add(MATMUL.fp32_precision)
-            return super().log_proba(model, bags)
-
-    class Heard(torch.autograd.Function):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def forward(value: torch.Tensor) -> torch.Tensor:
-            return value.clone()
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            pass
-
-        @staticmethod
-        def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
-            heard["backward"].add(MATMUL.fp32_precision)
-            return gradient
-
-    usual = MATMUL.fp32_precision
-    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
-    monkeypatch.setattr(device, "_onednn_is_exact", lambda: True)
-    monkeypatch.setattr(device, "_processor", lambda: "AMD EPYC")
-    method = Listening(MethodParams(hidden=16, learning_rate=0.01))
-    (outcome,) = trained(method, [0], epochs=1, machine=Machine(compiled=True, precision=precision))
-    assert not outcome.failure
-    multiplied = "bf16" if precision == torch.float32 else usual
-    assert heard == {"forward": {multiplied}, "backward": {multiplied}, "validation": {multiplied}}
-    assert MATMUL.fp32_precision == usual
-
-
-def test_bfloat16_rounding_cpu_keeps_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one with AMX would, or a later torch."""
-    matmul = torch.Tensor.__matmul__
-    monkeypatch.setattr(torch.cpu, "_is_avx512_supported", lambda: True)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-
-    def rounded(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        if MATMUL.fp32_precision != "bf16" or a.dtype != torch.float32:
-            return matmul(a, b)
-        return matmul(a.bfloat16(), b.bfloat16()).float()
-
-    monkeypatch.setattr(torch.Tensor, "__matmul__", rounded)
-    device._onednn_is_exact.cache_clear()
-    try:
-        assert not device._onednn_is_exact()
-    finally:
-        device._onednn_is_exact.cache_clear()

@@ -23,7 +23,6 @@ from llpbench.core.tables import Assignment
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
-from llpbench.training.declaration import course_faults
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
@@ -167,24 +166,6 @@ class Ramped(DLLP):
 def test_stage_of_full_ramp_runs_all_epochs() -> None:
     outcomes = [trained(method, [0], epochs=8, patience=1)[0] for method in (DLLP(SMALL), Ramped(SMALL))]
     assert outcomes[0].epochs < outcomes[1].epochs == 8
-
-
-TWO_NAMELESS = (Phase(modules=("encoder.",)), Phase(modules=("head.",)))
-
-
-@pytest.mark.parametrize(
-    ("facts", "message"),
-    [
-        ({"stages": ()}, "stages must be a tuple of Stage, got ()"),
-        ({"stages": Stage()}, "stages must be a tuple of Stage, got Stage(name='train'"),
-        ({"stages": (Stage(judged=False),)}, "the last stage must be judged"),
-        ({"stages": (Stage("a"), Stage("a"))}, "two stages are called 'a'"),
-        ({"phases": TWO_NAMELESS}, "two different phases are called 'train': give each player a name"),
-    ],
-)
-def test_impossible_stages_are_reported_before_training(facts: dict[str, Any], message: str) -> None:
-    assert message in "; ".join(course_faults(type("Bad", (DLLP,), facts)(SMALL)))
-    assert course_faults(TwoTurns(SMALL)) == []
 
 
 class WarmUp(DLLP):

@@ -54,14 +54,6 @@ def test_buckets_hold_every_bag_once_by_size(per_step: int) -> None:
         assert all(sizes[one].min() >= sizes[other].max() for one, other in pairwise(found))
 
 
-def test_buckets_match_known_case() -> None:
-    sizes = np.array([10, 100, 9, 70, 66, 3, 2, 1, 8])
-    assert [sizes[bucket].tolist() for bucket in buckets(sizes, 2)] == [[100, 70], [66, 10], [9, 8], [3, 2], [1]]
-    assert [sizes[bucket].tolist() for bucket in buckets(sizes, 1)] == [[100, 70], [66], [10, 9, 8], [3, 2], [1]]
-    assert [len(bucket) for bucket in buckets(np.array([1, 1, 1, 5]), 2)] == [2, 2]
-    assert [bucket.tolist() for bucket in buckets(np.full(7, 16), 2)] == [[*range(7)]], "the order given"
-
-
 @pytest.mark.parametrize(("seed", "per_step"), [(0, 2), (1, 3), (2, 2), (3, 3)])
 def test_epoch_draws_every_bag_once_except_last_gap(seed: int, per_step: int) -> None:
     task = skewed_task(seed)
@@ -101,19 +93,6 @@ def test_equal_bags_are_drawn_in_plain_order(epoch: int) -> None:
         assert plan.drawn[number].tolist() == expected.tolist()
         assert plan.keys[number].tolist() == rng.integers(2**32, size=(8, 3)).tolist()
     assert plan.widths == (16,) * 8
-
-
-def test_steps_have_little_padding() -> None:
-    task = skewed_task()
-    data = TrainingData([task.train], torch.device("cpu"))
-    plan = data.plan_epoch("bags", 2, 1, {0: np.random.default_rng(0)})
-    targets, one = data.targets(), torch.tensor([0])
-    taken = [data.take("bags", one, plan.drawn[:, n], width, targets) for n, width in enumerate(plan.widths)]
-    padded, real = sum(bags.mask.numel() for bags in taken), sum(int(bags.mask.sum()) for bags in taken)
-    once = int(task.train.sizes.sum())
-    assert once <= real < once + 2 * task.train.sizes.min() + 1
-    assert padded < 1.35 * once
-    assert 2 * len(plan.widths) * max(SKEWED) > 6 * once  # what padding to the longest bag would come to
 
 
 def test_step_holds_rows_of_its_bags_only() -> None:

@@ -5,22 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 from small import SMALL, together
 
 from llpbench.core.bags import Task
-from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.ranges import read_params
-from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE
-from llpbench.training.cell_runs import fit_direct, train_population
-from llpbench.training.device import Machine
 from llpbench.training.judging import judge
-from llpbench.training.specification import make_cell
 
 COARSE = {name for name, criterion in CRITERIA.items() if criterion.regime == "coarse"}
 
@@ -41,7 +34,7 @@ def test_only_coarse_criteria_are_selected_without_labels() -> None:
             assert choice.value == known.selected[name].value
             assert torch.equal(choice.weights, known.selected[name].weights)
     for number in (0, 1):
-        results, full = judge(population, [number]), judge(with_labels, [number])
+        results, full = judge(population, [number]).results, judge(with_labels, [number]).results
         assert set(results) == COARSE
         for name, result in results.items():
             assert set(result["test"]) == {"mpiou", "l1"}
@@ -73,29 +66,9 @@ def test_only_test_labels_are_used() -> None:
     task = replace(unlabelled(toy_task(0)), test=toy_task(0).test)
     population = together(DLLP(SMALL), {0: task})
     assert set(population.train()[0].selected) == COARSE
-    for result in judge(population, [0]).values():
+    for result in judge(population, [0]).results.values():
         auc, awareness = result["test"]["auc"], result["diagnostics"]["cas"]
         assert auc is not None
         assert awareness is not None
         assert 0 <= auc <= 1
         assert np.isfinite(awareness)
-
-
-def test_pair_diagnostics_need_labels() -> None:
-    cell = make_cell("tabllp-bdc", "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
-    method = METHODS.get(cell.method)(read_params(METHODS.get(cell.method).Params, cell.params, cell.method))
-    (result,) = train_population(cell, method, {0: unlabelled(toy_task(0))}, Machine(), None)
-    assert (result.status, set(result.results)) == ("ok", COARSE)
-    assert set() < set(result.curves) <= COARSE
-    for chosen in result.results.values():
-        assert set(chosen["test"]) == {"mpiou", "l1"}
-        assert set(chosen["diagnostics"]) <= {"lambda", "lambda-share", "gamma"}
-
-
-@pytest.mark.parametrize("name", ["bag-mean-linear", "bag-soft-label-gbdt"])
-def test_direct_method_results_equal_labelled_run(name: str) -> None:
-    found, full = (fit_direct(METHODS.get(name)(), 0, task) for task in (unlabelled(toy_task(0)), toy_task(0)))
-    assert (found.status, set(found.results)) == ("ok", COARSE)
-    for criterion, chosen in found.results.items():
-        assert chosen["validation"] == full.results[criterion]["validation"]
-        assert chosen["test"] == {metric: full.results[criterion]["test"][metric] for metric in ("mpiou", "l1")}

@@ -74,18 +74,6 @@ def test_fixed_condition_makes_parameter_unconditional(method: str, fixed: dict[
     assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
 
 
-def test_search_file_continues_shorter_search(tmp_path: Path, undisturbed: list[Trial]) -> None:
-    with opened(replace(TUNING, trials=10), tmp_path) as search:
-        assert finish(search) == undisturbed[:12], "rounds are whole"
-        with pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
-            pass
-    with opened(TUNING, tmp_path) as search:
-        assert finish(search) == undisturbed
-    with opened(TUNING, tmp_path) as search:
-        assert search.ask() == []
-        assert search.made == undisturbed
-
-
 @pytest.mark.parametrize("first", range(2))
 def test_killed_search_gives_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial], first: int
@@ -136,13 +124,3 @@ def test_damaged_search_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\0\0\n")
     with pytest.raises(LLPBenchError, match=r"\.log' is damaged\. Delete it"), opened(TUNING, tmp_path):
         pass
-
-
-def test_random_search_ignores_results(tmp_path: Path) -> None:
-    tuning = replace(TUNING, sampler="random", trials=12)
-    with opened(tuning, tmp_path) as search:
-        first = finish(search)
-    with opened(tuning, None) as search:
-        while asked := search.ask():
-            search.tell([replace(trial, status="failed", reason="x") for trial in asked])
-        assert [trial.params for trial in search.made] == [trial.params for trial in first]

@@ -117,17 +117,17 @@ def test_halving_keeps_best_third_and_records_rungs() -> None:
     assert halving.reached[0] == [(3, 0.0)]
 
 
-def test_halving_respects_direction_and_protected_trials() -> None:
-    values = {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}
-    assert Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
-    assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
-
-
 def test_halving_compares_with_earlier_trials() -> None:
     halving = Halving(AUC, (1,), eta=2)
     for value in (0.8, 0.9, None):
         halving.remember([(1, value)])
     assert halving.leaving(1, {7: 0.7, 8: 0.85}) == {7}
+
+
+def test_halving_respects_direction_and_protected_trials() -> None:
+    values = {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}
+    assert Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
+    assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
 
 
 def test_tied_trials_continue_and_nan_trials_stop() -> None:

@@ -97,12 +97,6 @@ def test_stopped_trial_does_not_change_others() -> None:
             assert other.values == pytest.approx(one.values, abs=1e-3)
 
 
-def test_later_trials_are_compared_with_earlier() -> None:
-    asked = bench(tuning(epochs=9, eta=2))
-    asked.earlier = [Trial(9, {}, "ok", rungs=((3, 1.0), (5, 1.0))) for _ in range(9)]
-    assert [made.status for made in asked.make(RATES)] == ["ok", "stopped", "stopped", "stopped"]
-
-
 def test_diverging_trial_fails_alone() -> None:
     made = bench(tuning()).make([*RATES[:2], trial(2, learning_rate=1e30)])
     assert [one.status for one in made] == ["ok", "ok", "failed"]
@@ -148,3 +142,9 @@ def test_trials_have_no_test_rows_or_training_labels() -> None:
         assert seen.test is seen.validation
         assert len(seen.validation.rows.numeric) == len(task.validation.rows.numeric)
         assert (seen.validation.labels is None) is (regime == "coarse")
+
+
+def test_later_trials_are_compared_with_earlier() -> None:
+    asked = bench(tuning(epochs=9, eta=2))
+    asked.earlier = [Trial(9, {}, "ok", rungs=((3, 1.0), (5, 1.0))) for _ in range(9)]
+    assert [made.status for made in asked.make(RATES)] == ["ok", "stopped", "stopped", "stopped"]

@@ -97,9 +97,12 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
     file = io.BytesIO()
     with default_look():
         draw().savefig(file, format=path.suffix[1:], dpi=_DPI)
+    content = file.getvalue()
+    if path.suffix == ".svg":
+        content = compacted(content.decode("utf-8")).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, file.getvalue())
+        replace_file(path, content)
     except OSError as error:
         raise LLPBenchError(
             f"plot {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."

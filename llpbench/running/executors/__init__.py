@@ -16,6 +16,7 @@ from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import log_traceback, one_line
+from llpbench.running.channel import Alive
 from llpbench.running.schedule import Ended, Job, Schedule
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ class Warned(NamedTuple):
     text: str
 
 
+Message = Epoch | Warned | Alive
+"""What a worker sends while it runs a job."""
+
+
 class Listener(Protocol):
     """Receiver of the events of jobs, in the driver's process. It may add jobs to the schedule."""
 
@@ -99,14 +104,21 @@ class Listener(Protocol):
     def warned(self, text: str) -> None: ...
 
 
-def notify(listener: Listener, job: Job, outcome: Outcome) -> None:
-    """Pass the outcome of a job to the method of the listener that receives it."""
-    if isinstance(outcome, Ended):
-        listener.ended(job, outcome)
-    elif isinstance(outcome, list):
-        listener.finished(job, outcome)
-    else:
-        listener.search_finished(job, outcome)
+def notify(listener: Listener, job: Job, message: Message | Outcome) -> None:
+    """Pass a message of a job or its outcome to the method of the listener that receives it."""
+    match message:
+        case Alive():
+            pass
+        case Warned(text):
+            listener.warned(text)
+        case Epoch():
+            listener.progressed(job, message)
+        case Ended():
+            listener.ended(job, message)
+        case list():
+            listener.finished(job, message)
+        case _:
+            listener.search_finished(job, message)
 
 
 class LogHandler(logging.Handler):

@@ -31,8 +31,7 @@ class Inline:
             worker.start()
             while (job := schedule.next(fits)) is not None:
                 listener.started(job)
-                on_epoch = partial(listener.progressed, job)
-                notify(listener, job, worker.run_job(job, schedule.limit(job), on_epoch, listener.warned))
+                notify(listener, job, worker.run_job(job, schedule.limit(job), partial(notify, listener, job)))
 
 
 class HeadStart:

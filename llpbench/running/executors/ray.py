@@ -7,25 +7,24 @@ messages of this process and restarts it if it dies. Only the driver has the sch
 from __future__ import annotations
 
 import importlib.util
-import math
+import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, plural
 from llpbench.data.loading import EMBEDDED, find_local
-from llpbench.running.channel import Child, ChildDied
+from llpbench.running.channel import Alive, Child, ChildDied
 from llpbench.running.cluster import (
-    Alive,
     Broken,
     Finished,
+    Heard,
     Nodes,
-    Progressed,
     Room,
     Setup,
     Started,
@@ -34,18 +33,17 @@ from llpbench.running.cluster import (
 )
 from llpbench.running.executors import Listener, Outcome, Request, Resources, RunCell, Warned, gpu_share, notify
 from llpbench.running.ray_address import no_cluster, require_answer
-from llpbench.running.schedule import Ended, Job, Limit, Schedule
+from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.running.worker import SECONDS_OF_SILENCE
 
 _MOST_STARTS = 4
 """Largest number of starts of Ray in one run."""
 _SECONDS_TO_START = 180.0
 _SECONDS_TO_JOIN = 60.0
-_SECONDS_TO_REPORT = 15.0
-"""Time for Ray to report results after the end of the time budget."""
 _SECONDS_OF_SILENCE = 60.0
 """Time without a message after which Ray is considered frozen."""
-_SECONDS_TO_TIME_OUT = 120.0
-"""Time for a worker to report that its job has timed out, its start included."""
+_SECONDS_OF_SILENT_TRIAL = SECONDS_OF_SILENCE + 120.0
+"""Time without a message after which the process of a trial is considered frozen, or was not started."""
 _LEAST_MEGABYTES = 1024.0
 """Smallest main memory of a job. Larger amounts are rounded up to a power of two times this one.
 
@@ -58,6 +56,8 @@ def make(request: Request) -> RayExecutor:
     settings, estimator = request.settings, request.estimator
     if importlib.util.find_spec("ray") is None:
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
+    if os.name == "posix" and settings.ray_address is None and not shutil.which("bash", path=_search_path()):
+        raise LLPBenchError("--executor ray needs bash, which is not in PATH. Install bash, or use --executor inline.")
     if settings.device.startswith("cuda:"):
         raise LLPBenchError(f"--executor ray assigns GPUs itself, got --device {settings.device}. Use --device cuda.")
     address = settings.ray_address
@@ -81,10 +81,9 @@ def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
 class _RunningJob:
     job: Job
     room: Room
-    limit: Limit
+    heard: float
+    """Moment of the last message about the job, as `time.monotonic` counts."""
     started: bool = False
-    end: float = math.inf
-    """Moment when the job must have ended, as `time.monotonic` counts."""
 
 
 class RayExecutor:
@@ -188,28 +187,26 @@ class RayExecutor:
     def _serve(self, running: dict[str, _RunningJob], schedule: Schedule, listener: Listener) -> None:
         """Answer the Ray process until all jobs are done. `running`: jobs by trial. Raises as `_connect`."""
         assert self._host is not None
-        end = time.monotonic() + schedule.seconds_left + _SECONDS_TO_REPORT
         while True:
-            _require_timeouts(running, listener)
-            match self._receive(end):
+            self._require_signs(running, listener)
+            match self._host.receive(schedule.seconds_left, _SECONDS_OF_SILENCE):
                 case Alive():
                     pass
                 case Nodes() as nodes:
                     self._nodes = nodes
                 case TrialRequest(trial):
                     self._host.send(self._answer(trial, running, schedule))
-                case Started(trial) | Progressed(trial, _) | Finished(trial, _) if trial not in running:
+                case Started(trial) | Heard(trial, _) | Finished(trial, _) if trial not in running:
                     pass  # its machine died just after it had reported the result
                 case Started(trial):
-                    running[trial].started = True
-                    running[trial].end = time.monotonic() + running[trial].limit.timeout + _SECONDS_TO_TIME_OUT
+                    running[trial].started, running[trial].heard = True, time.monotonic()
                     listener.started(running[trial].job)
-                case Warned(text):
-                    if text not in self._warnings:  # several workers may send the same warning
-                        listener.warned(text)
-                    self._warnings.add(text)
-                case Progressed(trial, epoch):
-                    listener.progressed(running[trial].job, epoch)
+                case Heard(trial, message):
+                    running[trial].heard = time.monotonic()
+                    if isinstance(message, Warned):
+                        self._warn(message.text, listener)
+                    else:
+                        notify(listener, running[trial].job, message)
                 case Finished(_, Ended("unfit", reason)) | Broken(reason):
                     raise LLPBenchError(reason)
                 case Finished(trial, outcome):
@@ -217,15 +214,26 @@ class RayExecutor:
                 case None:
                     return
 
-    def _receive(self, end: float) -> Any:
-        """Return the next message of the Ray process. Raises `ChildDied` if it is silent, `TimeoutError` at `end`."""
-        assert self._host is not None
-        try:
-            return self._host.receive(max(min(end - time.monotonic(), _SECONDS_OF_SILENCE), 0.0))
-        except TimeoutError:
-            if time.monotonic() >= end:
-                raise
-            raise ChildDied(1, f"no sign of life for {duration(_SECONDS_OF_SILENCE)}") from None
+    def _require_signs(self, running: dict[str, _RunningJob], listener: Listener) -> None:
+        """Raise `ChildDied` if the process of a trial has been silent for long: it is frozen or could not be started.
+
+        On a cluster, trials may wait for their start until the jobs of others have ended.
+        """
+        silence = duration(_SECONDS_OF_SILENT_TRIAL)
+        late = [trial for trial, one in running.items() if one.heard < time.monotonic() - _SECONDS_OF_SILENT_TRIAL]
+        frozen = [trial for trial in late if running[trial].started]
+        for trial in frozen:
+            _notify(listener, running.pop(trial), Ended("killed", f"worker frozen (no sign of life for {silence})"))
+        if frozen or (late and self._setup.address is None):
+            raise ChildDied(None, f"a process of it gave no sign of life for {silence}")
+        if late:
+            self._warn(f"jobs have waited {silence} for room in the cluster. ray status shows who uses it.", listener)
+
+    def _warn(self, text: str, listener: Listener) -> None:
+        """Show a warning, unless another job has caused the same one."""
+        if text not in self._warnings:
+            self._warnings.add(text)
+            listener.warned(text)
 
     def _answer(self, trial: str, running: dict[str, _RunningJob], schedule: Schedule) -> TrialJob | str:
         """Return the next job for which there is room, or whether to wait for one."""
@@ -235,9 +243,8 @@ class RayExecutor:
             job = schedule.next(lambda job: free.holds(self._needs(job)))
         if job is None:  # if nothing runs, every job fits: then the schedule is empty
             return "wait" if running or schedule.waiting else "finished"
-        limit = schedule.limit(job)
-        running[trial] = _RunningJob(job, self._needs(job), limit)
-        return TrialJob(job, running[trial].room, limit.timeout, time.time() + limit.budget)
+        running[trial] = _RunningJob(job, self._needs(job), time.monotonic())
+        return TrialJob(job, running[trial].room, schedule.limit(job).timeout)
 
     @property
     def _least_cpus(self) -> float:
@@ -269,17 +276,14 @@ def _private_ray() -> dict[str, str]:
     return {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "PATH": _search_path(),
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system: listen on the loopback address only
     }
 
 
-def _require_timeouts(running: dict[str, _RunningJob], listener: Listener) -> None:
-    """Raise `ChildDied` if a worker has not reported that its job timed out, since then it is frozen."""
-    late = [trial for trial, one in running.items() if one.end < time.monotonic()]
-    for trial in late:
-        _notify(listener, running[trial], running.pop(trial).limit.timed_out)
-    if late:
-        raise ChildDied(1, "a process of it is frozen")
+def _search_path() -> str:
+    """Return PATH with the folders of the system, since Ray starts its processes with bash."""
+    return os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath)))
 
 
 def _notify(listener: Listener, running: _RunningJob, outcome: Outcome) -> None:
