@@ -386,7 +386,7 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:
-    from llpbench.report.plots.group_shares import group_shares
+    from llpbench.report.plots.own_figures import group_shares
     from llpbench.report.plots.saving import save_figure
 
     overall = overall[overall["class"] == label].astype(dict.fromkeys(names, str))  # a missing label is "nan"
@@ -416,7 +416,7 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     check_plot(out, "--out")
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.report.plots.effect_panels import effect_panels
+    from llpbench.report.plots.own_figures import effect_panels
     from llpbench.report.plots.saving import save_figure
 
     fitted = LLPClassifier.load(model)

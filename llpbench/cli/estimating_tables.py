@@ -149,7 +149,7 @@ def _show(table: CrossTable) -> None:
 
 
 def _draw(table: CrossTable, plot: Path) -> None:
-    from llpbench.report.plots.group_shares import cell_shares
+    from llpbench.report.plots.own_figures import cell_shares
     from llpbench.report.plots.saving import save_figure
 
     save_figure(lambda: cell_shares(table.cells), plot)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from operator import add
 from typing import cast
 
 from pandas import Series
@@ -22,7 +20,7 @@ from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import difference_text, protocol_text, sentence
-from llpbench.results.frame import NO_STALE_RUNS, configuration, tidy, value_of
+from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
 from llpbench.results.merging import SHIPPED, shipped_lines
 
@@ -73,7 +71,7 @@ def compare(
     tasks = {_task_of(record) for record in yours.values()}
     on_tasks = {run: record for run, record in published.items() if _task_of(record) in tasks}
     related = on_tasks if ablations else _without_ablations(on_tasks, yours)
-    remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), related.values())]
+    remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), [*related.values()])]
     settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
     disputed = {run: records for run, records in settled.items() if not agree(records)}
     remarks += map(dispute, disputed.values())
@@ -209,15 +207,14 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
 
 def rank_lines(comparison: Comparison) -> list[str]:
     """Return the ranks of your methods on the first board, or the options that complete their runs."""
-    told: list[str] = []
-    if comparison.leaderboards.boards:
-        board = _board_of(comparison.leaderboards, comparison.yours)
-        ranks = board.entries["rank"]
-        entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
-        told += [_rank_line(board, entry) for entry in entries[:_MOST_YOURS]]
-        if len(entries) > _MOST_YOURS:
-            told.append(f"and {len(entries) - _MOST_YOURS} more of yours")
-    return told
+    if not comparison.leaderboards.boards:
+        return []
+    board = _board_of(comparison.leaderboards, comparison.yours)
+    ranks = board.entries["rank"]
+    entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
+    hidden = len(entries) - _MOST_YOURS
+    more = [f"and {hidden} more of yours"] if hidden > 0 else []
+    return [*(_rank_line(board, entry) for entry in entries[:_MOST_YOURS]), *more]
 
 
 def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
@@ -264,77 +261,45 @@ def _task_of(record: Record) -> tuple[str, str, int]:
     return spec["dataset"], bagging_text(spec["bagging"], spec.get("max_bags")), spec["bag_size"]
 
 
-def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:
-    """Return remarks on the runs that both journals have."""
-    shared = [run for run in yours if run in published and published[run]["status"] == "ok"]
-    both = [run for run in shared if yours[run]["status"] == "ok"]
-    failed = len(shared) - len(both)
-    told = []
-    if failed:
-        run_text = plural(failed, "run")
-        told.append(f"{run_text} failed here but succeeded when published. The published results are shown.")
+def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> Iterator[str]:
+    """Yield remarks on the runs that both journals have."""
+    pairs = {run: (yours[run], published[run]) for run in yours if run in published}
+    shared = {run: pair for run, pair in pairs.items() if pair[1]["status"] == "ok"}
+    both = {run: pair for run, pair in shared.items() if pair[0]["status"] == "ok"}
+    if failed := len(shared) - len(both):
+        runs = plural(failed, "run")
+        yield f"{runs} failed here but succeeded when published. The published results are shown."
     if both:
-        gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
-        same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
-        names = (_names(yours[run]["spec"][part] for run in both) for part in ("method", "dataset"))
-        line = f"{plural(len(both), 'run')} in both journals ({' on '.join(names)}): {same} with identical results"
+        gaps = {run: abs(_auc(mine) - _auc(theirs)) for run, (mine, theirs) in both.items()}
+        same = sum(contains(mine["results"], theirs["results"]) for mine, theirs in both.values())
+        methods, datasets = (
+            ", ".join(some_of([*dict.fromkeys(mine["spec"][part] for mine, _ in both.values())], _MOST_YOURS))  # type: ignore[literal-required]
+            for part in ("method", "dataset")
+        )
+        line = f"{plural(len(both), 'run')} in both journals ({methods} on {datasets}): {same} with identical results"
         if same < len(both):
             worst = max(both, key=lambda run: gaps[run])
-            spec = yours[worst]["spec"]
-            where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {yours[worst]['seed']}"
+            spec, seed = yours[worst]["spec"], yours[worst]["seed"]
+            where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}"
             line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
-        told.append(f"{line}.")
-        reasons = _differences([yours[run] for run in yours if run not in published], published.values())
-        if reasons:
-            counts = ", ".join(f"{reason} ({number:,})" for reason, number in reasons.items())
-            told.append(f"{plural(reasons.total(), 'run')} only in yours: {counts}.")
-    return told
+        yield f"{line}."
 
 
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(some_of([*dict.fromkeys(names)], _MOST_YOURS))
-
-
-def _differences(yours: Iterable[Record], published: Iterable[Record]) -> Counter[str]:
-    """Count the first respect in which each run differs from all published ones."""
-    respects: dict[str, Callable[[Record], object]] = {
-        "other datasets or bags": _task_of,
-        "methods not published there": lambda record: record["spec"]["method"],
-        "other seeds": lambda record: record["seed"],
-        "other epochs, patience or bags per step": _protocol,
-    }
-
-    def prefixes(record: Record) -> Iterator[tuple[object, ...]]:
-        return accumulate(((of(record),) for of in respects.values()), add)
-
-    seen = {prefix for record in published for prefix in prefixes(record)}
-    return Counter(
-        next(
-            (what for what, prefix in zip(respects, prefixes(record), strict=True) if prefix not in seen),
-            "other settings",
-        )
-        for record in yours
+def _different_protocols(yours: Iterable[Record], published: Sequence[Record]) -> Iterator[str]:
+    """Yield remarks on your protocols without published results, whose boards have your entries only."""
+    theirs, mine = (
+        {json.dumps(record["spec"]["protocol"], sort_keys=True) for record in records} - {NO_PROTOCOL}
+        for records in (published, yours)
     )
-
-
-def _different_protocols(yours: Iterable[Record], published: Iterable[Record]) -> list[str]:
-    """Return remarks on your protocols without published results, whose boards have your entries only."""
-    published = list(published)
     if not published:
-        return ["Nothing is published for these datasets, baggings and bag sizes."]
-    theirs = {_protocol(record) for record in published} - {"null"}
-    new = {_protocol(record) for record in yours} - theirs - {"null"}
-    others = " and ".join(protocol_text(json.loads(other)) for other in sorted(theirs))
-    return [
-        f"Published networks were trained with another protocol ({others}) than yours "
-        f"({protocol_text(json.loads(protocol))}). Use theirs to be ranked with them."
-        for protocol in sorted(new)
-        if theirs
-    ]
-
-
-def _protocol(record: Record) -> str:
-    return json.dumps(record["spec"]["protocol"], sort_keys=True)
+        yield "Nothing is published for these datasets, baggings and bag sizes."
+    elif theirs:
+        others = " and ".join(protocol_text(json.loads(other)) for other in sorted(theirs))
+        for protocol in sorted(mine - theirs):
+            yield (
+                f"Published networks were trained with another protocol ({others}) than yours "
+                f"({protocol_text(json.loads(protocol))}). Use theirs to be ranked with them."
+            )
 
 
 def _auc(record: Record) -> float:

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.advice import ADVICE
-from llpbench.report.assembling import Report
+from llpbench.report.assembling import ADVICE, Report
+from llpbench.report.board_tables import ANCHOR
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS, lines
 from llpbench.report.notes import FAILED, notes
 from llpbench.report.overview import BRIEF, MOST_ROWS, WHICH, Overview, Standings
 from llpbench.report.report_table import Field, ReportTable
-from llpbench.report.robustness_ranking import ANCHOR
 
 README = "README.md"
 STANDINGS = "boards.csv"

@@ -7,11 +7,13 @@ this style, and every text of a journal is escaped.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -19,21 +21,23 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
-from pandas import DataFrame, concat
+from pandas import DataFrame, Series, concat
 
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import METRICS
+from llpbench.core.record import Record
 from llpbench.report import wording as words
 from llpbench.report.assembling import Report
-from llpbench.report.board_tables import DETAILS, names_of, whole_table
+from llpbench.report.board_tables import ANCHOR, DETAILS, names_of, whole_table
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Overview
-from llpbench.report.page_data import compressed, page_data
-from llpbench.report.plots.plot import Plot
-from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness_ranking import ANCHOR
+from llpbench.results.frame import metric_column, shown
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+    from llpbench.report.plots.layout import Plot
 
 HIDDEN = "l1"
 """Criterion whose boards are not on the page: L1 chooses nearly the same epochs as mPIoU."""
@@ -58,32 +62,17 @@ _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
 """Characters that need no quoting in a data URI; this is shorter than base64."""
 
+DIGITS = 2
+"""Decimals of percentages."""
 
-@dataclass(frozen=True)
-class _PageBoard:
-    """A board on the page."""
+_FINE_DIGITS = 3
+"""Decimals of other metrics and of seconds. Megabytes have none."""
 
-    board: Board
-    name: str
-    table: ReportTable
-    """its last columns are the tasks of the board"""
-    uncounted: frozenset[int]
-    """tasks in which no run counts"""
-    families: tuple[str, ...]
-    """family of each entry's method"""
-    incomplete: tuple[bool, ...]
-    """whether an entry lacks a run that counts"""
-    optional: frozenset[str]
-    """headings of columns that are shown on request"""
-
-
-@dataclass(frozen=True)
-class _PageFigure:
-    """A plot with its size in pixels, which a browser reserves before the plot is loaded."""
-
-    plot: Plot
-    width: int
-    height: int
+FACTS = (
+    *("cell", "seed", "status", "reason", "seconds_train", "seconds_warm_up", "seconds_pretraining", "memory_mb"),
+    *("finished", "version", "machine"),
+)
+"""Columns of the tidy table that the script shows for a run."""
 
 
 def to_html(
@@ -100,12 +89,11 @@ def to_html(
     """
     leaderboards = report.leaderboards
     shown = [*_page_boards(leaderboards)]
-    boards = [board.board for board in shown]
+    boards = [board["board"] for board in shown]
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
-    figures = [_PageFigure(plot, *_pixels(plot.svg)) for plot in plots]
-    present = {"which": report.advice, ANCHOR: report.robustness, "plots": figures[1:]}
+    present = {"which": report.advice, ANCHOR: report.robustness, "plots": plots[1:]}
     return _rendered(
         words=words,
         title=report.title,
@@ -115,7 +103,7 @@ def to_html(
         warnings=report.warnings,
         tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
-        families=_distinct(family for board in shown for family in board.families),
+        families=_distinct(family for board in shown for family in board["families"]),
         datasets=_distinct(tasks["dataset"]),
         sizes=_distinct(by_size),
         links=links,
@@ -123,7 +111,7 @@ def to_html(
         columns=[column.explained(boards[0]) for column in COLUMNS.values()] if boards else [],
         advice=report.advice,
         unlabelled=report.unlabelled,
-        figures=figures,
+        figures=plots,
         robustness=report.robustness,
     )
 
@@ -159,17 +147,22 @@ def _template() -> Template:
     )
     environment.filters["data_uri"] = lambda svg: f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
     environment.filters["quoted"] = quote
+    environment.filters["pixels"] = _pixels
     return environment.get_template("page.html")
 
 
 def _pixels(svg: str) -> tuple[int, int]:
-    """Return width and height of a picture; a default if it has none."""
+    """Return width and height of a picture, which a browser reserves before it is loaded; a default if it has none."""
     match = _SIZE.search(svg)
     return (round(float(match[1])), round(float(match[2]))) if match else (504, 300)
 
 
-def _page_boards(leaderboards: Leaderboards) -> Iterator[_PageBoard]:
-    """Yield the boards of the page, those without labels first."""
+def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """Yield the boards of the page, those without labels first.
+
+    `table`: its last columns are the tasks of the board. `families`: family of each entry's method. `incomplete`:
+    whether an entry lacks a run that counts. `optional`: headings of columns that are shown on request.
+    """
     named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
     named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
     for board, name in named:
@@ -178,19 +171,15 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[_PageBoard]:
         table = whole_table(board, name)
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
         further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
-        kinds = zip(board.entries["role"], board.entries["kind"], strict=True)
-        yield _PageBoard(
-            board=board,
-            name=name,
-            table=table,
-            uncounted=frozenset({*board.tasks.index} - {*board.counting_tasks}),
-            families=tuple(
-                FAMILIES.get(role, "neural networks" if kind == "neural" else "without networks")
-                for role, kind in kinds
-            ),
-            optional=frozenset({*DETAILS, *further, *empty}),
-            incomplete=tuple(entry not in board.complete and bool(board.ranked) for entry in board.entries.index),
-        )
+        kinds = (board.entries["kind"] == "neural").map({True: "neural networks", False: "without networks"})
+        yield {
+            "board": board,
+            "name": name,
+            "table": table,
+            "families": board.entries["role"].map(FAMILIES).fillna(kinds).tolist(),
+            "optional": {*DETAILS, *further, *empty},
+            "incomplete": [entry not in board.complete and bool(board.ranked) for entry in board.entries.index],
+        }
 
 
 def _distinct(values: Iterable[str]) -> list[str]:
@@ -209,3 +198,93 @@ def _facts(leaderboards: Leaderboards) -> dict[str, str]:
         "Libraries": ", ".join(origin.libraries),
         "Code": f"llpbench {origin.code_text()}",
     }
+
+
+def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, Any]:
+    """Return runs, commands and metrics, and for each board the runs of its scores."""
+    frames = [board.runs[["run", *FACTS]] for board in boards]
+    runs = concat(frames).drop_duplicates("run") if frames else DataFrame(columns=["run", *FACTS])
+    places = {run: place for place, run in enumerate(runs["run"])}
+    metrics = [name for name in METRICS if any(board.runs[metric_column(name)].notna().any() for board in boards)]
+    tests: dict[tuple[Any, ...], int] = {}
+    records = {board.records[run]["cell"]: board.records[run] for board in boards for run in board.runs["run"]}
+    return {
+        "links": dict(links),
+        "metrics": [f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics],
+        "commands": {cell: command(record) for cell, record in records.items()},
+        "runs": {name: _interned(_rounded(runs[name], _digits(name))) for name in FACTS},
+        "boards": [{"tasks": board.titles, **_board_data(board.runs, places, metrics, tests)} for board in boards],
+        "tests": list(tests),
+    }
+
+
+def _board_data(
+    runs: DataFrame, places: Mapping[str, int], metrics: Sequence[str], tests: dict[tuple[Any, ...], int]
+) -> dict[str, Any]:
+    measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else _FINE_DIGITS) for name in metrics]
+    by_run = zip(*measured, strict=True) if metrics else iter([()] * len(runs))
+    return {
+        "entry": runs["entry"].tolist(),
+        "task": runs["task"].tolist(),
+        "run": [places[run] for run in runs["run"]],
+        "epoch": _rounded(runs["epoch"], 0),
+        "validation": _rounded(runs["validation"], _FINE_DIGITS),
+        "test": [tests.setdefault(values, len(tests)) for values in by_run],
+    }
+
+
+def command(record: Record) -> str | None:
+    """Return the command that repeats a cell, without `--seeds`; None if no command can express it."""
+    spec, protocol = record["spec"], record["spec"]["protocol"]
+    flags = {"methods": spec["method"], "datasets": spec["dataset"], "baggings": spec["bagging"]}
+    flags |= {"bag-sizes": spec["bag_size"]} if spec["bag_size"] else {}
+    flags |= {"max-bags": spec["max_bags"]} if "max_bags" in spec else {}
+    if spec["encoder"] is not None:
+        flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
+    if protocol is not None:
+        flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
+        if protocol["bags_per_step"] != Protocol().bags_per_step:
+            flags |= {"bags-per-step": protocol["bags_per_step"]}
+    flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec}
+    settings = [
+        (
+            name if name.startswith("pretraining.") else f"{spec['method']}.{name}",
+            "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value),
+        )
+        for name, value in record["method"]["changed"].items()
+    ]
+    if any(name.count(".") != 1 or set(value) & set(",=") for name, value in settings):
+        return None
+    words = [f"--{name} {shlex.quote(str(value))}" for name, value in flags.items()]
+    words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings]
+    return " ".join(["llpbench run", *words])
+
+
+def compressed(value: Any) -> str:
+    """Return a value as JSON, compressed and in base64, which has no meaning in HTML."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
+
+
+def _digits(name: str) -> int:
+    return 0 if name == "memory_mb" else _FINE_DIGITS
+
+
+def _rounded(values: Series, digits: int) -> list[Any]:
+    """Return numbers with at most `digits` decimals, texts unchanged, and None for unknown values."""
+    return [
+        value if isinstance(value, str) or value is None else None if value != value else _short(value, digits)
+        for value in values.tolist()
+    ]
+
+
+def _short(value: float, digits: int) -> float:
+    number = round(value, digits)
+    return int(number) if number == int(number) else number
+
+
+def _interned(values: Iterable[Any]) -> dict[str, Any]:
+    """Return distinct values, and the index of each value among them."""
+    places: dict[Any, int] = {}
+    indices = [places.setdefault(value, len(places)) for value in values]
+    return {"values": list(places), "at": indices}

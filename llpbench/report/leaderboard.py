@@ -9,7 +9,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 from typing import Any, TypeVar
@@ -257,19 +257,15 @@ class _Comparisons:
 
     leads: Mapping[int, statistics.MeanDifference]
     """first entry minus the best entry of each other method, in the order of the board, positive if it is better"""
-    is_tested: bool
-    """whether there are enough datasets and seeds for tests"""
     over: str
     """what is independent: `15 datasets`, or `3 seeds` of a single dataset"""
     left_out: tuple[str, ...]
     """datasets of the board that are not used, because the first method was developed on them"""
 
     @property
-    def worse(self) -> list[int]:
-        """Entries that are significantly worse than the first."""
-        return [
-            entry for entry, lead in self.leads.items() if self.is_tested and lead.is_significant and lead.points > 0
-        ]
+    def is_tested(self) -> bool:
+        """Whether there are enough datasets and seeds for tests."""
+        return any(lead.p == lead.p for lead in self.leads.values())
 
 
 def comparisons(board: Board) -> _Comparisons:
@@ -282,7 +278,7 @@ def comparisons(board: Board) -> _Comparisons:
 
 def _comparisons(board: Board) -> _Comparisons:
     if not board.ranked:
-        return _Comparisons({}, False, "", ())
+        return _Comparisons({}, "", ())
     methods, roles = board.entries["method"].tolist(), board.entries["role"].tolist()
     first = methods[board.ranked[0]]
     relatives = {first, *(name for family in FAMILIES if first in family for name in family)}
@@ -295,17 +291,17 @@ def _comparisons(board: Board) -> _Comparisons:
     left_out = tuple(name for name in board.datasets if several and name in _DEVELOPED_ON.get(first, ()))
     values = values.drop([name for name in left_out if len(left_out) < len(values)])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
-    enough = several and len(values) >= FEWEST_DATASETS and _fewest_seeds(board) >= FEWEST_SEEDS
-    return _Comparisons(leads, enough, plural(len(values), "dataset" if several else "seed"), left_out)
+    if not several or len(values) < FEWEST_DATASETS or _fewest_seeds(board) < FEWEST_SEEDS:
+        leads = {entry: replace(lead, p=np.nan, p_similar=np.nan) for entry, lead in leads.items()}
+    return _Comparisons(leads, plural(len(values), "dataset" if several else "seed"), left_out)
 
 
 def _first(board: Board) -> DataFrame:
     """Return the difference of each compared entry from the first one, with corrected p if it is tested."""
-    verdict, parts = comparisons(board), {}
-    for entry, lead in verdict.leads.items():
+    parts = {}
+    for entry, lead in comparisons(board).leads.items():
         low, high = sorted((-board.sign * lead.low, -board.sign * lead.high))
-        p = {"p": lead.p, "p_similar": lead.p_similar} if verdict.is_tested else {}
-        parts[entry] = {"points": -board.sign * lead.points, "low": low, "high": high, **p}
+        parts[entry] = {**vars(lead), "points": -board.sign * lead.points, "low": low, "high": high}
     return DataFrame.from_dict(parts, orient="index")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import entry_label
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, text
-from llpbench.report.statistics import CONFIDENCE, MARGIN
+from llpbench.report.statistics import MARGIN, MeanDifference
 
 WHICH = "Which method for my data?"
 """Title of the advice."""
@@ -75,14 +76,18 @@ class Standings:
 
     @property
     def worse(self) -> list[Line]:
-        """Compared entries that are significantly worse than the first (`leaderboard.comparisons`)."""
-        sign = 1 if METRICS[self.entries[0]["metric"]].maximise else -1
-        return [line for line in self.compared if line["first_p"] < 1 - CONFIDENCE and sign * line["first_points"] < 0]
+        """Compared entries that are significantly worse than the first."""
+        return [line for line in self.compared if self._lead(line).is_better]
 
     @property
     def similar(self) -> list[Line]:
-        """Compared entries that are as good as the first (`leaderboard.comparisons`)."""
-        return [line for line in self.compared if line["first_p_similar"] < 1 - CONFIDENCE]
+        """Compared entries that are as good as the first."""
+        return [line for line in self.compared if self._lead(line).is_similar]
+
+    def _lead(self, line: Line) -> MeanDifference:
+        """Return the lead of the first entry over another one (`leaderboard.comparisons`)."""
+        sign = -1 if METRICS[line["metric"]].maximise else 1
+        return MeanDifference(sign * line["first_points"], nan, nan, line["first_p"], line["first_p_similar"])
 
     @property
     def compared(self) -> list[Line]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from llpbench.core.errors import LLPBenchError
@@ -14,14 +15,16 @@ from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import csv_lines, plural
 from llpbench.report.assembling import TITLE, Report, make_report
+from llpbench.report.board_tables import ANCHOR
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.digest import README, STANDINGS, markdown_files
 from llpbench.report.leaderboard import lines
 from llpbench.report.overview import Standings, make_overview, read_lines, standings_of
-from llpbench.report.plots.plot import Plot
-from llpbench.report.robustness_ranking import ANCHOR
 from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
+
+if TYPE_CHECKING:
+    from llpbench.report.plots.layout import Plot
 
 _INDEX = "index.html"
 
@@ -120,6 +123,8 @@ def _plot_of(folder: Path) -> Plot | None:
     file = next(iter(sorted(folder.glob("differences-*ordered.svg"))), None)
     if file is None:
         return None
+    from llpbench.report.plots.layout import Plot
+
     return Plot(file.stem, "Lead of the first method over the others", "", file.read_text(encoding="utf-8"))
 
 

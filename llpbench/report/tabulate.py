@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from math import isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from pandas import DataFrame, MultiIndex, Series, isna
+from pandas import DataFrame, MultiIndex, Series, concat, isna
 
 from llpbench.core.cell import bagging_text, is_without_labels, without_key
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
@@ -53,37 +54,11 @@ _DECLARED = ["configuration", "kind", "role", "reference"]
 _IDENTITY = [*_NAME, *_DECLARED, "is_tuned"]
 """Columns that distinguish entries."""
 
-Task = tuple[str, int | None, str]
-"""Dataset, bag size (None if the bagging decides the sizes) and natural key (usually "")."""
+_TASK = ["dataset", "bag_size", "by"]
+"""Columns that distinguish tasks: `bag_size` is 0 if the bagging decides the sizes, `by` is the natural key, if any."""
 
-
-class _Group(NamedTuple):
-    """Runs of a bagging and protocol."""
-
-    bagging: str
-    max_bags: int
-    """0 without a limit"""
-    protocol: str
-    runs: list[int]
-    """lines of the table"""
-
-
-class _Choice(NamedTuple):
-    """A cell of a board. A search chose the configuration if `search` is its id."""
-
-    cell: str
-    name: tuple[str, str | None, str]
-    declared: tuple[str, str, str, str]
-    task: Task
-    runs: list[int]
-    search: str | None = None
-    change: str = ""
-    """what has changed since the search"""
-
-    @property
-    def entry(self) -> tuple[Any, ...]:
-        """Values of `_IDENTITY`."""
-        return (*self.name, *self.declared, self.search is not None)
+_GROUP = ["bagging", "max_bags", "protocol"]
+"""Columns that distinguish boards of a criterion. `max_bags` is 0 without a limit."""
 
 
 def tabulate(
@@ -101,204 +76,158 @@ def tabulate(
     choice. `metric`: what boards show and rank by.
     """
     runs = {record["run"]: record for record in records}
-    successful = [tuning for tuning in tunings if tuning["status"] == "ok"]
+    successful = tuple(tuning for tuning in tunings if tuning["status"] == "ok")
     frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
-    maker = _BoardMaker(frame, runs, successful, stale, METRICS[metric])
-    boards = [*maker.boards()]
+    source = _Source(runs, frame.set_index(["run", "criterion"])[[*MEASURES]], successful, stale, METRICS[metric])
+    boards, direct = [], set()
+    for criterion, (group, members) in product(BOARD_CRITERIA, _groups(_runs(frame, runs, metric))):
+        # without epochs all criteria give the same scores, so such a group has one board
+        board = None if group in direct else source.board(CRITERIA[criterion], group, members)
+        if board is not None:
+            boards.append(board)
+            direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
     return Leaderboards(
         tuple(board for board in boards if not is_without_labels(board.bagging)),
         origin_of([*runs.values()]),
-        tuple(successful),
+        successful,
         tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
     )
 
 
-class _BoardMaker:
-    """Makes boards from the tidy table."""
+def _runs(frame: DataFrame, records: Mapping[str, Record], metric: str) -> DataFrame:
+    """Return a line for each run. All runs of a cell have the declaration of its last seed.
 
-    def __init__(
-        self,
-        frame: DataFrame,
-        records: Mapping[str, Record],
-        tunings: Sequence[TuningRecord],
-        stale: Mapping[str, str],
-        metric: Metric,
-    ) -> None:
-        self._records, self._tunings, self._stale, self._metric = records, tunings, stale, metric
-        self._lines = {key: line for line, key in enumerate(zip(frame["run"], frame["criterion"], strict=True))}
-        unmeasured = np.full(len(MEASURES), np.nan)  # the last line, of runs without the criterion
-        self._measures = np.vstack([frame[[*MEASURES]].to_numpy(), unmeasured])
-        table = frame.drop(columns=["criterion", "regime", *MEASURES]).drop_duplicates("run", ignore_index=True)
-        results = (records[run]["results"].values() for run in table["run"])
-        table["is_computed"] = [any(metric.name in result["test"] for result in found) for found in results]
-        table["search"] = None
-        # all runs of a cell have the declaration of its last seed
-        last = table.sort_values("seed", kind="stable").drop_duplicates("cell", keep="last").set_index("cell")
-        table[_DECLARED] = last.loc[table["cell"], _DECLARED].to_numpy()
-        self._table = table
-        self._chosen = last.loc[table["cell"], "chosen"].tolist()
-        self._cells, self._seeds = table["cell"].tolist(), table["seed"].tolist()
-        self._protocols, self._settings = table["protocol"].tolist(), table["settings"].tolist()
-        self._is_ok = (table["status"] == "ok").tolist()
-        self._names = [*zip(*(table[name].where(table[name].notna(), None) for name in _NAME), strict=True)]
-        self._declared = [*zip(*(table[name] for name in _DECLARED), strict=True)]
-        # natural keys are one bagging: each key of a dataset is a task
-        kinds, keys = zip(*map(without_key, table["bagging"]), strict=True) if len(table) else ((), ())
-        sizes, limits = (table[name].fillna(0).astype(int).tolist() for name in ("bag_size", "max_bags"))
-        self._bags = [*zip(kinds, limits, strict=True)]
-        self._tasks = [*zip(table["dataset"], (size or None for size in sizes), keys, strict=True)]
+    Natural keys are one bagging: each key of a dataset is a task.
+    """
+    runs = frame.drop(columns=["criterion", "regime", *MEASURES]).drop_duplicates("run", ignore_index=True)
+    results = (records[run]["results"].values() for run in runs["run"])
+    runs["is_computed"] = [any(metric in result["test"] for result in found) for found in results]
+    last = runs.sort_values("seed", kind="stable").drop_duplicates("cell", keep="last").set_index("cell")
+    declared = [*_DECLARED, "chosen"]
+    runs[declared] = last.loc[runs["cell"], declared].to_numpy()
+    keys = DataFrame([*map(without_key, runs["bagging"])], runs.index, ["bagging", "by"], dtype=object)
+    sizes = runs[["bag_size", "max_bags"]].fillna(0).astype(int)
+    return runs.assign(**keys, **sizes)
 
-    def groups(self) -> list[_Group]:
-        """Return the runs of each bagging and protocol, the bagging with most runs first.
 
-        Methods without epochs join every protocol, in the tasks that it has. In tasks where nothing else has run they
-        are a separate group. If protocols share a task, direct runs join with the seeds of each protocol.
-        """
-        seeds: dict[tuple[Any, ...], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        groups: dict[tuple[tuple[str, int], str], list[int]] = defaultdict(list)
-        direct = []
-        for run, (bags, task, protocol) in enumerate(zip(self._bags, self._tasks, self._protocols, strict=True)):
-            if protocol == NO_PROTOCOL:
-                direct.append(run)
-            else:
-                seeds[bags, task][protocol].add(self._seeds[run])
-                groups[bags, protocol].append(run)
-        for run in direct:
-            seed, bags = self._seeds[run], self._bags[run]
-            protocols = seeds.get((bags, self._tasks[run]), {NO_PROTOCOL: {seed}})
-            for protocol, shared in protocols.items():
-                if len(protocols) == 1 or seed in shared:
-                    groups[bags, protocol].append(run)
-        number = Counter[str]()
-        for ((bagging, _), _), members in groups.items():
-            number[bagging] += len(members)
+def _groups(runs: DataFrame) -> list[tuple[tuple[str, int, str], DataFrame]]:
+    """Return the runs of each bagging, limit of bags and protocol (`_GROUP`), the bagging with most runs first.
 
-        def order(group: _Group) -> tuple[Any, ...]:
-            return -number[group.bagging], *group[:2], group.protocol == NO_PROTOCOL, group.protocol
+    Methods without epochs join every protocol, in the tasks that it has. In tasks where nothing else has run they are a
+    separate group. If protocols share a task, direct runs join with the seeds of each protocol.
+    """
+    place, is_direct = ["bagging", "max_bags", *_TASK], runs["protocol"] == NO_PROTOCOL
+    trained, direct = runs[~is_direct], runs[is_direct].drop(columns="protocol")
+    seeds = trained[[*place, "protocol", "seed"]].drop_duplicates()
+    protocols = seeds[[*place, "protocol"]].drop_duplicates()
+    joined = direct.merge(protocols, on=place, how="left").fillna({"protocol": NO_PROTOCOL})
+    has_seed = MultiIndex.from_frame(joined[seeds.columns]).isin(MultiIndex.from_frame(seeds))
+    joined = joined[~joined.duplicated("run", keep=False) | has_seed]
+    groups = [*concat([trained, joined], ignore_index=True).groupby(_GROUP)]
+    number = Counter[str]()
+    for (bagging, *_), members in groups:
+        number[bagging] += len(members)
 
-        return sorted((_Group(*bags, protocol, runs) for (bags, protocol), runs in groups.items()), key=order)
+    def order(group: tuple[tuple[str, int, str], DataFrame]) -> tuple[Any, ...]:
+        bagging, max_bags, protocol = group[0]
+        return -number[bagging], bagging, max_bags, protocol == NO_PROTOCOL, protocol
 
-    def boards(self) -> Iterator[Board]:
-        """Yield all boards. Without epochs all criteria give the same scores, so such a group has one board."""
-        direct: set[tuple[str, int]] = set()
-        for name in BOARD_CRITERIA:
-            for group in self.groups():
-                if (group.bagging, group.max_bags) in direct and group.protocol == NO_PROTOCOL:
-                    continue
-                if (board := self.board(CRITERIA[name], group)) is not None:
-                    if group.protocol == NO_PROTOCOL and not is_without_labels(group.bagging):
-                        direct.add((group.bagging, group.max_bags))
-                    yield board
+    return sorted(groups, key=order)
 
-    def _has_criterion(self, runs: Iterable[int], criterion: Criterion) -> bool:
-        """Return whether a run has the criterion; a fine-grained one needs labels of validation rows."""
-        names = self._table["run"].tolist()
-        done = [names[run] for run in runs if self._is_ok[run]]
-        return not done or any((run, criterion.name) in self._lines for run in done)
 
-    def board(self, criterion: Criterion, group: _Group) -> Board | None:
+def _tuples(frame: DataFrame, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    yield from frame[[*columns]].itertuples(index=False, name=None)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What boards are made from, besides their runs."""
+
+    records: Mapping[str, Record]
+    measures: DataFrame
+    """by run and criterion"""
+    tunings: Sequence[TuningRecord]
+    stale: Mapping[str, str]
+    metric: Metric
+
+    def board(self, criterion: Criterion, group: tuple[str, int, str], runs: DataFrame) -> Board | None:
         """Return the board of a group of runs; None if it has no entry."""
-        if not self._has_criterion(group.runs, criterion):
+        if not self._has(runs, criterion):
             return None
-        shown_runs = group.runs
+        has_labels = self._has(runs, LABELS)
         if criterion.regime == "coarse":  # a control shows what labels are worth, and here no label chooses an epoch
-            is_control = (self._table["role"] == "control").tolist()
-            shown_runs = [run for run in group.runs if not is_control[run]]
-        candidates = [*self._untuned(shown_runs), *self._tuned(criterion, shown_runs)]
-        choices = [*{(choice.entry, choice.task): choice for choice in candidates}.values()]
-        if not choices:
+            runs = runs[runs["role"] != "control"]
+        picked = concat([_untuned(runs), *self._tuned(criterion, runs)], ignore_index=True)
+        latest = picked.groupby([*_IDENTITY, *_TASK], dropna=False)["search"].transform("last")
+        picked = picked[picked["search"].isna() | (picked["search"] == latest)]
+        if picked.empty:
             return None
-        entries = {entry: place for place, entry in enumerate(dict.fromkeys(choice.entry for choice in choices))}
-        tasks = sorted({choice.task for choice in choices}, key=lambda task: (task[0], task[1] or 0, task[2]))
-        picked = [
-            (entries[choice.entry], tasks.index(choice.task), self._seeds[run], run, choice)
-            for choice in choices
-            for run in choice.runs
-        ]
-        picked.sort(key=lambda run: run[:3])
-        has_labels = self._has_criterion(group.runs, LABELS)
-        runs = self._measured([run for *_, run, _ in picked], criterion, has_labels=has_labels)
-        runs.insert(0, "entry", [entry for entry, *_ in picked])
-        runs.insert(1, "task", [task for _, task, *_ in picked])
-        runs["search"] = Series([choice.search for *_, choice in picked], dtype=object)
-        runs["stale"] = [
-            reason or (f"its search: {choice.change}" if choice.change else "")
-            for reason, (*_, choice) in zip(runs["stale"], picked, strict=True)
-        ]
-        return _ordered(
-            Board(
-                criterion,
-                self._metric,
-                bagging_text(group.bagging, group.max_bags or None),
-                group.max_bags or None,
-                json.loads(group.protocol),
-                runs,
-                _entries(runs, [*entries]),
-                _tasks(runs, tasks),
-                MultiIndex.from_arrays([[], []]),
-                self._records,
-            )
+        entries, tasks = picked.groupby(_IDENTITY, dropna=False, sort=False), picked.groupby(_TASK)
+        picked = picked.assign(entry=entries.ngroup(), task=tasks.ngroup())
+        picked = picked.sort_values(["entry", *RUN], ignore_index=True)
+        # labels choose the epoch of ceilings, if any run has them
+        by = [LABELS.name if has_labels and role == "ceiling" else criterion.name for role in picked["role"]]
+        picked[[*MEASURES]] = self.measures.reindex(MultiIndex.from_arrays([picked["run"], by])).to_numpy()
+        picked["value"] = shown(picked, self.metric.name)
+        bagging, max_bags, protocol = group
+        board = Board(
+            criterion,
+            self.metric,
+            bagging_text(bagging, max_bags or None),
+            max_bags or None,
+            json.loads(protocol),
+            picked,
+            _entries(picked),
+            _tasks(picked),
+            MultiIndex.from_arrays([[], []]),
+            self.records,
         )
+        return _ordered(board)
 
-    def _measured(self, runs: Sequence[int], criterion: Criterion, *, has_labels: bool) -> DataFrame:
-        """Return the table of some runs, measured at the epoch that the criterion chose.
+    def _has(self, runs: DataFrame, criterion: Criterion) -> bool:
+        """Return whether a run has the criterion; a fine-grained one needs labels of validation rows."""
+        done = runs["run"][runs["status"] == "ok"]
+        return done.empty or any((run, criterion.name) in self.measures.index for run in done)
 
-        Labels choose the epoch of ceilings, if any run has them.
-        """
-        table = self._table.take(runs).reset_index(drop=True)
-        chosen_by = [LABELS if has_labels and role == "ceiling" else criterion for role in table["role"]]
-        lines = [self._lines.get((run, by.name), -1) for run, by in zip(table["run"], chosen_by, strict=True)]
-        table[[*MEASURES]] = self._measures[lines]
-        return table.assign(value=shown(table, self._metric.name))
-
-    def _untuned(self, runs: Iterable[int]) -> list[_Choice]:
-        """Return the cells whose configuration no search chose, with texts that distinguish them."""
-        by_cell = self._by_cell(run for run in runs if not self._chosen[run])
-        firsts = [members[0] for members in by_cell.values()]
-        texts = _distinct(
-            [self._names[run] for run in firsts],
-            [self._tasks[run] for run in firsts],
-            [self._declared[run][0] for run in firsts],
-            [self._settings[run] for run in firsts],
-        )
-        return [
-            _Choice(cell, self._names[run], (text, *self._declared[run][1:]), self._tasks[run], members)
-            for (cell, members), run, text in zip(by_cell.items(), firsts, texts, strict=True)
-        ]
-
-    def _tuned(self, criterion: Criterion, group: Iterable[int]) -> Iterator[_Choice]:
-        """Yield the cells that a search chose by a criterion, with runs on other seeds than the search's.
+    def _tuned(self, criterion: Criterion, runs: DataFrame) -> Iterator[DataFrame]:
+        """Yield the runs of cells that a search chose by a criterion, on other seeds than the search's.
 
         Searches that differ in settings have different entries.
         """
-        by_cell = self._by_cell(group)
         choices = []
-        for tuning in sorted(self._tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
+        for tuning in sorted(self.tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
             if choice := tuning["best"].get(criterion.name):
-                seed = tuning["spec"]["seed"]
-                if runs := [run for run in by_cell.get(choice["cell"], ()) if self._seeds[run] != seed]:
-                    choices.append((tuning, runs))
+                found = runs[(runs["cell"] == choice["cell"]) & (runs["seed"] != tuning["spec"]["seed"])]
+                choices += [(tuning, found)] if len(found) else []
         specs = [tuning["spec"] for tuning, _ in choices]
-        names = [(self._names[runs[0]], trials_text(spec)) for spec, (_, runs) in zip(specs, choices, strict=True)]
+        names = [(next(_tuples(found, _NAME)), trials_text(tuning["spec"])) for tuning, found in choices]
         facts = _differing(names, [_search_facts(spec) for spec in specs])
-        tasks = [self._tasks[runs[0]] for _, runs in choices]
         texts = _distinct(
             [(name, frozenset(fact)) for name, fact in zip(names, facts, strict=True)],
-            tasks,
+            [next(_tuples(found, _TASK)) for _, found in choices],
             [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in choices],
             [settings(spec["cell"]) for spec in specs],
         )
-        for (tuning, runs), (name, trials), task, text, fact in zip(choices, names, tasks, texts, facts, strict=True):
-            whole = ", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact))))
-            method, search = tuning["method"], tuning["tuning"]
-            declared = whole, method["kind"], method["role"], method["reference"] or ""
-            yield _Choice(self._cells[runs[0]], name, declared, task, runs, search, self._stale.get(search, ""))
+        for (tuning, found), (_, trials), text, fact in zip(choices, names, texts, facts, strict=True):
+            method, change = tuning["method"], self.stale.get(tuning["tuning"], "")
+            yield found.assign(
+                configuration=", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact)))),
+                kind=method["kind"],
+                role=method["role"],
+                reference=method["reference"] or "",
+                is_tuned=True,
+                search=tuning["tuning"],
+                stale=found["stale"].where(found["stale"] != "", f"its search: {change}" if change else ""),
+            )
 
-    def _by_cell(self, runs: Iterable[int]) -> dict[str, list[int]]:
-        by_cell: dict[str, list[int]] = defaultdict(list)
-        for run in runs:
-            by_cell[self._cells[run]].append(run)
-        return by_cell
+
+def _untuned(runs: DataFrame) -> DataFrame:
+    """Return the runs whose configuration no search chose, with texts that distinguish their cells."""
+    runs = runs[~runs["chosen"].astype(bool)]
+    cells = runs.drop_duplicates("cell")
+    texts = _distinct([*_tuples(cells, _NAME)], [*_tuples(cells, _TASK)], cells["configuration"], cells["settings"])
+    text_of = dict(zip(cells["cell"], texts, strict=True))
+    return runs.assign(configuration=[text_of[cell] for cell in runs["cell"]], is_tuned=False, search=None)
 
 
 def part_of(board: Board, entries: Sequence[int], tasks: Sequence[int]) -> Board:
@@ -383,11 +312,11 @@ def _marks(entries: DataFrame) -> list[str]:
     ]
 
 
-def _entries(runs: DataFrame, entries: Sequence[tuple[Any, ...]]) -> DataFrame:
+def _entries(runs: DataFrame) -> DataFrame:
     """Return entries without ranks, of runs sorted by entry."""
-    frame = DataFrame(entries, columns=_IDENTITY, dtype=object).astype({"is_tuned": bool})
+    frame = runs.drop_duplicates("entry", ignore_index=True)[_IDENTITY].astype({"is_tuned": bool})
     by_entry = runs.groupby("entry")
-    frame["label"] = [entry_label(*entry[:4]) for entry in entries]
+    frame["label"] = [entry_label(*names) for names in _tuples(frame, [*_NAME, "configuration"])]
     frame["is_default"] = ~(frame["is_tuned"] | (by_entry["changed"].max() != "") | (by_entry["average"].max() != ""))
     frame["ensemble"] = by_entry["ensemble"].max()
     frame["precision"] = by_entry["precision"].first()
@@ -395,38 +324,34 @@ def _entries(runs: DataFrame, entries: Sequence[tuple[Any, ...]]) -> DataFrame:
     return frame
 
 
-def _tasks(runs: DataFrame, tasks: Sequence[Task]) -> DataFrame:
+def _tasks(runs: DataFrame) -> DataFrame:
     """Return the tasks of some runs. Runs that failed early do not know their bags."""
-    methods: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for task, seed, method in zip(runs["task"].tolist(), runs["seed"].tolist(), runs["method"], strict=True):
-        methods[task][seed].add(method)
-    facts = runs.groupby("task").agg(
-        {"least_rows": "min", "median_rows": "median", "most_rows": "max", "classes": "first"}
-    )
+    voters = runs.groupby(RUN)["method"].nunique()
+    expected = voters[2 * voters >= voters.index.get_level_values("task").map(runs.groupby("task")["method"].nunique())]
+    facts = {"least_rows": "min", "median_rows": "median", "most_rows": "max", "classes": "first"}
+    frame = runs.groupby("task").agg(dict.fromkeys(_TASK, "first") | facts)
     lines = []
-    for place, (task, numbers) in enumerate(zip(tasks, facts.itertuples(index=False, name=None), strict=True)):
-        least, middle, most, classes = (None if isnan(number) else number for number in numbers)
-        number = len(set().union(*methods[place].values()))
-        sizes = None if least is None or middle is None or most is None else (int(least), middle, int(most))
-        bags = _bags_text(task, sizes)
-        title = f"{task[0]} {bags}"
+    for place, dataset, size, by, least, middle, most, classes in frame.itertuples(name=None):
+        rows = (None,) * 3 if isnan(least) else (int(least), middle, int(most))
+        bags = _bags_text(size, by, None if isnan(least) else (int(least), middle, int(most)))
         lines.append(
             {
-                **dict(zip(("dataset", "bag_size", "by"), task, strict=True)),
-                "classes": None if classes is None else int(classes),
-                "seeds": tuple(sorted(s for s, names in methods[place].items() if 2 * len(names) >= number)),
-                **dict(zip(("least_rows", "median_rows", "most_rows"), sizes or (None,) * 3, strict=True)),
-                "is_unequal": sizes is not None and sizes[0] != sizes[2],
+                "dataset": dataset,
+                "bag_size": size or None,
+                "by": by,
+                "classes": None if isnan(classes) else int(classes),
+                "seeds": tuple(sorted(expected.loc[[place]].index.get_level_values("seed"))),
+                **dict(zip(("least_rows", "median_rows", "most_rows"), rows, strict=True)),
+                "is_unequal": rows[0] != rows[2],
                 "bags": bags,
-                "title": title,
+                "title": f"{dataset} {bags}",
             }
         )
     return DataFrame(lines, columns=[*TASK], dtype=object).astype({"is_unequal": bool})
 
 
-def _bags_text(task: Task, sizes: tuple[int, float, int] | None) -> str:
+def _bags_text(size: int, by: str, sizes: tuple[int, float, int] | None) -> str:
     """Return the bags of a task: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`."""
-    _, size, by = task
     if by:
         return f"by {by.replace('+', ' and ')}"
     if sizes is not None and sizes[0] != sizes[2]:

@@ -11,7 +11,7 @@ from bench import LLPBench, refused
 
 from llpbench.core.effects import FeatureEffect, bin_text
 from llpbench.data.tasks import Scaler
-from llpbench.report.plots.effect_panels import effect_panels
+from llpbench.report.plots.own_figures import effect_panels
 
 
 def test_effects_of_a_saved_model(llpbench: LLPBench, tmp_path: Path) -> None:

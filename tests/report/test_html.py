@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
 from factory import PROTOCOL, failed, fine_alone, record, runs
-from repository import ROOT
 
 from llpbench.core.record import Record
 from llpbench.report import Report, make_report
 from llpbench.report import wording as words
 from llpbench.report.board_tables import whole_table
 from llpbench.report.boards import Board
-from llpbench.report.html import TABS
+from llpbench.report.html import TABS, command
 from llpbench.report.html import to_html as html_of
 from llpbench.report.leaderboard import lines
 from llpbench.report.overview import Standings, make_overview
-from llpbench.report.page_data import command
-from llpbench.report.plots.plot import Plot
+from llpbench.report.plots.layout import Plot
 from llpbench.report.tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -186,16 +184,6 @@ def _compare(browser: Chrome, board: Board) -> None:
     assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
 
 
-def test_page_omits_l1_boards_and_duplicates(show: Show) -> None:
-    found = [*runs("a", 0.8, 0.9), *runs("ridge", 0.7, 0.8, encoder=None, bagging="kmeans")]
-    browser = show(found, BOARDS)
-    names = browser.execute_script("return [...document.querySelectorAll('.board')].map(each => each.id)")
-    assert sorted(names) == ["board-coarse-mpiou-ordered", "board-fine-kmeans", "board-fine-ordered"]
-    browser = show([])
-    assert one(browser, "main").text == words.NO_RUNS
-    assert not one(browser, "dialog").is_displayed()
-
-
 # ---- order and filters
 
 
@@ -245,26 +233,6 @@ def test_filters_change_no_number(show: Show, records: list[Record]) -> None:
 # ---- where a row comes from
 
 
-def test_entry_dialog_shows_runs_and_returns_focus(show: Show, records: list[Record]) -> None:
-    browser = show(records, BOARDS)
-    choose(browser, "rows", "all entries")
-    click(browser, ".method button", "nova (mlp)")
-    dialog = one(browser, "dialog")
-    assert dialog.is_displayed()
-    browser.execute_script("for (const each of document.querySelectorAll('dialog details')) each.open = true")
-    cell = next(
-        run["cell"] for run in records if run["spec"]["method"] == "nova" and run["spec"]["dataset"] == "credit"
-    )
-    assert all(fact in dialog.text for fact in (cell, "EPYC", "llpbench 0.1.0", "loss became NaN"))
-    headings, first, second = table(browser, "#origin-body details:last-of-type table")
-    assert headings[:6] == ["seed", "status", "epoch", "validation", "AUC %", "accuracy %"]
-    assert first[:6] == ["0", "ok", "19", "0.62", "62", "80"]
-    assert second[:6] == ["1", "failed", "–", "–", "–", "–"]
-    one(browser, "body").send_keys("\ue00c")  # Escape
-    assert not dialog.is_displayed()
-    assert browser.switch_to.active_element.text == "nova (mlp)"
-
-
 def test_dialog_shows_command(show: Show) -> None:
     found = runs("dllp", 0.8, 0.9, bagging="ordered:columns=age+work class", pretraining="bag", params={"weight": 0.5})
     for run in found:
@@ -311,33 +279,6 @@ def test_foreign_texts_are_escaped_in_page(show: Show) -> None:
     assert [each.text for each in browser.find_elements("css selector", "#plots figcaption")] == list(HOSTILE[1:])
     assert len(browser.find_elements("tag name", "img")) == len(HOSTILE)
     assert len(browser.find_elements("tag name", "script")) == scripts
-    odd = "a\x1b[31m\u202eb"  # with a control character, and one that turns the direction of what follows
-    browser = show(make_report([*runs(odd, 0.8), failed(odd, seed=1, reason=f"bad {odd}")], warnings=[odd]), BOARDS)
-    choose(browser, "rows", "all entries")
-    one(browser, ".board:not([hidden]) tbody .method button").click()
-    assert "bad a [31m b" in one(browser, "dialog").text
-    every = "return document.documentElement.textContent + [...document.querySelectorAll('*')]"
-    every += ".flatMap(each => [...each.attributes]).map(({value}) => value).join('')"
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", browser.execute_script(every))
-
-
-def test_page_is_readable_without_scripts(show: Show, chrome: Chrome) -> None:
-    found = _random_records()
-    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        browser = show(found, "#leaderboard", plots=PLOTS, scripts=False)
-        texts = [each.text for each in browser.find_elements("css selector", ".board")]
-        hidden = one(browser, "#summary").is_displayed(), one(browser, "#plots").is_displayed()
-        first = show(found, "", plots=PLOTS, scripts=False)
-        shown = one(first, "#summary table").is_displayed(), one(first, "#leaderboard").is_displayed()
-    finally:
-        chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert (hidden, shown) == ((False, False), (True, False))
-    boards = tabulate(found).boards[1::-1]  # without labels first
-    assert len(texts) == 2, "by L1 there is none"
-    for board, read in zip(boards, texts, strict=True):
-        assert words.title(board) in read
-        assert all(words.score_lines(board, *score)[0] in read for score in board.scores.index)
 
 
 @pytest.mark.parametrize("width", [360, 768])
@@ -354,22 +295,6 @@ def test_small_screen_scrolls_tables_only(show: Show, records: list[Record], wid
     one(browser, ".board:not([hidden]) tbody .method button").click()
     _, wide, seen = browser.execute_script(SIZES)
     assert wide <= seen
-
-
-def test_published_tabs_fit_a_phone(show: Show, records: list[Record]) -> None:
-    name = "method-with-a-" + "long_setting_" * 3
-    sizes = [("adult", 64), ("adult", 256), ("credit", 64)]
-    long = [each for dataset, size in sizes for each in runs(name, 0.9, 0.95, dataset=dataset, bag_size=size)]
-    resize(show([]), 390, 844)
-    box = "const box = document.querySelector('#summary .scroll'); return [box.scrollWidth, box.clientWidth]"
-    wide, seen = show([*records, *long]).execute_script(box)
-    assert wide <= seen
-    browser = show((ROOT / "leaderboards" / "index.html").read_text(encoding="utf-8"))
-    for tab in ("summary", "leaderboard", "which", "plots", "reading", "origins"):
-        _go(browser, tab)
-        height, wide, seen = browser.execute_script(SIZES)
-        assert height <= 8_000, tab
-        assert wide <= seen, tab
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

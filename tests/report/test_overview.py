@@ -10,10 +10,10 @@ from factory import record, runs
 
 from llpbench.core.record import Record
 from llpbench.report import make_report, write_report
-from llpbench.report.advice import advice
+from llpbench.report.assembling import advice
 from llpbench.report.digest import STANDINGS
 from llpbench.report.leaderboard import lines
-from llpbench.report.overview import Standings, headline, make_overview, read_lines, standings_of
+from llpbench.report.overview import Standings, read_lines, standings_of
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
 
@@ -35,20 +35,6 @@ def rows(table: ReportTable) -> list[dict[str, str]]:
         {heading.text: " ".join(field.lines) for heading, field in zip(table.headings, row, strict=True)}
         for row in table.rows
     ]
-
-
-def test_board_without_labels_comes_first() -> None:
-    found = tabulate([*journal("a", "b"), *journal("a", "b", bagging="random")])
-    boards = [Standings(lines(board)) for board in found.main_boards()]
-    assert [board.has_labels for board in boards] == [False, False, True, True]
-    assert [section.table.title[:2] for section in make_overview(boards, {}).sections] == ["No", "No", "Va", "Va"]
-
-
-def test_headline_has_at_most_fifteen_words_and_one_number() -> None:
-    first = Standings(lines(tabulate(journal("a", "b")).main_boards()[0]))
-    words = headline(first).split()
-    assert len(words) <= 15
-    assert [word for word in words if word[:1].isdigit()] == [f"{first.ranked[0]['mean']:.1f}"]
 
 
 def test_entries_trained_on_labels_have_no_rank() -> None:

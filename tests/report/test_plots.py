@@ -18,20 +18,15 @@ from made import fine
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.boards import Leaderboards
 from llpbench.report.leaderboard import costs
-from llpbench.report.plots import layout
-from llpbench.report.plots.bag_sizes import bag_size_curves
+from llpbench.report.plots.curves import bag_size_curves, reliability
 from llpbench.report.plots.forest import differences, pretraining, robustness_bars
-from llpbench.report.plots.gallery import KINDS, gallery
-from llpbench.report.plots.layout import LONGEST, labels, prominent, shown
-from llpbench.report.plots.plot import Drawing, Plot
-from llpbench.report.plots.proportions import mean_histograms, proportions
-from llpbench.report.plots.reliability import reliability
+from llpbench.report.plots.gallery import gallery
+from llpbench.report.plots.layout import Drawing, Plot
+from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.saving import save
-from llpbench.report.plots.svg import DARK, compacted
 from llpbench.report.plots.time import pareto_entries, time
 from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate
@@ -133,30 +128,6 @@ def test_svg_ignores_user_settings(tmp_path: Path) -> None:
     assert all(word in texts for word in plot.title.split())
 
 
-def test_compact_svg_is_same_picture() -> None:
-    """Names with tags and styles in them stay as they are."""
-    svg = (
-        '<svg>\n<defs>\n<style type="text/css">*{}</style>\n</defs>\n<g id="axes_1">\n <g>\n  <g/>\n'
-        '  <path id="m1" style="fill: #ffffff" d="M 1.23456 2"/>\n  <use xlink:href="#m1" style="fill: #000000"/>\n'
-        '  <g clip-path="url(#p1)">\n   <text style="fill: #000000" transform="rotate(-0 1 2)">'
-        'a style="x" &lt;g&gt;</text>\n'
-        "  </g>\n </g>\n</g>\n</svg>"
-    )
-    assert compacted(svg) == (
-        '<svg>\n<defs>\n<style type="text/css">*{}.c0{fill: #ffffff}.c1{fill: #000000}'
-        f"{DARK}</style>\n</defs>\n"
-        '<path id="i0" class="c0" d="M 1.23 2"/>\n<use xlink:href="#i0" class="c1"/>\n'
-        '<g clip-path="url(#i1)">\n<text class="c1">a style="x" &lt;g&gt;</text>\n</g>\n</svg>'
-    )
-
-
-def test_unwritable_plot_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(LLPBenchError, match=r"plots cannot be written into .*file.*--out") as caught:
-        save(gallery(tabulate(journal())), tmp_path / "file")
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "records",
     [
@@ -183,42 +154,6 @@ def test_incomplete_journals_are_drawn_without_warnings(records: list[Record], t
 
 
 # ---- looks, names, and the rows that are drawn
-
-
-def test_long_labels_keep_both_ends() -> None:
-    name = "first-" + "x" * 80 + "-last"
-    assert len(shown(name)) == LONGEST
-    assert shown(name).startswith("first-")
-    assert shown(name).endswith("-last")
-    assert shown("_x") == " _x"
-    alike = ["a" * 60 + middle + "b" * 60 for middle in "12"]
-    found = [*labels(fine([record(each) for each in alike])).values()]
-    assert found[0].removesuffix(" (1)") == found[1].removesuffix(" (2)")
-    assert found[0] != found[1]
-    one, two = fine([record("a"), record("b")]), fine([record("a"), record("a", encoder="saint")])
-    assert set(labels(one).values()) == {"a", "b"}
-    assert set(labels(two).values()) == {"a (mlp)", "a (saint)"}
-
-
-def test_leader_best_network_and_baseline_are_drawn_first() -> None:
-    direct = [run for name, auc in (("x", 0.95), ("y", 0.94), ("z", 0.93)) for run in runs(name, auc, encoder=None)]
-    of = fine([*direct, *journal(("net", "other"), sizes=(64,), datasets=("adult",), seeds=1)])
-    assert [of.entries["method"][place] for place in prominent(of, of.learners, 3)] == ["x", "net", "bag-soft-label"]
-    assert prominent(of, of.ranked[-1:], 3) == of.ranked[-1:]
-
-
-def test_legend_names_each_mark_once() -> None:
-    figure, axes, _ = layout.panels(2, height=2)
-    names = [f"{'long ' * 6}{n}" for n in range(5)]
-    for ax in axes:
-        for name in names:
-            ax.plot([0, 1], [0, 1], label=name)
-        ax.plot([0, 1], [1, 0])
-    layout.legend(figure)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == names
-    figure.draw_without_rendering()
-    assert 0 <= legend.get_window_extent().x0 < legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 # ---- the figures
@@ -309,12 +244,6 @@ def test_pareto_front_has_undominated_entries() -> None:
     (partly,) = time(fine([by_cpu[0], record("b", 0.7, times={"train": 1.0, "total": 2.0})]), "x")
     assert visible(partly)[0].get_xlabel() == "training time of a run (seconds)"
     assert "in 1.00 s" in partly.title
-    hardware = record()["hardware"]
-    alone, shared = ({**hardware, "shared": flag} for flag in (False, True))
-    (mixed,) = time(fine([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")
-    assert "2 of 4 runs" in mixed.caption
-    (quiet,) = time(fine(runs("a", 0.8, 0.9, hardware=alone)), "x")
-    assert "runs others" not in quiet.caption
 
 
 def test_bag_size_curves_show_means() -> None:
@@ -359,21 +288,6 @@ def test_proportions_figure_uses_dataset_with_most_baggings() -> None:
     assert not list(proportions(tabulate(journal(bags={}))))
 
 
-def test_bag_shares_count_every_seed_once() -> None:
-    other, half = ({"number": 2, "histograms": both} for both in ([[0, 2], [2, 0]], [[1, 1], [1, 1]]))
-    records = [
-        *(record(method, seed=0, bags=other) for method in ("a", "b", "c")),
-        record("a", seed=1, bags=half),
-        record("a", bagging="random", bags=half),
-        record("a", dataset="credit", bags={}),
-    ]
-    expected = {("adult", 64, "", kind): values for kind, values in (("ordered", [0.75, 0.25]), ("random", [0.5, 0.5]))}
-    assert {place: list(shares) for place, shares in mean_histograms(tabulate(records)).items()} == expected
-    (drawing,) = proportions(tabulate(records))
-    assert [text.get_text() for ax in visible(drawing) for text in ax.texts] == ["mean 0.38", "mean 0.50"]
-    assert {ax.get_ylim()[1] > 75 for ax in visible(drawing)} == {True}, "the highest bar is whole"
-
-
 # ---- the gallery
 
 
@@ -386,15 +300,6 @@ def test_gallery_has_figures_of_first_board_and_differences_of_second_bagging() 
         "robustness-coarse-mpiou-ordered",
     ]
     assert names[3:] == ["time-coarse-mpiou-ordered", "bag-size-coarse-mpiou-ordered", "proportions"]
-
-
-def test_every_figure_has_title_caption_and_documentation() -> None:
-    root = Path(__file__).parents[2]
-    blocks = re.findall(r"{% block (\w+) %}", (root / "llpbench/report/templates/captions.j2").read_text("utf-8"))
-    assert {f"{part}_{kind.replace('-', '_')}" for kind in KINDS for part in ("title", "plot")} <= {*blocks}
-    page = (root / "docs/reading.md").read_text("utf-8")
-    table = page.partition("## The figures")[2].partition("\n## ")[0]
-    assert {*KINDS, "proportions"} <= {*re.findall(r"^\| ([a-z-]*[a-z][a-z-]*) \|", table, re.MULTILINE)}
 
 
 def visible(drawing: Drawing) -> list[Axes]:

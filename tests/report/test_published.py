@@ -18,7 +18,6 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.report import Report, make_report
 from llpbench.report.board_tables import names_of
 from llpbench.report.digest import markdown_files
-from llpbench.report.html import to_html
 from llpbench.report.leaderboard import lines, standings
 from llpbench.report.overview import Overview, Standings, make_overview, read_lines, standings_of
 from llpbench.report.publishing import standings_csv
@@ -31,7 +30,6 @@ PLOTS = ROOT / "plots"
 ROUNDING = 0.011
 """how far two numbers of two digits may be apart: libraries differ in the last bits"""
 
-_CELLS = re.compile(r'<td class="number[^"]*"[^>]*>(.*?)</td>')
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
@@ -136,29 +134,15 @@ def test_published_markdown_is_current(published: Published) -> None:
         assert _numbers(committed) == pytest.approx(_numbers(text), abs=ROUNDING), name
 
 
-def test_published_page_is_current(published: Published) -> None:
-    made, committed = (
-        _CELLS.findall(page) for page in (to_html(published.report, overview_of(published.report)), _published_page())
-    )
-    assert len(made) > 1000
-    assert len(committed) == len(made)
-    for one, other in zip(committed, made, strict=True):
-        assert _numbers(one) == pytest.approx(_numbers(other), abs=ROUNDING)
-
-
 def test_published_files_are_small() -> None:
     pages = [path.stat().st_size for path in PUBLISHED.glob("*.md")]
     assert len(pages) <= 3
     assert max(pages) <= 30_000
-    assert len(_published_page().encode()) <= 2_000_000
+    assert (PUBLISHED / "index.html").stat().st_size <= 2_000_000
     assert {path.suffix for path in PLOTS.glob("[!.]*")} == {".svg"}
     assert 5 < len(list(PLOTS.glob("*.svg"))) <= 10
     assert sum(path.stat().st_size for path in PLOTS.iterdir()) <= 1_000_000
     assert [path.name for path in PUBLISHED.glob("*.csv")] == ["boards.csv"]
-
-
-def _published_page() -> str:
-    return (PUBLISHED / "index.html").read_text(encoding="utf-8")
 
 
 def _numbers(text: str) -> list[float]:

@@ -17,12 +17,9 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, digest, make_report, render, render_tables, write_report
-from llpbench.report.boards import Summary
-from llpbench.report.digest import to_markdown
-from llpbench.report.report_table import Heading, ReportTable, number, score, text
+from llpbench.report import Leaderboards, make_report, render, render_tables, write_report
+from llpbench.report.report_table import Heading, ReportTable, number, text
 from llpbench.report.tabulate import tabulate
-from llpbench.report.terminal import shortened
 from llpbench.report.wording import score_lines
 
 
@@ -72,13 +69,6 @@ def test_readme_has_first_rows_of_main_boards_and_links_all_files(records: list[
     assert "- ridge on adult 64, seed 1: singular matrix" in few
 
 
-def test_long_tables_are_truncated() -> None:
-    rows = tuple((text(f"row {n}"),) for n in range(digest.MOST_LINES + 3))
-    made = to_markdown(ReportTable("long", "Long", "", (Heading("name", numeric=False),), rows))
-    assert made.count("| row ") == digest.MOST_LINES
-    assert "3 rows" in made
-
-
 def test_names_cannot_break_tables(tmp_path: Path) -> None:
     for name, method in (("plain", "name"), ("hostile", HOSTILE)):
         records = [*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)]
@@ -100,14 +90,6 @@ def test_board_csv_is_machine_readable(tmp_path: Path) -> None:
     assert float(rows["auc", "b"]["first_points"]) == pytest.approx(-35 / 3)
     write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path)
     assert {line["method"] for line in csv.DictReader((tmp_path / "boards.csv").open())} == {"'=cmd|x"}
-
-
-def test_markdown_table_is_rendered() -> None:
-    rows = ((text("a_b"), score(Summary(81.0, None, 1), "1/2 failed", strong=True)), (text("c"), number(None)))
-    headings = (Heading("method", numeric=False), Heading("adult 64"))
-    made = to_markdown(ReportTable("example", "An example_", "50 % & more.", headings, rows, {"Note": ("a line",)}))
-    assert "| a_b | **81.00 ± – (1)**<br>1/2 failed |\n| c | – |\n" in made
-    assert made.endswith("- a line")
 
 
 def test_wide_terminal_tables_are_split() -> None:
@@ -156,17 +138,6 @@ def test_board_fits_a_screen(width: int) -> None:
     assert re.search(r"\d+ more methods", text)
 
 
-@pytest.mark.parametrize(("datasets", "seeds", "tested"), [(5, 3, False), (6, 2, False), (6, 3, True)])
-def test_significance_needs_six_datasets_and_three_seeds(datasets: int, seeds: int, tested: bool) -> None:
-    some = [
-        record(name, auc + n / 100 + seed / 1000, dataset=f"d{n}", seed=seed)
-        for name, auc in (("a", 0.8), ("b", 0.6))
-        for n in range(datasets)
-        for seed in range(seeds)
-    ]
-    assert ("1 of 1" in printed(tabulate(fine_alone(some)), width=120)) == tested
-
-
 def test_ascii_terminal_gets_ascii(records: list[Record]) -> None:
     long = "a-method-" + "with-a-name-" * 9
     made = [*runs("[bold]x[/bold]", 0.8, 0.8), *runs("y\x1b[31m", 0.7, 0.7), *runs(long, 0.8, 0.81)]
@@ -175,10 +146,6 @@ def test_ascii_terminal_gets_ascii(records: list[Record]) -> None:
     assert "\x1b" not in text
     assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–", text), "a long name costs no number"
     assert "83.00 +- - (1)" in printed(tabulate(fine_alone(records)), encoding="ascii")
-
-
-def test_many_failures_are_summarised() -> None:
-    assert printed(tabulate([failed(dataset=f"d{i}") for i in range(50)])).count("Failed:") == 4
 
 
 class TestFiles:
@@ -199,16 +166,6 @@ class TestFiles:
         for _ in range(2):
             write_leaderboards(fine_alone(records), tmp_path)
             assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
-
-    def test_empty_journal_is_refused(self, tmp_path: Path) -> None:
-        assert "llpbench run" in printed(write_leaderboards([], tmp_path))
-        assert "llpbench run" in (tmp_path / "README.md").read_text(encoding="utf-8")
-
-    def test_output_folder_that_is_a_file_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "taken").write_text("mine")
-        with pytest.raises(LLPBenchError, match=r"cannot be written into '.*taken': .*Choose another --out") as caught:
-            write_leaderboards([], tmp_path / "taken")
-        assert "\n" not in str(caught.value)
 
     def test_full_disk_keeps_old_report(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_leaderboards(fine_alone(runs("old", 0.8)), tmp_path)
@@ -247,24 +204,6 @@ write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
     assert list((tmp_path / "plots").glob("*.svg"))
 
 
-def test_unequal_bags_show_real_sizes(tmp_path: Path) -> None:
-    uneven = {"number": 30, "sizes": [1, 9, 11660], "validation": 12, "test": 9}
-    records = [*runs("a", 0.8, 0.9, bag_size=0, bags=uneven), *runs("a", 0.7, 0.8, dataset="credit")]
-    write_leaderboards(records, tmp_path)
-    assert "<small>1–9–11,660</small>" in (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "1–9–11,660" in printed(tabulate(records))
-
-
-def test_multiclass_auc_is_explained() -> None:
-    facts = {"code": "DI", "licence": "MIT", "rows": 53_940, "numeric": 7, "categorical": 2, "classes": 5}
-    five = [record("a", auc, seed=seed, dataset="diamonds") for seed, auc in enumerate((0.8, 0.9))]
-    for each in five:
-        each["dataset"] = facts
-    explained = "More than two classes: diamonds 5"
-    assert explained in " ".join(printed(tabulate(fine_alone(five))).split())
-    assert "More than two classes" not in printed(tabulate(fine_alone(runs("a", 0.7, 0.8))))
-
-
 def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     records = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7)]
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
@@ -283,16 +222,6 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     assert score_lines(board, [*board.entries["method"]].index("a"), 0) == ["failed", "stale"]
 
 
-def test_early_failure_keeps_report_of_others(tmp_path: Path) -> None:
-    """Its record names no hardware."""
-    early = failed("llp-vat", "no such column", hardware={}, bags={}, data={}, times={}, members=0)
-    write_report(make_report([*runs("dllp", 0.8, 0.9), early]), tmp_path)
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "no such column" in page
-    assert "none (failed before)" in page
-    assert "80.00 ± – (1)" in page
-
-
 def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
     for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
@@ -303,13 +232,3 @@ def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     assert "- [All](../README.md)" in below
     assert '<a href="few/index.html">' in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "](plots/" not in above
-
-
-def test_shortened_labels_stay_distinct() -> None:
-    labels = [
-        "tabllp-bdc (mlp, self+bag, view=a)",
-        "tabllp-bdc (mlp, self+bag, view=b)",
-        "dllp (mlp, self+bag, view=a)",
-    ]
-    cut = shortened([*labels, "short"], [24, 24, 24, 24])
-    assert cut == ["tabllp-bdc..bag, view=a)", "tabllp-bdc..bag, view=b)", "dllp (mlp, self+bag, v..", "short"]

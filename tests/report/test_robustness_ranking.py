@@ -10,8 +10,8 @@ from made import fine
 
 from llpbench.core.record import Record
 from llpbench.report import make_report, write_report
+from llpbench.report.board_tables import ANCHOR, robustness
 from llpbench.report.report_table import ReportTable
-from llpbench.report.robustness_ranking import ANCHOR, robustness
 
 RECORDS = [
     *runs("steady", 0.80, 0.81),

@@ -14,7 +14,7 @@ from llpbench.report.board_tables import names_of, whole_table
 from llpbench.report.boards import Summary, summarise
 from llpbench.report.notes import FAILED, SURPRISES, notes
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import DIFFERENCES_NOTE, STALE_NOTE, WITHOUT_VALUE, score_lines, setting
+from llpbench.report.wording import DIFFERENCES_NOTE, STALE_NOTE, WITHOUT_VALUE, score_lines
 
 
 def test_mean_and_sample_std_over_seeds() -> None:
@@ -32,16 +32,6 @@ def test_each_criterion_has_its_own_board() -> None:
     assert [board.score(0, 0).undefined for board in lacking] == [0, 0, 1]
 
 
-def test_runs_of_fewer_bags_have_own_boards() -> None:
-    records = [record(max_bags=13), record(), record(bagging="random"), record("bag-gp", max_bags=13, encoder=None)]
-    boards = fine_boards(records)
-    assert [(board.bagging, board.labels) for board in boards] == [
-        ("ordered", ["dllp (mlp)"]),
-        ("13 ordered", ["bag-gp", "dllp (mlp)"]),
-        ("random", ["dllp (mlp)"]),
-    ]
-
-
 def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
     boards = fine_boards(every)
@@ -52,15 +42,6 @@ def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     assert len({*names}) == 3
     assert all(name.startswith("fine-ordered-") for name in names)
     assert names_of(fine_boards(every[2:])) == ["fine-ordered"]
-
-
-def test_protocol_with_most_tasks_keeps_board_name() -> None:
-    shorter = record("dllp", dataset="credit", protocol={**PROTOCOL, "epochs": 7})
-    boards = fine_boards([record("dllp"), record("dllp", bag_size=256), shorter])
-    assert [len(board.tasks) for board in boards] == [2, 1]
-    names = names_of(boards)
-    assert names[0] == "fine-ordered"
-    assert names[1].startswith("fine-ordered-b2-e7-")
 
 
 def test_board_states_spread_of_bags() -> None:
@@ -81,16 +62,6 @@ def test_board_states_spread_of_bags() -> None:
         "30 of them pooled",
     )
     assert whole_table(board, "fine").notes["How training bags differ"] == notes(board)[DIFFERENCES_NOTE]
-
-
-def test_natural_board_states_whether_test_bags_are_new() -> None:
-    def caption(bagging: str, size: int = 0) -> str:
-        return whole_table(fine([record(bagging=bagging, bag_size=size)]), "fine").caption
-
-    assert "New bags" in caption("column:by=date:split=bags")
-    assert "of the same bags as training rows" in caption("column:by=date")
-    assert "seen in training" not in caption("ordered", 64)
-    assert "same bags" not in caption("ordered", 64)
 
 
 def test_natural_keys_are_tasks_of_one_board() -> None:
@@ -122,12 +93,6 @@ def test_baggings_and_protocols_are_never_mixed() -> None:
     ]
 
 
-def test_boards_without_epochs_are_not_repeated() -> None:
-    boards = tabulate([*runs("ridge", 0.8, 0.9, encoder=None), *runs("dllp", 0.8, bagging="random")]).boards
-    names = [(board.bagging, board.criterion.name) for board in boards]
-    assert names == [("ordered", "auc"), ("random", "auc"), ("random", "mpiou"), ("random", "l1")]
-
-
 def test_board_uses_last_record_of_run() -> None:
     retried = fine([failed(seed=0), record(auc=0.8, seed=0)])
     assert (retried.summary(0, 0), retried.score(0, 0).failed) == (Summary(80.0, None, 1), 0)
@@ -139,13 +104,6 @@ def test_every_expected_seed_has_a_state() -> None:
     records = [*runs("a", 0.9, 0.9, 0.9, 0.9), record("b", 0.8, seed=0), failed("b", seed=2)]
     b = fine(records).score(1, 0)
     assert (b.runs, b.failed, b.missing, b.expected) == (2, 1, 2, 4)
-
-
-def test_rare_seeds_are_not_expected_of_others() -> None:
-    records = [*runs("a", 0.9, 0.9, 0.9, 0.9), *runs("b", 0.8, 0.8), *runs("c", 0.7)]
-    found = fine(records).scores
-    assert [*zip(found["missing"], found["expected"], strict=True)] == [(0, 4), (0, 2), (1, 2)]
-    assert "2 to 4 seeds" in setting(fine(records))
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
@@ -181,10 +139,6 @@ def test_run_older_than_metric_is_not_failed() -> None:
 
 
 class TestMethodsWithoutEpochs:
-    def test_common_seeds_are_expected(self) -> None:
-        board = fine([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)])
-        assert dict(zip(board.entries["method"], board.scores["missing"], strict=True)) == {"dllp": 2, "ridge": 0}
-
     def test_seeds_of_other_protocol_are_no_gap(self) -> None:
         short = {**PROTOCOL, "epochs": 30}
         records = [
@@ -212,24 +166,6 @@ class TestConfigurations:
             run["method"]["changed"] = {}
         assert sorted(fine(records).labels) == ["dllp (mlp, weight=0.8)", "dllp (mlp, weight=0.9)"]
 
-    def test_unknown_field_separates_entries(self) -> None:
-        first, second = record(auc=0.9), record(auc=0.8)
-        for run, trials in ((first, 0), (second, 50)):
-            run["spec"]["tuning"] = {"trials": trials}
-            run["cell"] = f"cell{trials}"
-            run["run"] = f"cell{trials}-0"
-        board = fine([first, second])
-        assert board.labels == ["dllp (mlp, tuning.trials=0)", "dllp (mlp, tuning.trials=50)"]
-
-    def test_other_precision_is_another_entry(self) -> None:
-        first, second = record(auc=0.9), record(auc=0.8, dataset="credit")
-        second["spec"]["precision"] = "bfloat16"
-        second["cell"], second["run"] = "other", "other-0"
-        assert fine([first, second]).labels == ["dllp (mlp)", 'dllp (mlp, precision="bfloat16")']
-        del second["spec"]["precision"]
-        second["spec"]["ensemble"] = 5
-        assert fine([first, second]).labels == ["dllp (mlp)", "dllp (mlp, ensemble=5)"]
-
 
 class TestBags:
     @staticmethod
@@ -240,10 +176,6 @@ class TestBags:
         records = [self.sized(1, 9, 11000, bag_size=0), self.sized(2, 12, 11660, validation=9, bag_size=0, seed=1)]
         (task,) = fine(records).tasks.itertuples()
         assert (task.title, task.is_unequal) == ("adult 1–10.5–11,660", True)
-
-    def test_unknown_bag_sizes_are_empty(self) -> None:
-        lost, sized = failed(bag_size=0, bags={}), failed(dataset="credit", bags={})
-        assert [*fine([lost, sized]).tasks["title"]] == ["adult unknown sizes", "credit 64"]
 
 
 class TestStale:
@@ -277,11 +209,6 @@ class TestSurprises:
         assert not any(line.startswith("close") for line in surprises)
         board = fine([*records[:2], *runs("dllp", 0.85, 0.86), *runs("low", 0.80, 0.81, role="floor")])
         assert notes(board)[SURPRISES] == ("supervised (mlp): the same AUC for all seeds, on adult 64",)
-
-    def test_note_on_equal_seeds(self) -> None:
-        same, single = (notes(fine(runs("dllp", *aucs)))[SURPRISES] for aucs in ((0.8, 0.8), (0.8,)))
-        assert same == ("dllp (mlp): the same AUC for all seeds, on adult 64",)
-        assert single == ()
 
     def test_note_on_different_data(self) -> None:
         records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import cast
 
@@ -10,13 +9,10 @@ from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report.assembling import make_report
+from llpbench.report.assembling import tuning_gains
 from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.comparing import compare
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuning_tables import tuning_gains
-from llpbench.results.journal import newer
 from llpbench.results.merging import join_tunings
 
 START = make_cell_of("dllp")
@@ -62,16 +58,6 @@ def test_tuned_entry_is_shown_under_its_criterion_only() -> None:
     }
 
 
-def test_configuration_without_search_is_an_entry() -> None:
-    labels = board(tabulate(RECORDS), "auc").labels
-    assert labels == ["dllp (mlp, weight=0.5)", "dllp (mlp)", "dllp (mlp, weight=0.9)"]
-
-
-def test_board_of_other_criterion_choices_is_omitted() -> None:
-    found = tabulate(seeds(BETTER, 0.8, 0.9), tunings=TUNINGS)
-    assert [each.criterion.name for each in found.boards] == ["auc"]
-
-
 def gains(records: list[Record], criterion: str = "auc") -> dict[str, Field]:
     found = tabulate(records, tunings=TUNINGS)
     table = tuning_gains(board(found, criterion), found.tunings)
@@ -85,12 +71,6 @@ def test_tuning_gain_is_paired_by_seed() -> None:
     # differences 2, 3 and 1: mean 2, std 1, half of the interval 4.3027 / sqrt(3)
     assert row["gain"].lines == ("+2.00 [-0.48, 4.48]",)
     assert [row[name].lines[0] for name in ("gain on validation data (auc)", "trials")] == ["3.00", "10"]
-
-
-def test_gain_of_falling_criterion_is_positive() -> None:
-    row = gains(RECORDS, "l1")
-    assert row["gain on validation data (l1)"].lines == ("0.0300",)
-    assert row["gain"].lines[0].startswith("-10.00 ")
 
 
 def test_gain_needs_two_seeds_and_default() -> None:
@@ -108,19 +88,6 @@ def test_repeated_search_adds_no_entry() -> None:
     assert found.tasks["seeds"][0] == (0, 1, 2)
     missing = board(tabulate(records, tunings=TUNINGS), "auc")
     assert "dllp (mlp, weight=0.7)" in {*missing.labels}
-
-
-def test_search_records_are_order_independent() -> None:
-    def record(cell: Cell, numerics: int) -> TuningRecord:
-        made = searched(START, "fine", {"auc": (cell, 0.83, 0.80)})
-        return cast(TuningRecord, {**made, "numerics": numerics})
-
-    first, second, third = (record(cell, age) for age, cell in enumerate((FORMER, BETTER, COARSE)))
-    expected = {**third, "former": sorted([FORMER.id, BETTER.id])}
-    for one, two, three in itertools.permutations([first, second, third]):
-        assert newer(newer(one, two), three) == newer(one, newer(two, three)) == expected
-    assert newer(expected, third) == newer(third, expected) == expected  # type: ignore[arg-type]
-    assert "former" not in newer(first, record(FORMER, 2))
 
 
 def test_stale_search_makes_its_runs_stale() -> None:
@@ -151,8 +118,6 @@ def test_different_searches_have_own_entries() -> None:
         "tuned, 10 trials, weight 0.1–1": usual["tuning"],
         "tuned, 10 trials, b 1, weight 0.01–10 log": wide["tuning"],
     }
-    drawn = searched(START, "fine", choice, sampler="random", space=usual["spec"]["space"])
-    assert labels(drawn) == {"tuned, 10 trials": usual["tuning"], "tuned, 10 trials, random": drawn["tuning"]}
     table = tuning_gains(board(tabulate(RECORDS, tunings=[usual, seed]), "auc"), [usual, seed])
     assert table is not None
     headings = [heading.text for heading in table.headings]
@@ -161,14 +126,3 @@ def test_different_searches_have_own_entries() -> None:
     )
     assert configurations == ["tuned, 10 trials, seed 1000", "tuned, 10 trials, seed 7"]
     assert [gain.split()[0] for gain in gains] == ["+2.00", "-10.00"]
-
-
-def test_tuning_page_exists_only_if_tuned() -> None:
-    assert make_report(RECORDS).tuning == []
-    assert len(make_report(RECORDS, tunings=TUNINGS).tuning) == 2
-
-
-def test_merged_choice_is_shown_under_its_criterion_only() -> None:
-    found = compare({run["run"]: run for run in RECORDS}, {}, TUNINGS)
-    labels = {*board(found.leaderboards, "auc").labels}
-    assert labels == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
 
 import pytest
-from factory import PROTOCOL, failed, make_cell_of, record, searched
+from factory import failed, record
 from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import Record
 from llpbench.report import render
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import join_tunings, journal_files, merge, merge_into, shipped
+from llpbench.results.merging import journal_files, merge, merge_into, shipped
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -66,18 +65,6 @@ def test_disputed_results_do_not_count_without_preference(tmp_path: Path) -> Non
     assert len(read(tmp_path / "out" / FILE).counting) == 2
 
 
-def test_newest_result_within_tolerance_counts(tmp_path: Path) -> None:
-    first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
-    second = journal(tmp_path / "b", record("a", 0.815, finished="2026-01-02T00:00:00+00:00"))
-    merged = merge([second, first])
-    assert [run["results"]["auc"]["test"]["auc"] for run in merged.counting.values()] == [0.815]
-    assert "AUC 80.0000, 81.5000" in merged.disputes[0]
-    unknown = journal(tmp_path / "c", record("a", None, finished="2026-01-03T00:00:00+00:00"))
-    parted = merge([first, unknown])
-    assert parted.counting == {}, "a score and none do not agree"
-    assert "AUC 80.0000, none" in parted.disputes[0]
-
-
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_fuller_record_of_equal_results_is_kept(tmp_path: Path, newest_first: bool) -> None:
     def finished(day: int, auc: float, *, more: bool) -> Record:
@@ -103,21 +90,6 @@ def test_fuller_record_of_equal_results_is_kept(tmp_path: Path, newest_first: bo
     assert kept["results"]["auc"]["test"]["auc"] == 0.81
     assert "AUC 80.0000, 81.0000" in flag
     assert both(old, finished(2, 0.9, more=True))[0] == []
-
-
-def test_results_without_labels_are_compared_by_proportions(tmp_path: Path) -> None:
-    def judged(day: int, l1: float) -> Path:
-        run = record("a", None, finished=f"2026-01-0{day}T00:00:00+00:00")
-        for chosen in run["results"].values():
-            chosen["test"] = {"l1": l1, "mpiou": 0.7}
-        return journal(tmp_path / str(day), run)
-
-    merged = merge([judged(1, 0.10), judged(2, 0.11)])
-    assert len(merged.counting) == 1
-    assert "L1 10.0000, 11.0000" in merged.disputes[0]
-    apart = merge([judged(1, 0.10), judged(3, 1.90)])
-    assert apart.counting == {}
-    assert "L1 10.0000, 190.0000" in apart.disputes[0]
 
 
 def test_failure_never_replaces_success(tmp_path: Path) -> None:
@@ -159,19 +131,6 @@ def test_journal_order_counts_not_clock(tmp_path: Path) -> None:
     assert [run["versions"] for run in read(back).records.values()] == [{"method": "old"}], "somebody went back to it"
     engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
     assert [run["numerics"] for run in read(engine).records.values()] == [NUMERICS + 1]
-
-
-def test_searches_are_merged_like_runs(tmp_path: Path) -> None:
-    search = searched(make_cell_of(), "fine", {})
-    old: TuningRecord = {**search, "finished": AHEAD, "versions": {"method": "old"}}
-    new: TuningRecord = {**search, "finished": NOW, "versions": {"method": "new"}}
-    with Journal(tmp_path / "a") as opened:
-        opened.append(old, new)
-    for found in (opened.contents.tunings, read(opened.path).tunings, merge([opened.path]).tunings):
-        assert [tuning["versions"] for tuning in found.values()] == [{"method": "new"}]
-    one, other = ({search["tuning"]: search} for search in (old, new))
-    for joined in (join_tunings(one, other), join_tunings(other, one)):
-        assert [tuning["versions"] for tuning in joined.values()] == [{"method": "old"}], "only the time is known"
 
 
 def test_stepwise_merge_equals_joint_merge(tmp_path: Path) -> None:
@@ -236,14 +195,6 @@ class TestCompare:
             "of AUC (b on adult 64, seed 0).",
         )
 
-    def test_incomparable_runs_are_counted_with_reason(self) -> None:
-        there = _by_run(record("a"), record("b"), record("b", protocol={**PROTOCOL, "epochs": 30}))
-        mine = [record("a"), record("a", seed=7), record("a", dataset="x"), record("new"), record("new", seed=1)]
-        mine += [record("b", protocol={**PROTOCOL, "epochs": 5}), record("b", encoder="saint")]
-        _, others = compare(_by_run(*mine), there).remarks[:2]
-        counts = [int(number) for number in re.findall(r"\((\d)\)", others)]
-        assert (counts, others.split()[0]) == ([1, 1, 2, 1, 1], "6")
-
     def test_run_far_from_published_result_does_not_count(self) -> None:
         found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))
         assert [*found.leaderboards.boards[0].entries["method"]] == ["b"]
@@ -251,12 +202,6 @@ class TestCompare:
         broken = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
         assert broken.leaderboards.boards[0].summary(0, 0) == (80.0, None, 1)
         assert "1 run failed here but succeeded when published" in broken.remarks[0]
-
-    def test_other_protocol_is_reported(self) -> None:
-        found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))
-        assert len(found.leaderboards.headline_boards()) == 1  # the one that it stands on
-        assert "than yours (at most 30 epochs" in found.remarks[0]
-        assert "another protocol (at most 300 epochs" in found.remarks[0]
 
     def test_ablations_are_ranked_on_request_only(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, encoder="saint"), record("dllp", 0.9, precision="bfloat16")]

@@ -9,12 +9,11 @@ from matplotlib.figure import Figure
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
+from llpbench.report.board_tables import robustness
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import CLEAR, OPEN, WIDTH
-from llpbench.report.robustness_ranking import robustness
+from llpbench.report.plots.layout import CLEAR, OPEN, WIDTH, Drawing
 from llpbench.report.statistics import MeanDifference, compared
 
 MOST_ENTRIES = 20
@@ -29,6 +28,7 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
     if not verdict.leads:
         return
     drawn = dict([*verdict.leads.items()][:MOST_ENTRIES])
+    worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = layout.labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
     label = f"{unit} of {board.metric.title} by which {first} is ahead"
@@ -36,10 +36,10 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
         board,
         name,
         "differences",
-        _figure(board, drawn, verdict.worse, label),
+        _figure(board, drawn, worse, label),
         first=first,
         number=len(verdict.leads),
-        clear=len(verdict.worse) if verdict.is_tested else None,
+        clear=len(worse) if verdict.is_tested else None,
         over=verdict.over,
         left_out=verdict.left_out,
         hidden=len(verdict.leads) - len(drawn),

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.plots.bag_sizes import bag_size_curves
+from llpbench.report.plots.curves import bag_size_curves, reliability
 from llpbench.report.plots.forest import differences, pretraining, robustness_bars
-from llpbench.report.plots.plot import Drawing
+from llpbench.report.plots.layout import Drawing
 from llpbench.report.plots.proportions import proportions
-from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.time import time
 
 KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {

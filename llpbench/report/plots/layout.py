@@ -1,10 +1,11 @@
-"""Parts that plots share: labels, panels, choice of entries, legends and texts."""
+"""Look and layout of figures: settings of matplotlib, colours, names, panels, legends; and figures as values."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -12,8 +13,84 @@ from matplotlib.figure import Figure
 
 from llpbench.report import wording as words
 from llpbench.report.boards import Board, entry_label
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import WIDTH
+
+WIDTH = 4.4
+"""Width of all figures in inches: texts are readable on a phone."""
+
+FONT_SIZE = 8.0
+"""Smallest font size in points."""
+
+GREY = "0.72"
+"""Colour of lines in the background."""
+
+CLEAR, OPEN = "#1c5490", "0.45"
+"""Colours of differences that are significant after correction, and of others."""
+
+LOOKS = (
+    ("#0072b2", "o"),
+    ("#d55e00", "s"),
+    ("#009e73", "^"),
+    ("#cc79a7", "D"),
+    ("#e69f00", "P"),
+    ("#56b4e9", "v"),
+    ("#000000", "X"),
+)
+"""Colours (Okabe & Ito, distinct for colour-blind readers) and markers, in the order in which a figure needs them."""
+
+RC: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "0.3",
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": FONT_SIZE + 0.5,
+    "figure.constrained_layout.use": True,
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so texts are measured alike everywhere
+    "font.size": FONT_SIZE,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "path.simplify_threshold": 0.5,
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a name may contain dollar signs
+    "xtick.color": "0.3",
+    "xtick.labelcolor": "black",
+    "xtick.major.width": 0.6,
+    "ytick.color": "0.3",
+    "ytick.labelcolor": "black",
+    "ytick.major.width": 0.6,
+}
+"""Differences from matplotlib's defaults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A drawn plot without a file."""
+
+    kind: str
+    name: str
+    """name of its files, without suffix"""
+    title: str
+    """main message, as a sentence"""
+    setting: str
+    """runs that are shown"""
+    caption: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A written plot."""
+
+    name: str
+    """unique name; its anchor on the page is `plot-<name>`"""
+    title: str
+    caption: str
+    svg: str
+
 
 LONGEST = 40
 """Characters of a name in a plot."""

@@ -16,8 +16,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import Leaderboards
 from llpbench.report.notes import bags_by_seed
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import LOOKS
+from llpbench.report.plots.layout import LOOKS, Drawing
 
 MOST_PANELS = 4
 

@@ -1,25 +1,22 @@
-"""Files of plots. Each is written completely or not at all."""
+"""Files of plots, each written completely or not at all."""
 
 from __future__ import annotations
 
 import io
-import itertools
+import re
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, replace_file
-from llpbench.report.plots.plot import Drawing, Plot
-from llpbench.report.plots.style import FONT_SIZE, RC, WIDTH
-from llpbench.report.plots.svg import compacted
+from llpbench.report.plots.layout import FONT_SIZE, RC, WIDTH, Drawing, Plot
 from llpbench.report.wording import clean
 
 _DPI = 150
@@ -27,35 +24,34 @@ _DPI = 150
 _SUFFIXES = (".png", ".svg", ".pdf")
 """Suffixes of a single plot."""
 
+DARK = "@media (prefers-color-scheme:dark){svg{filter:invert(0.9) hue-rotate(180deg)}}"
+"""Inverts brightness and keeps hues."""
 
-def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[Plot]:
-    """Write drawings as SVG and, with `png`, also as PNG. Raises `LLPBenchError` if `out` cannot be written."""
+_TAG = re.compile(r"<[^<>]+>")
+_NUMBERED_ID = re.compile(r' id="[\w.]+_\d+"')
+_BETWEEN_TAGS = re.compile(r">\s+<")
+_DECIMALS = re.compile(r"(\.\d\d)\d+")
+_NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
+_ID = re.compile(r"""( id="|"#|url\(#)([\w.]+)""")
+_STYLE = re.compile(r' style="([^"]*)"')
+
+
+def save(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
+    """Write drawings as SVG. Raises `LLPBenchError` if `out` cannot be written."""
     plots: list[Plot] = []
-    files: list[str] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
         with default_look():
             for drawing in drawings:
-                name = _unique(drawing.name, [plot.name for plot in plots])
                 _add_title(drawing)
-                plots.append(Plot(name, drawing.title, drawing.caption, _svg(drawing, name)))
-                replace_file(out / f"{name}.svg", plots[-1].svg)
-                files.append(f"{name}.svg")
-                if png:
-                    replace_file(out / f"{name}.png", _png(drawing.figure))
-                    files.append(f"{name}.png")
-        forget_stale(out, files)
+                plots.append(Plot(drawing.name, drawing.title, drawing.caption, _svg(drawing)))
+                replace_file(out / f"{drawing.name}.svg", plots[-1].svg)
+        forget_stale(out, [f"{plot.name}.svg" for plot in plots])
     except OSError as error:
         raise LLPBenchError(
             f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
     return plots
-
-
-def _unique(name: str, taken: Collection[str]) -> str:
-    """Return a name, with a number if it is taken: names that differ only in punctuation have the same file name."""
-    numbered = (f"{name}-{number}" for number in itertools.count(2))
-    return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
 def _add_title(drawing: Drawing) -> None:
@@ -121,19 +117,49 @@ def default_look() -> Iterator[None]:
         yield
 
 
-def _png(figure: Figure) -> bytes:
-    """Return the figure as PNG, in the layout of its SVG."""
-    file = io.BytesIO()
-    figure.set_dpi(_DPI)
-    FigureCanvasAgg(figure).print_png(file)
-    return file.getvalue()
-
-
-def _svg(drawing: Drawing, name: str) -> str:
+def _svg(drawing: Drawing) -> str:
     """Return the figure as SVG. Unlike `savefig`, this draws it once instead of twice."""
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": name}):  # makes ids reproducible
+    with matplotlib.rc_context({"svg.hashsalt": drawing.name}):  # makes ids reproducible
         metadata = {"Title": drawing.title, "Creator": "llpbench", "Date": None}
         FigureCanvasSVG(drawing.figure).print_svg(file, metadata=metadata)
     drawing.figure.set_layout_engine("none")
     return compacted(file.getvalue().decode("utf-8"))
+
+
+def compacted(svg: str) -> str:
+    """Return the same picture with short ids, classes instead of repeated styles, and two decimals."""
+    text = _TAG.sub(_shortened, _BETWEEN_TAGS.sub(">\n<", svg)).replace("<g/>\n", "")
+    classes: dict[str, str] = {}
+    ids: dict[str, str] = {}
+
+    def as_class(style: re.Match[str]) -> str:
+        return f' class="{classes.setdefault(style[1], f"c{len(classes)}")}"'
+
+    def renamed(tag: re.Match[str]) -> str:
+        text = _ID.sub(lambda match: f"{match[1]}{ids.setdefault(match[2], f'i{len(ids)}')}", tag[0])
+        return _STYLE.sub(as_class, text)
+
+    text = _TAG.sub(renamed, _without_empty_groups(text))
+    rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
+    return text.replace("</style>", f"{rules}{DARK}</style>", 1)
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    """Return a tag with two decimals and without ids that nothing refers to."""
+    return _NO_ROTATION.sub("", _NUMBERED_ID.sub("", _DECIMALS.sub(r"\1", tag[0]))).replace(" \nL ", "L")
+
+
+def _without_empty_groups(svg: str) -> str:
+    """Return the picture without groups that have no attribute."""
+    lines: list[str] = []
+    has_attributes: list[bool] = []
+    for line in svg.split("\n"):
+        if line.startswith("<g") and not line.endswith("/>"):
+            has_attributes.append(line != "<g>")
+            lines += [line] * has_attributes[-1]
+        elif line == "</g>":
+            lines += [line] * has_attributes.pop()
+        else:
+            lines.append(line)
+    return "\n".join(lines)

@@ -12,8 +12,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import RUN, Board
 from llpbench.report.leaderboard import costs, mean
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import Drawing
-from llpbench.report.plots.style import LOOKS
+from llpbench.report.plots.layout import LOOKS, Drawing
 from llpbench.report.statistics import pareto_front
 
 
