@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 
-class LLPBenchError(Exception):
+class LLPBenchError(ValueError):
     """Bad input or a bad environment. The command line prints the message and exits with 2, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:

@@ -22,6 +22,7 @@ _PRINTED_DIGITS = range(1, 5)
 """possible numbers of digits in printed proportions"""
 _MOST = 1e15
 """largest count of which a common divisor is computed"""
+_WHOLE = "For cross-validation, split with GroupKFold"
 _FLOAT_DIGITS = 6
 """number of digits assumed for numbers with more digits than that"""
 _NOISE_TAIL = 10.0
@@ -253,7 +254,7 @@ class BagTable:
                 sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
                 if self.at_fit and not hint and (advice := self._advice_if_misread(values, unit)):
                     return f"{bag} {rows}, but {sum_}. {extent} {advice}."
-                advice = self._counts_advice(values, unit, hint) + "." if self.at_fit else "Give whole bags."
+                advice = self._counts_advice(values, unit, hint) + "." if self.at_fit else f"Give whole bags. {_WHOLE}."
                 return f"{bag} {rows}, but {sum_}. {extent} {advice} {self._other_ways(noise)}{ignore}"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and sums and self.at_fit:
                 advice = "Divide percentages by 100, or give percentages as counts= with as_shares=True."
@@ -277,7 +278,7 @@ class BagTable:
         total = values.sum(axis=1)
         known = np.isfinite(total) & (np.abs(total - unit) > 1e-6 * unit)
         if values.shape[1] == 2 and (total[np.isfinite(total)] == unit[np.isfinite(total)]).all():  # of one class
-            sample = "If X is only a sample of the rows, use sampled=True and sizes="
+            sample = f"If X is only a sample of the rows, use sampled=True and sizes=. {_WHOLE}"
             if np.nanmax(values[:, 1]) <= 100:
                 return f"If counts are percentages, divide them by 100 and give the shares as proportions=. {sample}"
             return sample
@@ -291,7 +292,7 @@ class BagTable:
             )
         if (total[known] > unit[known]).all():
             few = known.sum() < len(known) / 2
-            return "Correct them" if few else "If X is only a sample of the rows, use sampled=True"
+            return "Correct them" if few else f"If X is only a sample of the rows, use sampled=True. {_WHOLE}"
         return "If the counts are about other people than the rows of X, use as_shares=True"
 
     def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:

@@ -159,6 +159,8 @@ def read_parquet(path: Path) -> DataFrame:
             if repeated:
                 raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
             return file.read().to_pandas()
+    except DataError:
+        raise
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         # for a truncated file pyarrow raises many types of errors, such as ArrowInvalid or OSError
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -34,6 +34,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
             + (f". Use bags=X[{bags!r}]." if column else "")
         )
     rows = len(features)
+    bags = bags.to_frame(index=False) if isinstance(bags, pd.MultiIndex) else bags
     frame = bags if isinstance(bags, pd.DataFrame) else None
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
         frame = pd.DataFrame(bags)

@@ -149,6 +149,8 @@ class GroupLens:
                 ratings = _read_dat(archive, "ratings.dat", ["userId", "movieId", "rating", "timestamp"])
                 users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
                 movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])
+        except DataError:
+            raise
         except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
             raise DataError(
                 f"{str(path)!r} is not a complete {self.archive} ({one_line(error, 200)}). Replace it."

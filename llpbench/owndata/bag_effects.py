@@ -18,6 +18,10 @@ harm and keep their spread.
 
 The evidence of held-out bags cannot replace this prior (`benchmarks/natural.py`). In hotel bookings by country, half of
 the spread is best; in Covid tests by clinic, none is. Held-out bags support neither.
+
+Nor can it show slopes that are unstable inside bags. So s is at most R C. R = 2 - 1 / r^2 falls with the correlation r,
+inside bags, of the model's and the held-out predictions. C is the variance of bags' mean logits, divided by itself plus
+tau^2.
 """
 
 from __future__ import annotations
@@ -59,7 +63,8 @@ _EVEN = 0.25
 """Standard deviation of effects of bags at which both components of the prior have probability 1/2."""
 _HARMLESS = 0.07
 """Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
-
+_FEWEST_ROWS = 3
+"""Smallest number of rows of a bag in which predictions are correlated."""
 _MANY_UNKNOWN = 0.5
 """Share of rows without a known bag from which there is a warning."""
 _LEVEL = 0.05
@@ -148,6 +153,7 @@ def learn_known_bags(known: BaggedRows, fitted: FloatArray, held_out: FloatArray
     if held_out is None:
         return KnownBags(1.0, np.nan, counts.bag_effects(log_of(fitted)))
     spread, deviation = _spread_and_deviation(known, counts, log_of(held_out))
+    spread = min(spread, _reliable(counts, fitted, held_out, deviation))
     spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
     logits = spread * log_of(fitted)
     offset = level(logits, known, weights=counts.weights)
@@ -180,11 +186,28 @@ def _prior() -> FloatArray:
     return prior
 
 
+def _reliable(counts: BagCounts, fitted: FloatArray, held_out: FloatArray, deviation: float) -> float:
+    """Return the largest spread that predictions deserve inside bags; both are probabilities [rows, classes]."""
+    x, y = (values - _means(values, counts)[counts.bag_of_row] for values in (fitted, held_out))
+    both, one, other = (counts.sums((a * b).sum(axis=1)) for a, b in ((x, y), (x, x), (y, y)))
+    sizes = np.where(counts.sizes >= _FEWEST_ROWS, counts.sizes, 0)
+    alike = (sizes * both / np.sqrt(np.maximum(one * other, 1e-12))).sum() / max(sizes.sum(), 1)
+    means, shares = _means(log_of(held_out), counts), counts.sizes / counts.sizes.sum()
+    means = means - means.mean(axis=1, keepdims=True)
+    explained = 2 * (shares @ (means - shares @ means) ** 2).sum() / (means.shape[1] - 1)
+    stable = max(0.0, 2 - 1 / max(alike, 0.05) ** 2)
+    return float(stable * explained / (explained + deviation**2 + 1e-12))
+
+
+def _means(values: FloatArray, counts: BagCounts) -> FloatArray:
+    """Return the means over bags [bags, classes] of values [rows, classes]."""
+    return np.stack([counts.sums(each) for each in values.T], axis=1) / counts.sizes[:, None]
+
+
 def _inside(logits: FloatArray, counts: BagCounts) -> float:
     """Return the standard deviation of logits inside bags; for two classes that of their difference."""
     centered = logits - logits.mean(axis=1, keepdims=True)
-    sums = np.stack([counts.sums(each) for each in centered.T], axis=1)
-    away = centered - (sums / counts.sizes[:, None])[counts.bag_of_row]
+    away = centered - _means(centered, counts)[counts.bag_of_row]
     return float(np.sqrt(2 * np.average((away**2).sum(axis=1), weights=counts.weights)))
 
 

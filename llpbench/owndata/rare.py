@@ -3,8 +3,8 @@
 With B random bags and a share p of positives, the weight of a feature (per standard deviation, on logits) has a
 standard error of about 1 / sqrt(B p (1 - p)), whatever the size of bags. With 48 bags and p = 1.3 % it is 1.3. Methods
 do not allow for this. So if positives are rare, the logits z of rows become s z + a. Here s, from nearly 0 to 1, is the
-posterior mean given the counts of held-out bags (with a uniform prior), and a makes the mean probability equal to the
-counted share.
+posterior mean given the counts of held-out bags (with a prior proportional to s), and a makes the mean probability
+equal to the counted share.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from llpbench.core.errors import LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.owndata.bag_effects import counts_evidence, level, total_shares
 
-RARE = 0.05
+RARE = 0.13
 """Predictions are calibrated if all classes but the largest together have a smaller share than this."""
+WARNED = 0.05
+"""Warnings are shown below this share."""
 _ENOUGH = 20.0
 """B p (1 - p) from which no calibration is needed: a standard error of 0.2."""
 FEW = 2.0
@@ -69,7 +71,7 @@ def is_rare(known: BaggedRows) -> bool:
 
 def has_rare_class(known: BaggedRows) -> bool:
     """Return whether a class is so rare that a method's prior changes its share noticeably."""
-    return bool(total_shares(known).min() < RARE)
+    return bool(total_shares(known).min() < WARNED) or is_rare(known)
 
 
 def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
@@ -82,7 +84,7 @@ def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | No
         scaled = spread * logits
         scaled = scaled + level(scaled, known)
         found.append(logsumexp([counts_evidence(counts, scaled, tau)[1] for tau in _TAUS]))
-    weights = softmax(found)
+    weights = softmax(np.array(found) + np.log(_SPREADS))
     spread = float(weights @ np.array(_SPREADS))
     gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
     return BagCalibration(spread, level(spread * log_of(fitted), known), gain)
@@ -95,7 +97,7 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     """
     few = information(known) < FEW
     supported = found is None or found.evidence >= SUPPORTED
-    if not few and supported:
+    if (not few and supported) or 1 - total_shares(known).max() >= WARNED:
         return ""
     rare = [label for place, label in enumerate(classes) if place != total_shares(known).argmax()]
     positives = (1 - total_shares(known).max()) * len(known.bag_of_row)

@@ -220,6 +220,8 @@ class RowBatches:
                         f"They differ in {', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
                     )
                 yield replace(piece, table=table.select(self._names))
+        except DataError:
+            raise
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
             raise DataError(f"file {str(source.path)!r} {_what_is_wrong(error, source, self._form)}") from error
 
