@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -59,6 +60,26 @@ def test_last_record_of_run_counts(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:  # without a last line break
         journal.append(make_record(CELL, 3))
     assert len(read(journal.path).records) == 4
+
+
+def test_record_is_one_synced_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    write, fsync = os.write, os.fsync
+
+    def writing(file: int, data: bytes) -> int:
+        calls.append("write")
+        return write(file, data)
+
+    def syncing(file: int) -> None:
+        calls.append("fsync")
+        fsync(file)
+
+    monkeypatch.setattr(os, "write", writing)
+    monkeypatch.setattr(os, "fsync", syncing)
+    with Journal(tmp_path) as journal:
+        journal.append(make_record(CELL, reason="two\nlines"))
+        assert calls == ["write", "fsync"]
+        assert journal.path.read_bytes().count(b"\n") == 1
 
 
 def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:
@@ -165,3 +186,31 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, written))
     assert len(read(journal.path).records) == written + 1
+
+
+def test_failing_sync_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(file: int) -> None:  # noqa: ARG001
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(LLPBenchError, match="No space left on device") as error:
+            journal.append(RECORDS[1])
+        one_line(error)
+    assert list(read(journal.path).records.values()) == RECORDS[:1]
+
+
+def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(file: int) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    def append() -> None:
+        with Journal(tmp_path) as journal:
+            journal.append(RECORDS[0])
+            monkeypatch.setattr(os, "fsync", interrupt)
+            journal.append(RECORDS[1])
+
+    with pytest.raises(KeyboardInterrupt):
+        append()
+    assert list(read(tmp_path / FILE).records.values()) == RECORDS[:2]

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench import LLPBench
+from bench import LLPBench, arguments
 from factory import make_cell_of, make_record
 
 from llpbench.core.errors import LLPBenchError
@@ -32,6 +33,11 @@ def replaced(path: Path) -> None:
     other.replace(path)
 
 
+def replaced_by_a_copy(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
 def deleted(path: Path) -> None:
     path.unlink()
 
@@ -40,13 +46,22 @@ def truncated(path: Path) -> None:
     os.truncate(path, 10)
 
 
+def overwritten(path: Path) -> None:
+    """In place, by something longer."""
+    path.write_bytes(FOREIGN * 20)
+
+
+def moved(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
 def removed(path: Path) -> None:
     shutil.rmtree(path.parent)
 
 
 def taken_over(path: Path) -> None:
     """The folder is moved, and another run has made one of the same name."""
-    path.parent.rename(path.parent.with_name("elsewhere"))
+    moved(path)
     path.parent.mkdir()
     path.write_bytes(FOREIGN)
 
@@ -65,7 +80,7 @@ def stopped(folder: Path, line: list[str] | None = None) -> Iterator[Journal]:
         line.append(told)
 
 
-CHANGES = (replaced, deleted, truncated, removed, taken_over)
+CHANGES = (replaced, replaced_by_a_copy, deleted, truncated, overwritten, moved, removed, taken_over)
 each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 
 
@@ -120,6 +135,32 @@ def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytes
     assert list(read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
 
 
+def test_rescued_results_keep_permissions(tmp_path: Path) -> None:
+    with stopped(tmp_path) as journal:
+        journal.path.chmod(0o600)
+        journal.append(RECORDS[0])
+        deleted(journal.path)
+    assert (tmp_path / SAVED).stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
+    with Journal(tmp_path / "out") as journal:
+        removed(journal.path)
+    assert not (tmp_path / "out").exists()
+    with stopped(tmp_path / "out") as journal:
+        replaced(journal.path)
+        journal.replace(b"")
+    assert (tmp_path / "out" / FILE).read_bytes() == FOREIGN
+    assert not (tmp_path / "out" / SAVED).exists()
+
+
+def test_failed_run_removes_only_its_empty_journal(tmp_path: Path) -> None:
+    with suppress(KeyError), Journal(tmp_path / "out") as journal:
+        taken_over(journal.path)
+        raise KeyError
+    assert (tmp_path / "out" / FILE).read_bytes() == FOREIGN
+
+
 HOLD = """
 import sys
 from pathlib import Path
@@ -129,6 +170,17 @@ with FileLock(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
 """
+
+
+def test_removed_lock_file_is_recreated(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        (tmp_path / LOCK).unlink()
+        journal.append(RECORDS[1])
+        with pytest.raises(LLPBenchError):
+            Journal(tmp_path)
+        journal.append(RECORDS[2])
+    assert len(read(journal.path).records) == 3
 
 
 def test_lost_lock_ends_run(tmp_path: Path) -> None:
@@ -146,3 +198,24 @@ def test_lost_lock_ends_run(tmp_path: Path) -> None:
             holder.communicate()
     assert list(read(journal.path).records.values()) == RECORDS[:1]
     assert list(read(tmp_path / SAVED).records.values()) == RECORDS[:2]
+
+
+def test_run_with_lost_journal_keeps_all_results(
+    plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one by Ray does (`test_executors.py`)."""
+    out, append = tmp_path / "out", Journal.append
+    written: list[Any] = []
+
+    def appended(journal: Journal, *records: Any) -> None:
+        written.extend(records)
+        append(journal, *records)
+        if len(written) == 4:  # two seeds at a time
+            replaced_by_a_copy(journal.path)
+
+    monkeypatch.setattr(Journal, "append", appended)
+    result = llpbench(*arguments(plugin, out))
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1].startswith("llpbench: journal ")
+    assert 4 < len(written) < 8
+    assert [*read(out / SAVED).records.values()] == written
