@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import check_grad
 from scipy.special import expit
 
 from benchmarks.elections import District, districts, error
 from llpbench import cross_table
+from llpbench.blocks.cross_shares import CrossLikelihood
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.cross_tables import ConfoundedPrecincts, _bounds
@@ -73,6 +75,17 @@ def test_bounds_match_enumeration_of_tables() -> None:
     least, most = _bounds(people, counts)
     assert np.array_equal(least[0], np.min(cells, axis=0))
     assert np.array_equal(most[0], np.max(cells, axis=0))
+
+
+@pytest.mark.parametrize("covariates", [0, 2])
+def test_gradient_matches_finite_differences(covariates: int) -> None:
+    people, votes, _ = simulated(20)
+    rng = np.random.default_rng(0)
+    margins = people.to_numpy(np.float64), votes.to_numpy(np.float64)
+    likelihood = CrossLikelihood(*margins, np.linspace(0.5, 2, 20), rng.standard_normal((20, covariates)))
+    at = rng.normal(-1, 1, 10 + 3 * covariates)
+    value = likelihood.value(at)[0]
+    assert check_grad(lambda x: likelihood.value(x)[0], lambda x: likelihood.value(x)[1], at) < 1e-4 * abs(value)
 
 
 def confounded(kind: str) -> tuple[pd.DataFrame, pd.DataFrame, FloatArray, pd.DataFrame]:

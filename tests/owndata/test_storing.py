@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -107,6 +110,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("newer")
+    fitted("count-gbdt", ensemble=2).save(folder)
+    return folder
+
+
 def rewritten(folder: Path, **parts: Callable[[Any], Any]) -> None:
     """Change files of the archive, as somebody would who knows its format."""
     with zipfile.ZipFile(folder / storing.FILE) as archive:
@@ -137,6 +147,10 @@ def called(path: Path, module: str, name: str) -> Callable[[Any], Any]:
     arguments = {"__class__": "tuple", "__module__": "builtins", "__loader__": "TupleNode", "content": [text, text]}
     loader = "ConstructorFromReduceNode"
     return partial(with_node, __class__=name, __module__=module, __loader__=loader, content=arguments)
+
+
+def ensemble_of(folder: Path) -> int:
+    return int(LLPClassifier.load(folder).ensemble)
 
 
 def flip(file: Path) -> None:
@@ -217,6 +231,66 @@ def test_pickle_in_the_place_of_an_array_is_not_executed(saved: Path, tmp_path: 
         assert not (tmp_path / "made").exists()
     pickle.loads(payload)
     assert (tmp_path / "made").exists(), "the payload works"
+
+
+KILLED = """
+import itertools, os, shutil, signal, sys
+from llpbench import LLPClassifier
+
+newer, saved, base = sys.argv[1:]
+model = LLPClassifier.load(newer)
+
+def killed_after(steps, folder):
+    calls = []
+
+    def step(event, arguments):
+        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.chmod") and folder in str(arguments[0]):
+            calls.append(event)
+            if len(calls) > steps:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(step)
+    model.save(folder)
+    os._exit(0)
+
+for steps in itertools.count():
+    folder = f"{base}/model{steps}"
+    shutil.copytree(saved, folder)
+    child = os.fork() or killed_after(steps, folder)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+"""
+
+
+def test_kill_during_save_keeps_old_or_new_model(saved: Path, newer: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, *map(str, (newer, saved, tmp_path))], check=True, timeout=300)
+    folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name.removeprefix("model")))
+    found = [ensemble_of(folder) for folder in folders]
+    assert found == sorted(found), "the old one until the new one takes effect"
+    assert {1, 2} == {*found}
+    assert len(found) > 3
+    model = LLPClassifier.load(newer)
+    for folder in folders:
+        model.save(folder)
+        assert ensemble_of(folder) == 2
+        assert len([*folder.iterdir()]) == 1, "nothing is left of the save that was killed"
+
+
+def test_full_disk_keeps_the_old_model(
+    saved: Path, newer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path), len(content))
+
+    shutil.copytree(saved, folder := tmp_path / "model")
+    model = LLPClassifier.load(newer)
+    with monkeypatch.context() as patch:
+        patch.setattr(storing, "replace_file", full)
+        with pytest.raises(LLPBenchError, match="No space left"):
+            model.save(folder)
+    assert ensemble_of(folder) == 1
+    model.save(folder)
+    assert ensemble_of(folder) == 2
 
 
 def test_first_save_after_kill_can_be_repeated(saved: Path, tmp_path: Path) -> None:
