@@ -295,9 +295,7 @@ def test_rows_before_the_header_can_be_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [10**9, 10**6], ids=["read", "not-read"])
-def test_text_of_many_megabytes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_of_chunk: int
-) -> None:
+def test_text_of_many_megabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(row_files, "_MOST_BYTES_OF_CHUNK", most)
     path = tmp_path / "rows.parquet"
     pd.DataFrame({"bag": ["a", "b"], "note": ["x", "y" * 3_000_000]}).to_parquet(path)
