@@ -58,9 +58,9 @@ def _readme(report: Report, overview: Overview, links: Sequence[str]) -> str:
             f"**{escape(overview.headline)}**",
             words.caption("what_is_shown", most=MOST_ROWS, page="index.html", standings=STANDINGS),
             "\n".join(_meaning(COLUMNS[key].explained(boards[0])) for key in BRIEF),
-            *([to_markdown(overview.which)] if overview.which else []),
-            *(to_markdown(brief(board)) for board in boards),  # each with its protocol, even if all are the same
-            *(to_markdown(_ranking(table)) for table in report.robustness[:1]),
+            *([_to_markdown(overview.which)] if overview.which else []),
+            *(_to_markdown(brief(board)) for board in boards),  # each with its protocol, even if all are the same
+            *(_to_markdown(_ranking(table)) for table in report.robustness[:1]),
         ]
     elif not report.unlabelled:
         head.append(words.NO_RUNS)
@@ -105,14 +105,14 @@ def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[Repo
     for table in tables:
         caption = "" if table.caption in captions else table.caption
         heading = "" if table.title == title else table.title
-        parts.append(to_markdown(replace(table, title=heading, caption=caption)))
+        parts.append(_to_markdown(replace(table, title=heading, caption=caption)))
         captions.add(table.caption)
     if report.leaderboards.origin.runs:
         parts.append("\n".join(f"- {escape(line)}" for line in report.leaderboards.origin.lines()))
     return "\n\n".join(parts) + "\n"
 
 
-def to_markdown(table: ReportTable) -> str:
+def _to_markdown(table: ReportTable) -> str:
     """Return a table as Markdown, with its title, caption and notes. Long tables are cut."""
     rows = [
         [escape(heading.text) for heading in table.headings],

@@ -99,7 +99,7 @@ def to_html(
         title=report.title,
         overview=overview,
         beside=beside,
-        data=compressed(page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
+        data=compressed(_page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
         tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
@@ -200,7 +200,7 @@ def _facts(leaderboards: Leaderboards) -> dict[str, str]:
     }
 
 
-def page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, Any]:
+def _page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, Any]:
     """Return runs, commands and metrics, and for each board the runs of its scores."""
     frames = [board.runs[["run", *FACTS]] for board in boards]
     runs = concat(frames).drop_duplicates("run") if frames else DataFrame(columns=["run", *FACTS])

@@ -16,7 +16,7 @@ from llpbench.report.plots import layout
 from llpbench.report.plots.layout import CLEAR, OPEN, WIDTH, Drawing
 from llpbench.report.statistics import MeanDifference, compared
 
-MOST_ENTRIES = 20
+_MOST_ENTRIES = 20
 
 LONGEST = 30
 """Characters of a name beside a line."""
@@ -27,7 +27,7 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
     verdict = comparisons(board)
     if not verdict.leads:
         return
-    drawn = dict([*verdict.leads.items()][:MOST_ENTRIES])
+    drawn = dict([*verdict.leads.items()][:_MOST_ENTRIES])
     worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = layout.labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
@@ -59,7 +59,7 @@ def pretraining(board: Board, name: str) -> Iterator[Drawing]:
             if pretraining != "none" and name in plain and (gains := board.paired(values[entry] - values[plain[name]]))
         }
     )
-    ordered = sorted(effects.items(), key=lambda effect: -effect[1].points)[:MOST_ENTRIES]
+    ordered = sorted(effects.items(), key=lambda effect: -effect[1].points)[:_MOST_ENTRIES]
     if not ordered:
         return
     significant = [entry for entry, effect in ordered if effect.is_significant]
@@ -95,7 +95,7 @@ def _figure(board: Board, gains: Mapping[int, MeanDifference], significant: Coll
 def robustness_bars(board: Board, name: str) -> Iterator[Drawing]:
     """Draw the mean rank of the standard deviation over seeds of each entry, with the deviation beside it."""
     ranking = robustness(board)
-    drawn = ranking.head(MOST_ENTRIES)
+    drawn = ranking.head(_MOST_ENTRIES)
     if drawn.empty:
         return
     names = layout.labels(board, ranking.index, longest=LONGEST)

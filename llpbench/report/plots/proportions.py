@@ -18,7 +18,7 @@ from llpbench.report.notes import bags_by_seed
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import LOOKS, Drawing
 
-MOST_PANELS = 4
+_MOST_PANELS = 4
 
 _PREFERRED_SIZE = 256
 """Bag size that is drawn if there are several."""
@@ -32,7 +32,7 @@ _Place = tuple[str, int | None, str, str]
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     """Draw a panel for each bagging of the dataset with most baggings, at one bag size."""
-    histograms = mean_histograms(leaderboards)
+    histograms = _mean_histograms(leaderboards)
     drawn = _chosen_places(histograms)
     if not drawn:
         return
@@ -76,7 +76,7 @@ def _chosen_places(histograms: Mapping[_Place, FloatArray]) -> list[_Place]:
         kinds[place[0]].setdefault(place[-1].partition(":")[0], place)
     most = max(kinds.values(), key=len, default={})
     chosen = sorted(most, key=lambda kind: (_FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind))
-    return [most[kind] for kind in chosen[:MOST_PANELS]]
+    return [most[kind] for kind in chosen[:_MOST_PANELS]]
 
 
 def _size_text(task: Any, bags: Sequence[Mapping[str, Any]]) -> str:
@@ -101,7 +101,7 @@ def _places(leaderboards: Leaderboards) -> Mapping[_Place, tuple[Any, dict[int, 
     return places
 
 
-def mean_histograms(leaderboards: Leaderboards) -> dict[_Place, FloatArray]:
+def _mean_histograms(leaderboards: Leaderboards) -> dict[_Place, FloatArray]:
     """Return the share of bags in each bin of the last class's proportion, mean over seeds."""
     histograms = {}
     for place, (_, by_seed) in _places(leaderboards).items():

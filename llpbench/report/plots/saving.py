@@ -24,7 +24,7 @@ _DPI = 150
 _SUFFIXES = (".png", ".svg", ".pdf")
 """Suffixes of a single plot."""
 
-DARK = "@media (prefers-color-scheme:dark){svg{filter:invert(0.9) hue-rotate(180deg)}}"
+_DARK = "@media (prefers-color-scheme:dark){svg{filter:invert(0.9) hue-rotate(180deg)}}"
 """Inverts brightness and keeps hues."""
 
 _TAG = re.compile(r"<[^<>]+>")
@@ -142,7 +142,7 @@ def compacted(svg: str) -> str:
 
     text = _TAG.sub(renamed, _without_empty_groups(text))
     rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
-    return text.replace("</style>", f"{rules}{DARK}</style>", 1)
+    return text.replace("</style>", f"{rules}{_DARK}</style>", 1)
 
 
 def _shortened(tag: re.Match[str]) -> str:
