@@ -20,6 +20,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
@@ -37,6 +38,8 @@ BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""
 _BLOCK = 1 << 20
 """Bytes of text that are parsed together."""
+_MOST_BYTES_OF_CELL, _MOST_BYTES_OF_CHUNK = 10**6, 10**9
+"""Largest text, and largest column of texts in a row group of parquet: a small file can hold many gigabytes."""
 _BYTES_OF_A_VALUE = 8
 _UNPACKED = 4.0
 """Assumed size of an unpacked text table, relative to the packed one."""
@@ -219,7 +222,13 @@ class RowBatches:
                         f"files {str(source.path)!r} and {str(self._sources[0].path)!r} must have the same columns. "
                         f"They differ in {', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
                     )
-                yield replace(piece, table=table.select(self._names))
+                table = table.select(self._names)
+                for name, column in zip(table.column_names, table.columns, strict=True):
+                    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                        longest = pc.max(pc.binary_length(column)).as_py() or 0
+                        if longest > _MOST_BYTES_OF_CELL:
+                            raise _too_long(source.path, name, longest)
+                yield replace(piece, table=table)
         except DataError:
             raise
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
@@ -232,6 +241,10 @@ class RowBatches:
             # pandas writes a named index of whole numbers as its start and step
             index = [each for each in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(each, dict)]
             named = [each for each in index if each["name"] is not None]
+            chunks = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
+            for chunk in (group.column(number) for group in chunks for number in range(group.num_columns)):
+                if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > _MOST_BYTES_OF_CHUNK:
+                    raise _too_long(source.path, chunk.path_in_schema, chunk.total_uncompressed_size)
             first = 0
             for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
                 table = pa.Table.from_arrays(batch.columns, names)
@@ -453,6 +466,13 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
                     f"{word!r}; if that looks wrong, try another one."
                 )
     return "must be in UTF-8. Save it as UTF-8."
+
+
+def _too_long(path: Path, column: str, size: int) -> DataError:
+    return DataError(
+        f"file {str(path)!r} has {size / 1e6:,.0f} MB of text in column {column!r}. Remove the column or shorten "
+        f"its texts to {_MOST_BYTES_OF_CELL / 1e6:g} MB each."
+    )
 
 
 def unpacked_bytes(path: Path) -> float:

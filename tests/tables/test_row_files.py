@@ -292,3 +292,12 @@ def test_rows_that_cross_blocks_are_read_and_an_endless_one_is_refused(
 
 def test_rows_before_the_header_can_be_counted(tmp_path: Path) -> None:
     assert read(tmp_path, "1,2,3,4\n5,6,7,8\n" + PLAIN, form=FileFormat(skip_rows=2)).equals(read(tmp_path, PLAIN))
+
+
+@pytest.mark.parametrize("most", [10**9, 10**6], ids=["read", "not-read"])
+def test_text_of_many_megabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(row_files, "_MOST_BYTES_OF_CHUNK", most)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame({"bag": ["a", "b"], "note": ["x", "y" * 3_000_000]}).to_parquet(path)
+    with pytest.raises(DataError, match="'note'"):
+        list(RowBatches(path))
