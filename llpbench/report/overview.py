@@ -203,7 +203,9 @@ def advice_table(
     `further`: more columns of texts after the first.
     """
     rows = [_case(case, board) for case, board in cases.items()]
-    columns: dict[str, Sequence[str | Field]] = {heading: [row[heading] for row in rows] for heading in rows[0]}
+    similar = any(board.similar for board in cases.values())
+    headings = [heading for heading in rows[0] if similar or heading != "as good"]
+    columns: dict[str, Sequence[str | Field]] = {heading: [row[heading] for row in rows] for heading in headings}
     columns = {"data": columns.pop("data"), **(further or {}), **columns}
     made = [
         (
@@ -212,7 +214,7 @@ def advice_table(
         )
         for heading, values in columns.items()
     ]
-    return columns_of(name, title, words.caption("which", margin=f"{MARGIN:g}"), made)
+    return columns_of(name, title, words.caption("which", margin=f"{MARGIN:g}", similar=similar), made)
 
 
 def _case(name: str, board: Standings) -> dict[str, str | Field]:

@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from pandas import DataFrame
 
+from llpbench.report.board_tables import constants
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import mean
 from llpbench.report.plots import layout
@@ -76,7 +77,8 @@ def _axis(ax: Axes, board: Board, tasks: Sequence[int]) -> None:
 def reliability(board: Board, name: str) -> Iterator[Drawing]:
     """Draw a panel for each entry and a line for each dataset. Seeds and bag sizes are pooled."""
     curves = _curves(board)
-    drawn = [entry for entry in board.learners if entry in curves.index.unique(0)]
+    constant = constants(board)  # calibrated, and without a curve
+    drawn = [entry for entry in board.learners if entry in curves.index.unique(0) and entry not in constant]
     entries = layout.prominent(board, drawn, _MOST_ENTRIES)
     if not entries:
         return
