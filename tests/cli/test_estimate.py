@@ -51,7 +51,8 @@ def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> No
     is_overall = found["district"] == "all"
     overall = found[is_overall]
     assert len(overall) == 12
-    assert overall.groupby("class")["count"].sum().round(6).to_dict() == bags[["no", "yes"]].sum().to_dict()
+    totals = overall.groupby("class")["count"].sum().to_dict()
+    assert totals == pytest.approx(bags[["no", "yes"]].sum().to_dict(), abs=1e-3)  # files have six digits
     inside = found[~is_overall].groupby(["district", "class"])["count"].sum().unstack().rename(index=int)
     assert np.allclose(inside.sort_index(), bags[["no", "yes"]])
     features = rows[["age", "owns", "town", "job", "zone"]]

@@ -147,7 +147,10 @@ def test_impossible_search_is_refused(tiny_bench: Path, tmp_path: Path, flags: d
     assert runner.counts(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")
 
 
-def test_tune_writes_readable_configuration(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_tune_writes_readable_configuration(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # set by processes that run tests side by side
     common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug")
     words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
     planned = llpbench("plan", "--tune", "7", *words)
