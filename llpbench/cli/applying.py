@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
-from llpbench.cli.helping import OWN_DATA, Command
+from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
     Formats,
-    OwnDataCommand,
     format_options,
     is_large,
     out_of_core_option,
+    own_data_command,
     read_pairs,
     reading,
 )
@@ -194,9 +194,7 @@ def _as_in_fit(model: LLPClassifier, keys: list[str], form: FileFormat) -> dict[
     }
 
 
-@click.command(
-    cls=OwnDataCommand,
-    groups=OWN_DATA,
+@own_data_command(
     examples=(
         "llpbench predict model new.csv --out predictions.csv",
         "llpbench predict model people.csv --bag-column district --whole-bags --out predictions.csv",
@@ -253,9 +251,7 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
     return 0
 
 
-@click.command(
-    cls=OwnDataCommand,
-    groups=OWN_DATA,
+@own_data_command(
     examples=(
         "llpbench estimate model people.csv --bag-column district --by sex,age-group --out groups.csv",
         "llpbench estimate model census.csv --bag-column precinct --weight-column people --by sex --out groups.csv",

@@ -14,15 +14,14 @@ from click.core import ParameterSource
 
 from llpbench.cli import FAILED
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
-from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
     Formats,
-    OwnDataCommand,
     format_options,
     is_large,
     out_of_core_option,
+    own_data_command,
     read_pairs,
     reading,
 )
@@ -308,9 +307,7 @@ def _warn_of(doubts: Doubts | None) -> None:
         echo(f"llpbench: warning: {doubts.warning}", err=True)
 
 
-@click.command(
-    cls=OwnDataCommand,
-    groups=OWN_DATA,
+@own_data_command(
     examples=(
         "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
         "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
@@ -426,9 +423,7 @@ def fit(
     return 0
 
 
-@click.command(
-    cls=OwnDataCommand,
-    groups=OWN_DATA,
+@own_data_command(
     examples=(
         "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes",
         "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes --methods auto,dllp",

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from llpbench.cli.helping import Command
+from llpbench.cli.helping import OWN_DATA, Command
 from llpbench.cli.options import add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
@@ -52,7 +52,7 @@ class Formats:
     bags: FileFormat
 
 
-class OwnDataCommand(Command):
+class _OwnDataCommand(Command):
     """Command that does not allow some options twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -64,6 +64,10 @@ class OwnDataCommand(Command):
                     f"{twice[0]} must be given once, got {order.count(twice[0])}. Leave out the others."
                 )
         return super().parse_args(ctx, args)
+
+
+own_data_command = functools.partial(click.command, cls=_OwnDataCommand, groups=OWN_DATA)
+"""`click.command` for commands on your own data."""
 
 
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,12 +102,7 @@ def reading(role: str) -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
-        raise type(error)(_prefixed(str(error), role)) from error
-
-
-def _prefixed(message: str, role: str) -> str:
-    """Return a message in which options are for one of the files."""
-    return _PREFIXED.sub(rf"--\1 {role}:", message)
+        raise type(error)(_PREFIXED.sub(rf"--\1 {role}:", str(error))) from error
 
 
 def _by_role(given: Sequence[str], flag: str) -> dict[str, str]:

@@ -57,7 +57,7 @@ def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max
     `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. The rows left over in a part
     (rows mod size) are dropped. They are chosen at random before sorting; otherwise the same extreme of the sort order
     would always be lost. A bagging that decides its own sizes (`baggings.is_sized`) gets all rows, and `bag_size` must
-    be None. Options limit the sizes of its bags, or keep each bag in one part (`splits.py`).
+    be None. Options limit the sizes of its bags, or keep each bag in one part (`baggings.OWN_SIZES`).
 
     If `max_bags` is given, that many training bags are drawn at random. With the same seed, the bags for a smaller
     number are a subset of those for a larger one. Validation and test are unchanged.

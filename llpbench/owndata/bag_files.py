@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
@@ -20,7 +19,7 @@ from llpbench.owndata.times import time_by_bag
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.number_text import NumberText, read_number_text, reading_of
+from llpbench.tables.number_text import MISSING, NumberText, read_number_text, reading_of
 from llpbench.tables.row_files import FileNote, read_rows
 from llpbench.tables.texts import as_text
 
@@ -131,7 +130,7 @@ class BagFile:
     ) -> pd.DataFrame:
         """Return columns as numbers: NaN if empty or suppressed, percentages as shares. All have one decimal mark."""
         columns = {name: column_of(frame, name, self.path) for name in names}
-        missing = {*self.suppressed, *STR_NA_VALUES}
+        missing = {*self.suppressed, *MISSING}
         every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
         decimal = self.form.decimal or read_number_text(every, missing=missing, known_gaps=False).decimal
         found = {

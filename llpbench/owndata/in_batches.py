@@ -12,9 +12,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -289,13 +288,12 @@ class _WholeBags:
 class _CountedLabels(BagLabels):
     """Labels of bags whose rows were counted and are not in memory. `of_row` has one row for each bag."""
 
-    rows: IntArray | None = None
+    rows: IntArray = field(kw_only=True)
     """[bags]"""
 
     @property
     def sizes(self) -> IntArray:
         """[bags] number of rows in each bag"""
-        assert self.rows is not None
         return self.rows
 
 
@@ -457,12 +455,12 @@ class RowsByBag:
         """
         self.record = np.dtype([("bag", np.int32), *fields])
         self._pieces, self._starts = pieces(sizes), np.append(0, np.cumsum(sizes))
-        self.bytes = self.record.itemsize * int(sizes.sum())
+        size = self.record.itemsize * int(sizes.sum())
         self._folder = ExitStack()
-        place = self._folder.enter_context(temporary_folder(size=self.bytes))
+        place = self._folder.enter_context(temporary_folder(size=size))
         ends = np.array([(bags.start, bags.stop) for bags in self._pieces], dtype=np.int64).reshape(-1, 2)
         before = self.record.itemsize * self._starts[ends[:, 0]]
-        self._file_of_piece = before // max(_FILE_BYTES, self.bytes // _MOST_FILES)
+        self._file_of_piece = before // max(_FILE_BYTES, size // _MOST_FILES)
         self._file_of_bag = np.repeat(self._file_of_piece, ends[:, 1] - ends[:, 0])
         self._files: dict[int, Any] = {
             number: open(place / f"{number}.rows", "w+b", 1 << 18)  # noqa: SIM115
@@ -472,9 +470,7 @@ class RowsByBag:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for file in self._files.values():
             file.close()
         self._folder.close()
