@@ -105,7 +105,8 @@ class _Files:
                 frame = batches.head() if large else batches.together()
             if not len(frame):
                 raise LLPBenchError(f"file {str(self.rows)!r} has no rows.")
-            names = key_names(self.bag_column, list(frame.columns)) if self.bag_column else []
+            known = list(frame.columns)
+            names = key_names(self.bag_column, known) if self.bag_column else []
             try:
                 for name in names:
                     column_of(frame, name, self.rows)
@@ -114,9 +115,10 @@ class _Files:
                 raise DataError(f"{error}{advice}") from error
             keys = bag_keys(frame, names, self.rows) if names and not large else None
             with reading("bags"):
-                form = self.formats.bags
-                of_bags = key_names(self.bag_column, list(frame.columns), of_bags=True) if names else []
-                counts = {} if self.bags is None else BagFile(self.bags, of_bags, **self.columns, form=form).read()
+                counts: dict[str, Any] = {}
+                if self.bags is not None:
+                    of_bags = key_names(self.bag_column, known, of_bags=True) if names else []
+                    counts = BagFile(self.bags, of_bags, **self.columns, form=self.formats.bags).read(known)
             if self.bags is None and names:  # labels are texts in files, but may be numbers in a model
                 model.bags_ = bags_as_texts(model.bags_, names)
             if self.bags is not None and keys is not None:

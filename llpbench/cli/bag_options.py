@@ -40,8 +40,11 @@ _FLAGS = {
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",
     "sizes=": "--size-column",
-    "rest_as": "--rest-as",
+    "classes=": "--classes",
+    "sizes=. For cross-validation, split with GroupKFold": "--size-column",
+    ". For cross-validation, split with GroupKFold": "",
     "rest_as=": "--rest-as",
+    "rest_as must": "--rest-as must",
     "Give counts= or proportions= of all bags of X": "Give their counts with --bags (a table of all bags in ROWS)",
     "predict_interval needs": "--interval needs",
     "counts= of these": "--bags, a table of these",
@@ -134,7 +137,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print warnings of fits and predictions as lines, and doubts after the fit."""
+    """Print warnings of fits and predictions as lines. Doubts are left to the command, which shows them at its end."""
     from llpbench.owndata.doubts import DoubtfulFit
 
     with warnings.catch_warnings():

@@ -143,10 +143,12 @@ class BagTable:
     def with_rest(self, name: str, labels: BagLabels) -> BagTable:
         """Return the table with one more class, `name`: everyone in a bag of `labels` who is in no other class.
 
-        Raises `LLPBenchError` if classes have no names, or if one is called `name`.
+        Raises `LLPBenchError` if classes have no names, or if `name` is empty or the name of a class.
         """
-        if self.columns is None or name in self.columns:
-            raise LLPBenchError(f"rest_as must name a class beside {self.columns or 'named classes'}, got {name!r}.")
+        if self.columns is None:
+            raise LLPBenchError("rest_as= needs names of classes. Give a frame with a column for each class.")
+        if not name.strip() or name in self.columns:
+            raise LLPBenchError(f"rest_as must be a name that no class has ({shown(self.columns)}), got {name!r}.")
         known = dict(zip(labels.names, labels.sizes.tolist(), strict=True))
         rows = np.array([known.get(bag, np.nan) for bag in self.names]) if self.sizes is None else self.sizes
         rest = (rows if self.is_counts else 1.0) - self.values.sum(axis=1)
@@ -452,18 +454,18 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
                 f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag. Name the bag of each row."
                 + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
             )
+        there = set(labels.names)
+        empty = [name for name in table.names if name not in there]
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             others = f"bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, give NaN."
-            if near := near_names(lacking, [*known.difference(labels.names)]):
+            if near := near_names(lacking, empty):
                 others = f"{near}. Use the same names."
             raise LLPBenchError(
                 f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
                 f"{table.what}; {others}"
                 + (f" To drop the rows of bags without {table.what}, {drop}" if table.at_fit else "")
             )
-        there = set(labels.names)
-        empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
                 f"{len(empty):,} of {plural(len(table.names), 'bag')} with {table.what} ({shown(empty)}) "

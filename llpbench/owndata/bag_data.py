@@ -170,6 +170,7 @@ class BagData:
             sizes=sizes is not None,
             groupings=several,
             ranges=ranges is not None,
+            rest_as=rest_as is not None,
         )
         if as_shares and counts is None:
             raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
@@ -184,8 +185,9 @@ class BagData:
             table = table.only(classes)
         if rest_as is not None and table is not None:
             if (sampled or as_shares) and sizes is None:
-                raise LLPBenchError("rest_as needs the rows of whole bags. Give sizes=.")
+                raise LLPBenchError("rest_as= needs the rows of whole bags. Give sizes=.")
             table = table.with_rest(rest_as, of_rows)
+            classes = [*classes, rest_as] if classes else None
         names = [name for each in (bags if several else [bags]) for name in key_columns(X, each)]
         kept = names if keep_key else []
         return cls(
@@ -225,12 +227,9 @@ def _require_together(**given: bool) -> None:
         "ranges": "counts as ranges",
     }
     for one, others, why in (
-        (
-            "sampled",
-            ("as_shares",),
-            " Use sampled=True if counts include the rows in X.",
-        ),
+        ("sampled", ("as_shares",), " Use sampled=True if counts include the rows in X."),
         ("noise", ("sampled", "as_shares"), " noise= needs counts of the rows in X. Leave one out."),
+        ("rest_as", ("ranges",), " Name both classes in classes=."),
         ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), " Leave one of them out."),
         ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels", "time"), " Leave one of them out."),
         ("time", ("labels",), " Leave one of them out."),

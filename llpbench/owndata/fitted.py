@@ -21,7 +21,7 @@ from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable, matched
+from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, shown
 from llpbench.data.other_frames import as_pandas
 from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.bag_effects import (
@@ -374,12 +374,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._require_fitted()
-        found, known, bags = (
-            pd.unique(np.asarray(y).ravel()).tolist(),
-            set(self.classes_.tolist()),
-            {*self.bags_.tolist()},
-        )
-        bags |= set() if self._table is None else {*self._table.names}
+        found, known = pd.unique(np.asarray(y).ravel()).tolist(), {*self.classes_.tolist()}
+        bags = {*self.bags_.tolist(), *(() if self._table is None else self._table.names)}
         if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
             if known.issuperset(found):
                 raise LLPBenchError(f"y must be classes or bags, but {found[0]!r} is both. Use scoring=bag_scorer.")
@@ -580,9 +576,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
         lacking = [name for name in labels.names if name not in place]
         if lacking:
+            there = set(labels.names)
+            near = near_names(lacking, [name for name in place if name not in there])
             raise LLPBenchError(
-                f"{plural(len(lacking), 'bag')} ({', '.join(map(repr, lacking[:5]))}) "
-                f"{verb(len(lacking), 'was', 'were')} not in fit. Give counts= or proportions= of all bags of X."
+                f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
+                f"{f' ({near})' * bool(near)}. Give counts= or proportions= of all bags of X."
             )
         at = [place[name] for name in labels.names]
         other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)

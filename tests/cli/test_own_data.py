@@ -237,6 +237,13 @@ def test_bags_may_call_their_key_otherwise(folder: Path, llpbench: LLPBench) -> 
     given = ["district=precinct" if part == "district" else part for part in FIT]
     assert llpbench(*given, *QUICK).code == 0
     assert len(LLPClassifier.load(folder / "model").bags_) == len(table)
+    new = ["predict", "model", *FIT[1:4], *FIT[6:8], "--whole-bags", "--out", "new.csv"]
+    assert "--bag-column district=NAME" in llpbench(*new, "--bag-column", "district").err
+    assert llpbench(*new, "--bag-column", "district=precinct").code == 0
+    rows = pd.read_csv("rows.csv")
+    rows.assign(district=rows["district"].map("{:03d}".format)).to_csv("rows.csv", index=False)
+    whole = ["predict", "model", "rows.csv", "--bag-column", "district", "--whole-bags", "--out", "new.csv"]
+    assert "'001' is nearly '1'" in llpbench(*whole).err
 
 
 @pytest.mark.usefixtures("folder")

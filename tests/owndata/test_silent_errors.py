@@ -241,8 +241,12 @@ def test_rounded_counts_name_their_noise(unit: int, noise: str, data: Data) -> N
 def test_rest_of_the_rows_becomes_a_class(data: Data) -> None:
     frame, bags, counts, _ = data
     whole = ridge(frame, bags, counts=counts)
-    rest = ridge(frame, bags, counts=counts[["yes"]], rest_as="no")
-    assert [*rest.classes_] == ["no", "yes"]
-    assert np.array_equal(rest.bag_counts_, whole.bag_counts_)
-    with pytest.raises(LLPBenchError, match="rest_as"):
-        ridge(frame, bags, counts=counts, rest_as="no")
+    for given in ({}, {"classes": ["yes"], "unmatched": "drop"}):
+        table = counts[["yes"]] if not given else counts.rename(columns={"no": "other"})
+        rest = ridge(frame, bags, counts=table, rest_as="no", **given)
+        assert [*rest.classes_] == ["no", "yes"]
+        assert np.array_equal(rest.bag_counts_, whole.bag_counts_)
+    ranges = counts["yes"].astype(object).where(counts["yes"] > counts["yes"].min(), "1-9")
+    for name, table in (("no", counts), (" ", counts[["yes"]]), ("no", counts["yes"].to_dict()), ("no", ranges)):
+        with pytest.raises(LLPBenchError, match="rest_as"):
+            ridge(frame, bags, counts=table, rest_as=name)
