@@ -93,7 +93,7 @@ def test_every_method_passes_conformance(name: str, check: Check) -> None:
         assert (verdict.result == "ok") == (name not in NOT_STORED), verdict.detail
 
 
-# -- what is wrong is caught -------------------------------------------------------------------------------------------
+# -- faults are caught -------------------------------------------------------------------------------------------------
 
 
 def verdict_of(check: str, declared: Any, **facts: Any) -> Verdict:
@@ -286,7 +286,7 @@ class Weights:
 
 
 class FirstNumber(Mean):
-    """Takes for granted that there is a number, and takes -1 for a row."""
+    """Assumes at least one number, and treats -1 as a row."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         del schema
