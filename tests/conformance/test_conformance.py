@@ -458,7 +458,7 @@ def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, m
 
     monkeypatch.setattr(subjects, "build_task", overheard)
     assert verdict_of("label_free", declared).result == "ok"
-    assert re.match(r"labels permuted within training .*change what a", fault("search_label_free", declared))
+    assert re.match(r"labels permuted within training .*change the result of a", fault("search_label_free", declared))
 
 
 def test_slow_method_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
