@@ -7,7 +7,7 @@
 A cell is a dataset, a bagging and a seed: 64 bags of 64 rows (or of their own sizes). `choose` compares the methods on
 the training bags; then each is fitted to all of them, and its AUC is that of test rows. Every cell is a line of --out,
 so that a run can be stopped and goes on where it was; the tables are made from that file alone. With --published, the
-runs of a journal instead: what is lost by taking, in every run, the method that meets the test bags best.
+runs of a journal instead: the loss by taking, in every run, the method that fits the test bags best.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def of_published(journal: Path) -> None:
 def main(
     data_dir: str | None, out: Path, size: int, bags: int, seeds: int, datasets: str | None, published: Path | None
 ) -> None:
-    """Measure what is missing, and print the tables."""
+    """Measure missing cells, and print the tables."""
     if published:
         of_published(published)
         return

@@ -117,7 +117,7 @@ def judged(made: list[dict[str, Any]]) -> pd.DataFrame:
 @click.option("--seed", default=0)
 @click.option("--out", default="ecological.json", type=click.Path(path_type=Path), help="Tables; continued if there.")
 def main(python: str, data: Path, rows: int, columns: int, seed: int, out: Path) -> None:
-    """Fit what is missing in --out, then print means over groups."""
+    """Fit models that --out lacks, then print means over groups."""
     warnings.simplefilter("ignore")
     if not out.exists():
         out.write_text(json.dumps(tables(rows, columns, seed, data)), encoding="utf-8")

@@ -30,7 +30,7 @@ DATA = Path("../shared/data")
 
 
 class Source(NamedTuple):
-    """A table: what names its bags (nothing: bags of 40 at random), its target, its groups, and what is left out."""
+    """A table: columns that name its bags (none: bags of 40 at random), target, groups, and columns left out."""
 
     keys: tuple[str, ...]
     target: str

@@ -104,7 +104,7 @@ def show(cells: list[dict[str, Any]]) -> None:
 @click.option("--max-bags", type=int)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("members.jsonl"))
 def main(datasets: str, seeds: str, max_bags: int | None, out: Path) -> None:
-    """Measure what is missing, and print the tables."""
+    """Measure missing cells, and print the tables."""
     keep_freed()
     two = {name for name, facts in built_in_facts().items() if len(facts.classes) == 2}
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []

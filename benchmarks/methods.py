@@ -147,7 +147,7 @@ def time_method(
 
 
 def time_stage(population: Population, stage: Stage, trained: int, repeats: int) -> tuple[str, float, float, float]:
-    """The same of one stage, after `trained` epochs of it."""
+    """Return the numbers of `time_method` for one stage, after `trained` epochs."""
     device, method = population.machine.device, population.method
     run = StageRun(population, stage, population.state)
     prepare = best_of(1, lambda: run.prepare(0), device)

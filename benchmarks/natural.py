@@ -61,13 +61,13 @@ def read(name: str, seed: int, data: Path) -> tuple[pd.DataFrame, Any, Any]:
 
 
 def log_loss(proba: Any, labels: Any) -> float:
-    """Mean over rows; what is surer than 0.999 counts as that."""
+    """Return the mean over rows, with probabilities clipped to 0.001 to 0.999."""
     proba = np.clip(proba, 1e-3, 1 - 1e-3)
     return float(-np.log(np.where(labels == 1, proba, 1 - proba)).mean())
 
 
 def natural(name: str, seed: int, rows: int, method: str, data: Path) -> dict[str, Any]:
-    """One table: log loss and AUC x 100 by what is predicted and how."""
+    """Return log loss and AUC x 100 of one table, by kind of rows and of prediction."""
     frame, bags, labels = read(name, seed, data)
     rows = min(rows, len(frame) // 2)
     frame, bags, labels = frame.head(2 * rows), bags[: 2 * rows], labels.to_numpy()[: 2 * rows]

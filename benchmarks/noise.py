@@ -3,8 +3,8 @@
     python -m benchmarks.noise --bags ordered-64 --method count-gbdt --seeds 3
     python -m benchmarks.noise --bags key --kind laplace --scales 0,2,5,10,20
 
-Noise of each scale is added to every count. "Modelled": its scale is told (`noise=`). "Not modelled": the same counts,
-cut to what is possible, as proportions. New rows, a third, are judged by their features.
+Noise of each scale is added to every count. "Modelled": its scale is given (`noise=`). "Not modelled": the same counts,
+clipped to the possible range, as proportions. New rows, a third, are judged by their features.
 """
 
 from __future__ import annotations

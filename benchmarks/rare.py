@@ -121,7 +121,7 @@ def shown(values: pd.Series) -> str:
 def main(
     datasets: str, shares: str, sizes: str, baggings: str, methods: str, seeds: int, out: Path, only_print: bool
 ) -> None:
-    """Measure what is missing, and print the tables."""
+    """Measure missing cells, and print the tables."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     runs = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []

@@ -99,7 +99,7 @@ class Storm:
         self.seconds: dict[str, float] = {}  # of undisturbed commands
 
     def commands(self, out: Path) -> list[list[str]]:
-        """The commands of a round, each of which goes on from what `out` holds."""
+        """Return the commands of a round. Each one continues the runs in `out`."""
         if self.own:
             return [line.replace("OUT", str(out)).split() for line in OWN]
         return [["run", *CELLS, "--out", str(out), "--executor", self.executor]]

@@ -1,4 +1,4 @@
-"""Write what is computed: the pages `methods.md`, `datasets.md` and `columns.md`, and `datasets/facts.json`.
+"""Write the computed files: the pages `methods.md`, `datasets.md` and `columns.md`, and `datasets/facts.json`.
 
 A test fails if a page differs from the code, or the facts from a table. `LLPBENCH_DATA` names a folder of tables that
 the repository does not have.

@@ -15,7 +15,7 @@ from llpbench import LLPClassifier
 
 
 def write_tables(folder: Path, rows: int | None = None) -> None:
-    """flights.csv and days.csv, what is known; truth.csv to judge by. Every third day of the year."""
+    """Write every third day of the year: flights.csv and days.csv to learn from, and truth.csv to judge by."""
     flights = pd.read_parquet(str(files("llpbench.datasets") / "embedded" / "flights_2013.parquet"))
     dates = sorted(flights["date"].unique())[::3]
     flights = flights[flights["date"].isin(dates)].head(rows)

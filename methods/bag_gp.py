@@ -26,7 +26,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor, fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_wary
+from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
 from llpbench.blocks.label_shift import are_chosen_by_label, corrected
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
@@ -72,9 +72,9 @@ class BagGP(DirectMethod):
         train = train.where_known()
 
         def fitted(part: BaggedRows) -> LogitProcess:
-            return fit_logits(fit_wary(part, self.params.process, rng), part)
+            return fit_logits(fit_confounding_aware(part, self.params.process, rng), part)
 
         if self.params.link == "identity":
-            return ProcessPredictor(fit_wary(train, self.params.process, rng))
+            return ProcessPredictor(fit_confounding_aware(train, self.params.process, rng))
         process = fitted(train)
         return ProcessPredictor(process, corrected(fitted, train) if are_chosen_by_label(train, schema) else None)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_wary
+from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
 from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.label_shift import FlatterLogits, are_chosen_by_label, corrected
@@ -84,7 +84,7 @@ class BagGPGBDT(DirectMethod):
 
     def _union(self, train: BaggedRows, rng: np.random.Generator) -> UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
-        process = fit_logits(fit_wary(train, ProcessSettings(), rng), train)
+        process = fit_logits(fit_confounding_aware(train, ProcessSettings(), rng), train)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
         counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)

@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench.blocks.bag_logits import fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_wary
+from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
 from llpbench.blocks.count_trees import TreeProba, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
@@ -54,7 +54,7 @@ class EMGBDT(DirectMethod):
         """Alternate the two steps of EM."""
         train = train.where_known()
         if self.params.start == "bag-gp":
-            start = fit_logits(fit_wary(train, ProcessSettings(), rng), train)()
+            start = fit_logits(fit_confounding_aware(train, ProcessSettings(), rng), train)()
         else:
             start = np.zeros((len(train.rows.numeric), schema.classes))
         settings = TreeSettings(

@@ -36,7 +36,7 @@ class SelfCLRParams(MethodParams):
     """Hyperparameters of the contrastive term."""
 
     mode: Annotated[str, Choice("cos", "dot")] = "cos"
-    """what is compared: cosines of row vectors, or dot products of the published head's activations"""
+    """compared values: cosines of row vectors, or dot products of the published head's activations"""
     scope: Annotated[str, Choice("step", "bag")] = "step"
     """negatives: all other rows of the step, as published, or only rows of the same bag"""
     weight: Annotated[float | None, LogUniform(1e-3, 1.0), AtLeast(0.0)] = None

@@ -1,4 +1,4 @@
-"""What the tests of runs share: a plugin with a tiny dataset and quick methods, the command line as a process.
+"""What the tests of runs share: a plugin with a tiny dataset and fast methods, the command line as a process.
 
 A pytest plugin, named in `conftest.py`.
 """
@@ -107,7 +107,7 @@ def tiny_bench(plugin: Path) -> Path:
 
 
 def make_settings(plugin: Path, out: Path, **flags: Any) -> Settings:
-    """Settings of a quick run on the plugin's dataset; `flags` as on the command line, with _ for -."""
+    """Settings of a short run on the plugin's dataset; `flags` as on the command line, with _ for -."""
     given = {"plugin": (str(plugin),), "out": str(out), "datasets": "tiny", "methods": "quick-a,quick-b"}
     given |= {"bag-sizes": "8,16", "executor": "debug", "seeds": "2"}
     return resolve(given | {name.replace("_", "-"): value for name, value in flags.items()})

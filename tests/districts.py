@@ -28,5 +28,5 @@ def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> 
 
 
 def counted(bags: Any, votes: Any) -> pd.DataFrame:
-    """What is published: a frame by bag, with a column a class."""
+    """The published counts: a frame by bag, with a column for each class."""
     return pd.crosstab(bags, votes)

@@ -23,7 +23,7 @@ DATASETS = {
         ("bank-marketing", "BA", "CC BY 4.0", (45211, 7, 9, 2)),
     )
 }
-"""what is declared of real datasets; of others nothing"""
+"""declared facts of real datasets; other datasets have none"""
 
 HISTOGRAMS = [[*counts, *[0] * (PROPORTION_BINS - 4)] for counts in ([2, 3, 5, 10], [10, 5, 3, 2])]
 

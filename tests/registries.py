@@ -23,7 +23,7 @@ def _registries_as_they_were() -> Iterator[None]:
 
 @contextmanager
 def as_they_were() -> Iterator[None]:
-    """What is registered meanwhile, and the plugins that are loaded, are forgotten: also for fixtures of a module."""
+    """Forget new entries and loaded plugins at the end, also for fixtures of a module."""
     # names() first, so that the built-in entries are there to be kept
     kept = {one.kind: {name: one.entry(name) for name in one.names()} for one in REGISTRIES.values()}
     plugins, modules = dict(registry._loaded_plugins), set(sys.modules)

@@ -1,4 +1,4 @@
-"""The repository as files: its packages, where they stand, what is committed."""
+"""The repository as files: its packages, their folders, and committed files."""
 
 from __future__ import annotations
 

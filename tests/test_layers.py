@@ -53,8 +53,7 @@ NAMED = {
     ("llpbench.core.registry", "llpbench.datasets"),
     ("llpbench.data.facts", "llpbench.datasets"),
 }
-"""packages that are known by name alone: where the registries look for what is contributed, and where embedded tables
-are installed"""
+"""packages that are known by name alone: folders of contributions, and the folder of embedded tables"""
 
 WITHOUT = {"report": {"torch", "ray", "llpbench.core.registry"}}
 """what a room must not reach, through whatever it imports"""

@@ -29,7 +29,7 @@ DATA_ONLY = "llpbench.leaderboards"
 
 
 def travels(file: Path) -> bool:
-    """Whether an embedded file is part of the wheel: Adult, and what is small."""
+    """Whether an embedded file is part of the wheel: Adult, and small files."""
     return file.stem == "adult" or file.stat().st_size <= 200_000
 
 

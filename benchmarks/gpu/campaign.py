@@ -123,7 +123,7 @@ def _at_once(planned: Planned, rows: Rows, box: Box) -> int:
 
 
 def _stopped(planned: Planned, rows: Rows) -> list[Values]:
-    """What is known of the tries of a cell that did not end in time."""
+    """Return the facts about the tries of a cell that did not end in time."""
     return [row.values for row in _ended(rows, "stopped") if row.values["cell"] == planned.cell.id]
 
 
@@ -148,18 +148,18 @@ def _ended(rows: Rows, how: str) -> list[Row]:
 
 
 def _run(job: Job, worker: Worker, journal: Journal, rows: Rows, box: Box) -> None:
-    """Run a job and write down what became of it; what ended in time is in the journal."""
+    """Run a job and write its outcome to `rows`. Runs that ended in time are in the journal."""
     clock, epochs = time.perf_counter(), [0]
 
     warnings: list[str] = []
 
-    def hear(message: Message) -> None:
+    def receive(message: Message) -> None:
         if isinstance(message, Epoch):
             epochs[0] = max(epochs[0], message.epoch + 1)
         elif isinstance(message, Warned):
             warnings.append(message.text)
 
-    made = worker.run_job(job, Limit(budget=box.left), hear)
+    made = worker.run_job(job, Limit(budget=box.left), receive)
     cell, values = job.cell, _facts(job, time.perf_counter() - clock, epochs[0])
     values |= {"warnings": "; ".join(warnings)} if warnings else {}
     if isinstance(made, Ended):

@@ -36,7 +36,7 @@ _SLOW_STEP = 1.0
 
 
 def keys(sizes: Sizes) -> list[str]:
-    """What is measured, the most telling first: every way with the first sizes of populations, then costs, the rest."""
+    """Return measurements, most important first: each way with the first sizes of populations, costs, the rest."""
     pairs = [(way, members) for members in sizes.members for way in sizes.ways]
     telling, rest = [p for p in pairs if p[1] in sizes.members[:2]], [p for p in pairs if p[1] in sizes.members[2:]]
     found = [PEAKS]

@@ -41,7 +41,7 @@ _WORKER = b"llpbench.running.worker"
 
 
 class _Watch(Display):
-    """Notes when jobs run, and kills one worker in the middle of the first epoch that it hears of."""
+    """Notes when jobs run, and kills one worker in the middle of the first epoch that is reported."""
 
     def __init__(self, console: Console, *, kill: bool) -> None:
         super().__init__(console, "plain")
@@ -113,7 +113,7 @@ def _compare(folder: Path, device: str, box: Box, epochs: int) -> Values:
 
 
 def _verdict(one: dict[str, Record], other: dict[str, Record], watch: _Watch, *, exact: bool) -> Values:
-    """How far the runs of seed 1 are apart, and what is wrong."""
+    """Return the largest difference between the runs of seed 1, and the faults."""
     runs = [run for run, record in one.items() if record["seed"] == 1]
     wrong = []
     if watch.most < 2:

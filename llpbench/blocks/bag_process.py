@@ -5,7 +5,8 @@ feature's effect, one factor for all pairs, the scales of the two joint componen
 size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`hmc`). With
 many bags the mode suffices.
 
-For confounded bags (`fit_wary`), the priors of scales depend on how much of a feature's variance lies between bags.
+`fit_confounding_aware`: if bags are confounded, priors of scales depend on the part of a feature's variance that lies
+between bags.
 Suppose bags have a common cause of variance omega^2 that rows do not have. For a feature with a part b of its variance
 between bags, this looks like an effect of size omega / sqrt(b). If an effect has prior variance s, a fraction s / (s +
 omega^2 / b) of it is credible. For small b this fraction is proportional to b. So the prior standard deviation of an
@@ -74,7 +75,7 @@ class ProcessSettings:
     """largest number of bags for which predictions are averaged over hyperparameters; with more, the mode is used"""
     draws: int = 80
     """draws of hyperparameters; 0: always use the mode"""
-    wary: bool = False
+    confounding_aware: bool = False
     """whether to expect small effects of features that hardly differ between bags"""
 
 
@@ -91,7 +92,7 @@ class FittedProcess:
     """posterior mean of the hyperparameters"""
     evidence: Evidence
     unexplained: float
-    """part of the variance of bags' proportions that neither features nor chance explain, before wary priors"""
+    """part of the variance of bags' proportions that neither features nor chance explain, in the first fit"""
     sample: tuple[FittedProcess, BaggedRows] | None = None
     """if there are too many rows: the process fitted to a sample of bags, and these bags. All estimates except the
     coefficients come from it"""
@@ -141,12 +142,12 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
     return _with_all_bags(_fit(some, settings, rng, brief=True), some, train)
 
 
-def fit_wary(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
+def fit_confounding_aware(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Fit a process; if bags are confounded, fit again with priors that allow for it."""
     plain = fit_process(train, settings, rng)
     if not plain.confounded:
         return plain
-    return replace(fit_process(train, replace(settings, wary=True), rng), unexplained=plain.unexplained)
+    return replace(fit_process(train, replace(settings, confounding_aware=True), rng), unexplained=plain.unexplained)
 
 
 def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:
@@ -163,13 +164,13 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
     start: FloatArray | None = None
     steps = 60 if len(train.sizes) <= settings.averaged_up_to else 30
     if len(pairs) > settings.most_pairs:
-        pairs, nearby = _screened(train, components, pairs, settings.wary)
+        pairs, nearby = _screened(train, components, pairs, settings.confounding_aware)
         pairs = pairs[: settings.most_pairs]
         if brief:
             start, steps = nearby, _BRIEF
     components.effects += [components.pair(i, j) for i, j in pairs]
     means = components.bag_means(train.bag_of_row, train.sizes)
-    evidence, mode = _mode(train, components, means, steps, settings.wary, start)
+    evidence, mode = _mode(train, components, means, steps, settings.confounding_aware, start)
     drawn = mode[None]
     if settings.draws and len(train.sizes) <= settings.averaged_up_to:
         center, std = evidence.prior.mean, evidence.prior.std
@@ -225,7 +226,7 @@ def _mode(
     components: Components,
     means: list[FloatArray],
     steps: int,
-    wary: bool,
+    confounding_aware: bool,
     start: FloatArray | None = None,
 ) -> tuple[Evidence, FloatArray]:
     """Return the evidence of some components, and the hyperparameters that maximise it, searched from `start`."""
@@ -234,7 +235,7 @@ def _mode(
     targets = (train.proportions - train.prior) / spread
     noise = (train.noise / train.sizes) ** 2 / (spread**2).mean()
     exponents, expected = _hyperparameters(components, train)
-    if wary:
+    if confounding_aware:
         expected = _expecting_little(expected, components, means, train)
     evidence = Evidence(means, exponents, expected, targets, train.sizes, noise)
     if start is None:
@@ -246,7 +247,7 @@ def _mode(
 
 
 def _screened(
-    train: BaggedRows, components: Components, pairs: list[tuple[int, int]], wary: bool
+    train: BaggedRows, components: Components, pairs: list[tuple[int, int]], confounding_aware: bool
 ) -> tuple[list[tuple[int, int]], FloatArray]:
     """Return pairs of features, the most promising first, and the hyperparameters of the process without pairs.
 
@@ -254,7 +255,7 @@ def _screened(
     With G the pair's bag means, it is (|G' alpha|^2 - tr G' C^-1 G) / tr G G'.
     """
     means = components.bag_means(train.bag_of_row, train.sizes)
-    evidence, mode = _mode(train, components, means, 30, wary)
+    evidence, mode = _mode(train, components, means, 30, confounding_aware)
     posterior = evidence.posterior(mode)
     traces = posterior.inverse.tracer()
 

@@ -5,8 +5,8 @@ have the same probabilities in every bag. If rows were chosen by their labels (c
 it is instead the rows of the same class that are alike in every bag. Proportions then vary more than the mean of true
 probabilities can, and a fit that follows them has logits that are several times too large.
 
-Such bags have two signs: proportions vary by more than chance, and bag means of all features are a linear
-function of them, up to chance. Class means of any column then follow from bag means (Quadrianto et al. 2009). Those of
+Such bags have two signs: proportions vary by more than chance, and bag means of all features are a linear function of
+them, up to chance. Class means of any column then follow from bag means (Quadrianto et al. 2009). Those of
 the log probabilities determine the slope with the largest likelihood, as in Platt scaling, but without labels.
 """
 
@@ -27,12 +27,11 @@ from llpbench.blocks.mean_operator import class_means, prior_of
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 
 _CHANCE = 1e-6
-"""level of both tests; a larger one would recognise fewer such bags by the second"""
+"""significance level of both tests"""
 _FEWEST = 8
 """smallest number of degrees of freedom: with fewer bags, the second test can hardly reject"""
 _MOST = 1.2
 """largest mean over columns of the variance between bags that proportions leave, in units of chance"""
-
 _LEAST = 0.05
 """smallest slope; above 0, so that rows keep their order"""
 

@@ -395,7 +395,7 @@ def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -
 
 @click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
 @click.argument("model", type=AnyPath(path_type=Path))
-@click.option("--class", "label", metavar="NAME", help="Class that effects are on. [default: the last]")
+@click.option("--class", "label", metavar="NAME", help="Class whose effects are shown. [default: the last]")
 @click.option(
     "--out",
     type=AnyPath(path_type=Path),

@@ -124,7 +124,7 @@ cli.add_command(predict)
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
-    """Run what is missing in the folder --out, then write the leaderboards.
+    """Run missing cells in the folder --out, then write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
     interrupted, run it again to continue.

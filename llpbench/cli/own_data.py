@@ -168,7 +168,7 @@ class _Files:
     most_rows: int = 0
 
     def read(self, seed: int) -> tuple[DataFrame, BagData, dict[str, Any]]:
-        """Return the features of rows, what is known about bags, and how rows were read (`LLPClassifier.reading_`)."""
+        """Return the features of rows, the data of bags, and how rows were read (`LLPClassifier.reading_`)."""
         import pandas as pd
 
         from llpbench.owndata.bag_data import BagData

@@ -464,15 +464,15 @@ def search_label_free(subject: Subject) -> str:
     if not sees:
         fine = _search(subject, "fine", space, table, assignment)
         same = _search(subject, "fine", space, within_training, assignment) == fine
-        require(same, "labels permuted within training bags change what a search finds")
+        require(same, "labels permuted within training bags change the result of a search")
     coarse = _search(subject, "coarse", space, table, assignment)
     made, chosen = coarse
     require(bool(chosen), f"no trial of a search gives a value: {next(filter(None, (t.reason for t in made)), '')}")
     permuted = permuted_within(table if sees else within_training, assignment.validation)
     what = "validation bags" if sees else "training and validation bags"
     same = _search(subject, "coarse", space, permuted, assignment) == coarse
-    require(same, f"labels permuted within {what} change what a coarse-grained search finds")
-    return f"{_TRIALS} trials and what they choose are the same, whatever the labels within bags"
+    require(same, f"labels permuted within {what} change the result of a coarse-grained search")
+    return f"{_TRIALS} trials and their choices are the same if labels are permuted within bags"
 
 
 def _search(

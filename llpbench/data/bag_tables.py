@@ -21,7 +21,7 @@ _ROUNDED = 0.02
 _PRINTED_DIGITS = range(1, 5)
 """possible numbers of digits in printed proportions"""
 _MOST = 1e15
-"""largest count of which a common divisor is computed"""
+"""largest count for which common divisors are computed"""
 _WHOLE = "For cross-validation, split with GroupKFold"
 _FLOAT_DIGITS = 6
 """number of digits assumed for numbers with more digits than that"""

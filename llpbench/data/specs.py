@@ -171,7 +171,7 @@ def _spec(entry: Entry) -> DatasetSpec:
 
 
 def _faults(given: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the arguments of a declaration, to follow the name of the dataset."""
+    """Yield faults of the arguments of a declaration, to follow the name of the dataset."""
     known = [item.name for item in fields(DatasetSpec) if item.name not in ("name", "summary", "prepare", "folder")]
     for fact in given:
         if fact in _COMPUTED:

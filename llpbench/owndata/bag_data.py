@@ -1,4 +1,4 @@
-"""What is known about bags, as one value: the bag of each row, and counts or proportions of each bag."""
+"""Data of bags, as one value: the bag of each row, and counts or proportions of each bag."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
@@ -26,7 +26,7 @@ _Counted = Literal["rows", "whole bags", "others"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BagData:
-    """What is known about the bags of some rows. `read` makes it from the forms in which users have it.
+    """Data of the bags of some rows. `read` makes it from the forms in which users have it.
 
     Examples
     --------

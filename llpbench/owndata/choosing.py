@@ -435,7 +435,7 @@ def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[F
         earlier = np.asarray(times < moments[held[0]])
         if (number := int(earlier[known].sum())) < 2:
             raise LLPBenchError(
-                f"the earliest of {folds + 1} blocks must have 2 bags with known counts, got {number}. Choose fewer "
+                f"the earliest of {folds + 1} parts must have 2 bags with known counts, got {number}. Choose fewer "
                 "folds."
             )
         yield Fold(0, fold, earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])

@@ -64,7 +64,7 @@ class FittedModel:
     predictor: Predictor
     classes: list[Hashable]
     positive: int
-    """position of the class that a single column of counts is of"""
+    """position of the class that a single column counts"""
     order: list[int]
     """position in `classes` of each column of an array of counts"""
     bags: list[Hashable]
@@ -146,7 +146,7 @@ def require_free(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Return whether a file is a model, or what `replace_file` left when it was killed."""
+    """Return whether a file is a model, or a temporary file of a killed `replace_file`."""
     return name == FILE or (name.startswith(f".{FILE}.") and name.endswith(".tmp"))
 
 

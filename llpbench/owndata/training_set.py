@@ -94,7 +94,7 @@ class TrainingSet:
 
 
 def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
-    """Match rows with what is known about their bags, with the errors and warnings of `LLPClassifier.fit`.
+    """Match rows with the data of their bags, with the errors and warnings of `LLPClassifier.fit`.
 
     `numbers` is the scaling of numbers.
     """

@@ -258,7 +258,7 @@ class _Comparisons:
     leads: Mapping[int, statistics.MeanDifference]
     """first entry minus the best entry of each other method, in the order of the board, positive if it is better"""
     over: str
-    """what is independent: `15 datasets`, or `3 seeds` of a single dataset"""
+    """the independent units: `15 datasets`, or `3 seeds` of a single dataset"""
     left_out: tuple[str, ...]
     """datasets of the board that are not used, because the first method was developed on them"""
 

@@ -108,9 +108,9 @@ def _suspicious_means(board: Board, entry: int, ceilings: Sequence[float]) -> It
     above, equal, role = [], [], board.entries.at[entry, "role"]
     for task, title in enumerate(board.titles):
         summary = board.summary(entry, task)
-        if summary is None:
+        if summary is None or summary.std is None:  # a single seed says nothing of chance
             continue
-        if role not in UNRANKED and summary.mean - (summary.std or 0.0) > ceilings[task]:
+        if role not in UNRANKED and summary.mean - summary.std > ceilings[task]:
             above.append(title)
         # seeds have different splits, so equal values are odd even for a deterministic method
         if summary.std == 0.0 and (role, summary.mean) != ("floor", _CHANCE):

@@ -285,7 +285,7 @@ class Journal:
                 os.ftruncate(self._file, size)
             self._size = os.fstat(self._file).st_size
             raise LLPBenchError(
-                f"journal {str(self.path)!r} cannot be written: {_reason(error)}. What is in it is safe: "
+                f"journal {str(self.path)!r} cannot be written: {_reason(error)}. Its content is safe: "
                 "make room and run the same command again."
             ) from error
 

@@ -1,7 +1,7 @@
 """Readers of option values: they convert a flag or an entry of a configuration file.
 
 A reader receives the raw value, which is a text from the command line or any TOML type. For invalid values it raises
-`ValueError` with what is expected: `a positive whole number`.
+`ValueError` with the expected value: `a positive whole number`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plan of a run: its cells and searches, what is done, failed or stale, and what will run."""
+"""The plan of a run: its cells and searches, which of them are done, failed or stale, and which will run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A benchmark run: make a plan, load the data, run what is missing or stale, and write each result to the journal.
+"""A benchmark run: make a plan, load the data, run missing and stale cells, and write each result to the journal.
 
 The journal has every finished run, so a run can be stopped at any moment. The same command continues it.
 """
@@ -107,7 +107,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
 
 
 def run(settings: Settings, display: Display) -> RunSummary:
-    """Run what is missing or stale, and write the results to the journal in `settings.out`.
+    """Run missing and stale cells, and write the results to the journal in `settings.out`.
 
     Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, and `KeyboardInterrupt` on
     SIGINT and SIGTERM. In every case the journal has all finished runs.

@@ -428,7 +428,7 @@ def _encoding_of(head: bytes) -> str:
 
 
 def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> str:
-    """Return what is wrong with a file that could not be read, and advice."""
+    """Return the fault of a file that could not be read, and advice."""
     words = one_line(error)
     if isinstance(error, UnicodeError) or "invalid UTF8" in words:
         return _other_encoding(source, form.encoding or "utf-8")

@@ -89,7 +89,7 @@ def at_work(cell: Cell, environment: Environment) -> Iterator[Machine]:
 @contextmanager
 def limit_threads(number: int) -> Iterator[None]:
     """Limit the threads of torch, numpy and scikit-learn, so that all executors give the same results."""
-    import sklearn.ensemble  # noqa: F401  (only what is loaded can be limited)
+    import sklearn.ensemble  # noqa: F401  (only loaded libraries can be limited)
     from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()

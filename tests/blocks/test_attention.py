@@ -1,4 +1,4 @@
-"""SAINT's blocks: the layout that is quick on a CPU gives what the reference gives, and so do its derivatives."""
+"""SAINT's blocks: the layout for CPUs and its derivatives equal those of the reference."""
 
 from __future__ import annotations
 

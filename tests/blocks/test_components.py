@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from llpbench.blocks.bag_logits import fit_logits
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process, fit_wary
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_confounding_aware, fit_process
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
@@ -180,26 +180,31 @@ class TestWaryPriors:
 
     def test_confounded_bags_shrink_weakly_identified_effects(self) -> None:
         train = self.confounded(own=1.5)
-        plain, wary = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_wary))
+        plain, aware = (
+            fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_confounding_aware)
+        )
         assert plain.confounded
-        assert wary.confounded
-        assert wary.unexplained == plain.unexplained
-        ratio = self.spread(wary) / self.spread(plain)
+        assert aware.confounded
+        assert aware.unexplained == plain.unexplained
+        ratio = self.spread(aware) / self.spread(plain)
         assert ratio[0] > 0.9
         assert ratio[1] < 0.5
 
     def test_unconfounded_bags_change_nothing(self) -> None:
         train = self.confounded(own=0.0)
-        plain, wary = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_wary))
+        plain, aware = (
+            fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_confounding_aware)
+        )
         assert not plain.confounded
-        assert_array_equal(wary.shares(), plain.shares())
+        assert_array_equal(aware.shares(), plain.shares())
 
     def test_prior_deviation_shrinks_with_between_bag_variance(self) -> None:
         train = self.confounded(own=1.5)
-        plain, wary = (
-            fit_process(train, replace(self.SETTINGS, wary=wary), np.random.default_rng(0)) for wary in (False, True)
+        plain, aware = (
+            fit_process(train, replace(self.SETTINGS, confounding_aware=aware), np.random.default_rng(0))
+            for aware in (False, True)
         )
-        lower = wary.evidence.prior.mean - plain.evidence.prior.mean
+        lower = aware.evidence.prior.mean - plain.evidence.prior.mean
         means, weights = plain.evidence.means, train.sizes / train.sizes.sum()
         between = np.array([weights @ (means[c] ** 2).sum(axis=1) for c in (0, 1, 3, 4)])  # 2: the pair
         assert_allclose(lower[[0, 1, 3, 4]], 2 * np.log(between / between.max()))

@@ -62,7 +62,7 @@ class TestPosterior:
         exact = BagCounts(one_bag([5, 15], 20)).posterior(proba)[0, 1]
         noisy = BagCounts(replace(one_bag([5, 15], 20), noise=np.sqrt(5.0))).posterior(proba)[0, 1]
         assert exact == pytest.approx(0.75)
-        assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves what is lacking
+        assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves the gap
 
     def test_impossible_count_becomes_share_of_rows(self) -> None:
         train = in_bags(rows_of([[0.0]] * 7), [[0, 1, 2, 3, 4], [5, 6]], [[3, 2], [1, 1]])

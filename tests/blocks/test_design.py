@@ -165,7 +165,7 @@ def test_missing_and_constant_numbers_become_zero() -> None:
     train = rows_of([[1, 7, NAN], [NAN, 7, NAN], [3, 7, NAN]])
     found = ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
     assert found == pytest.approx(np.zeros((2, 3)), abs=1e-12)
-    # what is missing has no part in ranks
+    # missing values have no part in ranks
     assert ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
 
 

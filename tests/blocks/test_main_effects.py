@@ -59,7 +59,7 @@ def dense(components: Components, rows: Rows) -> FloatArray:
 
 
 def combinations(rows: Rows) -> tuple[Rows, FloatArray, list[FloatArray]]:
-    """Every combination of the values that features have, its share if they were independent, and each one's values."""
+    """Return all combinations of values, their shares if features were independent, and the values of each feature."""
     tables = [np.where(gone, NAN, x) for x, gone in zip(rows.numeric.T, rows.missing.T, strict=True)]
     tables += list(rows.categorical.T.astype(float))
     found = [np.unique(table, return_counts=True) for table in tables]

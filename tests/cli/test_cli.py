@@ -1,4 +1,4 @@
-"""The command line: quick where it answers from lists, and one clear line for whatever is wrong."""
+"""The command line: fast answers from lists, and one clear line for each error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAVY = {"torch", "ray", "pydantic", "pandas", "pyarrow", "requests", "sklearn",
 HEAVY |= {"optuna", "openml", "matplotlib"}
 
 
-# Quick answers
+# Fast answers
 
 
 def test_lists_and_help_import_nothing_heavy() -> None:

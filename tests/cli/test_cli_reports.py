@@ -101,7 +101,7 @@ def test_compare_ranks_own_method_among_published(llpbench: LLPBench, tmp_path: 
     other = llpbench("compare", "--out", str(journal(tmp_path / "b", record("mine", protocol=PROTOCOL))))
     assert re.match(r"mine \(mlp\): rank \d+ of \d+, mean AUC", other.out.splitlines()[1])
     assert "Published networks were trained with another protocol" in other.out
-    assert "tabllp-bdc" not in other.out  # boards that lack one's own runs are left out
+    assert "tabllp-bdc" not in other.out  # boards without your runs are left out
 
 
 def test_compare_shows_paper_numbers(llpbench: LLPBench, tmp_path: Path) -> None:

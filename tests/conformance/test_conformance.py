@@ -93,7 +93,7 @@ def test_every_method_passes_conformance(name: str, check: Check) -> None:
         assert (verdict.result == "ok") == (name not in NOT_STORED), verdict.detail
 
 
-# -- what is wrong is caught -------------------------------------------------------------------------------------------
+# -- faults are caught -------------------------------------------------------------------------------------------------
 
 
 def verdict_of(check: str, declared: Any, **facts: Any) -> Verdict:
@@ -286,7 +286,7 @@ class Weights:
 
 
 class FirstNumber(Mean):
-    """Takes for granted that there is a number, and takes -1 for a row."""
+    """Assumes at least one number, and treats -1 as a row."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         del schema
@@ -458,7 +458,7 @@ def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, m
 
     monkeypatch.setattr(subjects, "build_task", overheard)
     assert verdict_of("label_free", declared).result == "ok"
-    assert re.match(r"labels permuted within training .*change what a", fault("search_label_free", declared))
+    assert re.match(r"labels permuted within training .*change the result of a", fault("search_label_free", declared))
 
 
 def test_slow_method_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

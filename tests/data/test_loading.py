@@ -1,4 +1,4 @@
-"""Where datasets are looked for, what is checked, and what stays in the cache."""
+"""Where datasets are searched, which facts are checked, and which files stay in the cache."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_copy_that_differs_from_declaration_is_refused(
 def test_download_is_cached_and_read_offline(
     people: pd.DataFrame, declare: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is cached has been prepared, and is prepared again when it is read."""
+    """A cached table has been prepared, and is prepared again when it is read."""
     shop = Shop(people.rename(columns={"rich": "V5"}))
     declare("people", lambda frame: frame.rename(columns={"V5": "rich"}), source=shop, **FACTS)
     first, path = load_table("people"), cache_path("people")

@@ -1,4 +1,4 @@
-"""`BagData`: what is known about bags is read once and used by fits, comparisons and estimates."""
+"""`BagData`: data of bags are read once and used by fits, comparisons and estimates."""
 
 from __future__ import annotations
 

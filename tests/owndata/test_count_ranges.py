@@ -1,4 +1,4 @@
-"""Counts known as ranges: what a text says, which counts are possible, and what is learned from them."""
+"""Counts known as ranges: the meaning of texts, possible counts, and models fitted to ranges."""
 
 from __future__ import annotations
 

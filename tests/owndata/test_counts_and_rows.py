@@ -1,4 +1,4 @@
-"""Counts that are not those of the rows: what is refused, and that what is advised works."""
+"""Counts that are not those of the rows: refused inputs, and advice that works."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_rounded_shares_may_miss_1() -> None:
         rounded.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
         with pytest.raises(LLPBenchError, match=r"must add up to 1\. 1 of 16 bags"):
             fitted(proportions=rounded)
-    share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)  # these miss it by exactly what is allowed
+    share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)  # these miss it by exactly the tolerance
     share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits
     assert 1 - 0.98 > 0.02
     assert np.allclose(fitted(proportions=share).bag_counts_.sum(axis=1), TABLE.sum(axis=1))

@@ -1,4 +1,4 @@
-"""Estimates of groups: bounds, sums, intervals, and what is refused."""
+"""Estimates of groups: bounds, sums, intervals, and refused inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of rows: what repeated rows would give, sums that are checked, and what is rounded."""
+"""Weights of rows: the results of repeated rows, checked sums, and rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published is what the code makes of the published journal, within rounding, and small enough to be read."""
+"""Published files equal those made from the published journal, within rounding, and are small enough to read."""
 
 from __future__ import annotations
 

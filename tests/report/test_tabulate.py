@@ -84,6 +84,16 @@ def test_natural_keys_are_tasks_of_one_board() -> None:
     assert "different assignments" not in " ".join(notes(board)[SURPRISES])
 
 
+def test_only_several_seeds_are_suspiciously_good() -> None:
+    def suspected(*values: float) -> bool:
+        board = fine([*runs("supervised", 0.80, 0.81, 0.82, role="ceiling"), *runs("dllp", *values)])
+        return any("above" in line and "dllp" in line for line in notes(board).get(SURPRISES, ()))
+
+    assert suspected(0.90, 0.91, 0.92)
+    assert not suspected(0.70, 0.91, 0.95), "one standard deviation below the ceiling"
+    assert not suspected(0.90), "one seed has no standard deviation"
+
+
 def test_baggings_and_protocols_are_never_mixed() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]

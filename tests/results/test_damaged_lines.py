@@ -52,7 +52,7 @@ NO_RECORDS: list[bytes] = [
 
 
 def read_with(folder: Path, *damaged: bytes) -> Contents:
-    """Return what is read of a journal with these lines among good ones, which must all be there."""
+    """Return the contents of a journal with these lines among good ones, which must all be read."""
     good = [to_line(each) for each in GOOD]
     (folder / FILE).write_bytes(b"".join([good[0], *(line.rstrip(b"\n") + b"\n" for line in damaged), *good[1:]]))
     contents = read(folder / FILE)

@@ -1,4 +1,4 @@
-"""The journal survives what can happen to a file, and never loses or harms what is in it."""
+"""The journal survives damage to its file, and never loses or changes records."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:
         assert list(contents.records.values()) == RECORDS[:1], cut
         assert len(contents.warnings) == 1
         assert "torn" in contents.warnings[0]
-        if cut % 50 == 1:  # reading tears nothing; writing mends
+        if cut % 50 == 1:  # reading changes nothing; writing repairs
             assert path.read_bytes() == first + last[:cut]
             with Journal(tmp_path) as journal:
                 journal.append(RECORDS[1])

@@ -1,4 +1,4 @@
-"""Several journals as one, and one's own results beside published ones."""
+"""Several journals as one, and your results beside published ones."""
 
 from __future__ import annotations
 

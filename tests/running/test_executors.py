@@ -45,7 +45,7 @@ JOB = Job(make_cell_of("bag-mean-linear", encoder=None), (0, 1))
 
 
 class Diary:
-    """A listener that writes down what it hears, and puts back what ran out of memory."""
+    """A listener that records messages, and re-queues out-of-memory jobs."""
 
     def __init__(self, schedule: Schedule | None = None) -> None:
         self.schedule = schedule

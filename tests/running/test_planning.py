@@ -124,7 +124,7 @@ def test_cell_states_follow_journal() -> None:
     )
 
     def find(one: Resolved) -> Obstacle | None:
-        assert one.cell is not cells[0], "nothing stands in the way of what is done"
+        assert one.cell is not cells[0], "finished cells have no obstacle"
         return Obstacle("too large", lasting=True) if one.cell is cells[3] else None
 
     plan = make_plan(resolved(*cells), (0, 1), records).with_obstacles(find)
@@ -160,7 +160,7 @@ def test_runs_of_other_code_are_repeated_unless_kept() -> None:
     assert counts(planned("stale")) == "3 runs to do in 1 cell, 2 of them stale, 1 done"
     assert planned("stale").changes == ["dllp: changed (2 runs)"]
     assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
-    assert planned("failed").cells[0].wanted == (2, 3), "what is failed and stale is failed, too"
+    assert planned("failed").cells[0].wanted == (2, 3), "a stale failed run counts as failed"
     impossible = make_plan(
         resolved(cell, make_cell_of(size=1)), (0, 1), records, repeat=("stale",), why_stale=why
     ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each.cell is cell else None)
@@ -247,7 +247,7 @@ def test_jobs_beyond_time_budget_are_left() -> None:
     schedule = Schedule(jobs(1, 2, 3), lambda _: known["seconds"], end)
     assert schedule.next() is not None
     known["seconds"] = 1000.0
-    assert (drain(schedule), len(schedule.left)) == ([], 2), "what is learnt meanwhile counts"
+    assert (drain(schedule), len(schedule.left)) == ([], 2), "new estimates count"
 
 
 def test_waiting_job_lets_smaller_ones_pass() -> None:

@@ -1,4 +1,4 @@
-"""Runs: what is missing is computed once, and nothing that was finished is lost, whatever ends the process."""
+"""Runs: missing runs are computed once, and finished runs survive any end of the process."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_out_of_memory_job_is_retried_alone(tiny_bench: Path, tmp_path: Path, mo
     monkeypatch.setattr(runner, "pick_executor", choose)
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
-    assert waiting == [[]] * 4, "what is still to be tried is not in the journal: a run that ends before repeats it"
+    assert waiting == [[]] * 4, "a waiting retry is not in the journal: an interrupted run repeats it"
     assert "quick-a on tiny ordered 8 (3 seeds): out of memory while sharing the device; retrying alone" in display.said
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 

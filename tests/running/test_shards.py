@@ -41,7 +41,7 @@ def test_shard_journals_are_merged(tiny_bench: Path, tmp_path: Path, llpbench: L
     whole = expand(make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7"))
     assert {record["cell"] for record in read(tmp_path / FILE).records.values()} == {one.cell.id for one in whole}
 
-    (tmp_path / "shards" / "1-of-2" / FILE).unlink()  # what is merged counts as done in every part
+    (tmp_path / "shards" / "1-of-2" / FILE).unlink()  # merged runs count as done in every part
     again = Silent()
     runner.run(make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7", shard="1/2"), again)
     assert again.jobs == []
@@ -76,7 +76,7 @@ def test_disputed_run_counts_as_made(tiny_bench: Path, tmp_path: Path) -> None:
     assert read(part.journal / FILE).disputes
     display = Silent()
     runner.run(part, display)
-    assert display.jobs == [], "once more would not settle it"
+    assert display.jobs == [], "running again would not resolve the dispute"
 
 
 def test_printed_merge_command_works(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:

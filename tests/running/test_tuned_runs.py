@@ -106,9 +106,9 @@ def test_failed_search_is_repeated_on_request(tiny_bench: Path, tmp_path: Path) 
     assert all(reason.startswith("trial 0: RuntimeError: no luck") for reason in reasons)
     again = runner.run(plain, Silent())
     assert again.incomplete, "what has failed is not tried again by itself"
-    mended = runner.run(replace(plain, retry=("failed",)), Silent())
-    assert not mended.incomplete
-    assert all(record["status"] == "ok" for record in mended.contents.tunings.values())
+    repaired = runner.run(replace(plain, retry=("failed",)), Silent())
+    assert not repaired.incomplete
+    assert all(record["status"] == "ok" for record in repaired.contents.tunings.values())
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Training without validation: what is averaged, and what it is trained on."""
+"""Training without validation: averaged predictions and weights, and training rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where steps are compiled, what then multiplies matrices, and what is done with a damaged library that is kept."""
+"""Compiled steps: where they are used, how matrices are multiplied, and how damaged stored libraries are handled."""
 
 from __future__ import annotations
 

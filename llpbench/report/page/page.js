@@ -70,7 +70,7 @@ function written(table) {
   return inOrder.get(table);
 }
 
-/** Returns the value by which a cell is sorted: its first number or its text; null if it is unknown. */
+/** Returns the sort value of a cell: its first number or its text; null if it is unknown. */
 function valueOf(cell) {
   const text = cell.textContent.trim();
   if (text === NOTHING || text === "") return null;

@@ -31,7 +31,7 @@ def differences(board: Board, name: str) -> Iterator[Drawing]:
     worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = layout.labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
-    label = f"{unit} of {board.metric.title} by which {first} is ahead"
+    label = f"lead of {first} in {unit} of {board.metric.title}"
     yield layout.of_board(
         board,
         name,
