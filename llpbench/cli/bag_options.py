@@ -16,7 +16,14 @@ from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.tables.column_names import csv_parts
 
+_SAME = (
+    *("noise", "noise_kind", "folds", "repeats", "methods", "refits", "by", "rest_as"),
+    *("separator", "decimal", "skip_rows", "encoding"),
+)
+"""Arguments that have the name of their flag."""
 _FLAGS = {
+    **{f"{name} must": f"--{name.replace('_', '-')} must" for name in _SAME},
+    "random_state must": "--seed must",
     "sample_weight=": "--weight-column",
     "labels=": "--label-column",
     "time=": "--time-column",
@@ -29,14 +36,6 @@ _FLAGS = {
     "Give NaN for unknown values": "Leave unknown values empty",
     "give them as counts=": "use --counts",
     "noise=": "--noise",
-    "noise must be": "--noise must be",
-    "noise_kind must be": "--noise-kind must be",
-    "folds must be": "--folds must be",
-    "methods must be two": "--methods must be two",
-    "separator must be": "--separator must be",
-    "decimal must be": "--decimal must be",
-    "skip_rows must be": "--skip-rows must be",
-    "encoding must be": "--encoding must be",
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",
     "sizes=": "--size-column",
@@ -44,7 +43,6 @@ _FLAGS = {
     "sizes=. For cross-validation, split with GroupKFold": "--size-column",
     ". For cross-validation, split with GroupKFold": "",
     "rest_as=": "--rest-as",
-    "rest_as must": "--rest-as must",
     "Give counts= or proportions= of all bags of X": "Give their counts with --bags (a table of all bags in ROWS)",
     "predict_interval needs": "--interval needs",
     "counts= of these": "--bags, a table of these",

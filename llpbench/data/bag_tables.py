@@ -147,7 +147,7 @@ class BagTable:
         """
         if self.columns is None:
             raise LLPBenchError("rest_as= needs names of classes. Give a frame with a column for each class.")
-        if not name.strip() or name in self.columns:
+        if name in self.columns or not str(name).strip():
             raise LLPBenchError(f"rest_as must be a name that no class has ({shown(self.columns)}), got {name!r}.")
         known = dict(zip(labels.names, labels.sizes.tolist(), strict=True))
         rows = np.array([known.get(bag, np.nan) for bag in self.names]) if self.sizes is None else self.sizes
