@@ -360,8 +360,8 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
-    from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.report.terminal import render_tables
 
     rows = [
         tuple(

@@ -129,8 +129,8 @@ def estimate_table(
 
 def _show(table: CrossTable) -> None:
     """Print the shares of all precincts with their intervals."""
-    from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.report.terminal import render_tables
 
     shares = table.cells[["share", "share_lower", "share_upper"]] * 100
     cells = [
