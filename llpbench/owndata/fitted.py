@@ -248,8 +248,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Intervals of some groups are nearly as wide as the bounds.
         """
         self._require_fitted()
-        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
-            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
         X = as_pandas(X)  # noqa: N806
         groups = read_groups(by, X)
         features = X
@@ -262,6 +260,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _estimate(self, rows: Rows, data: BagData, groups: Groups, *, refits: int, name: str = "bag") -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
+        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
+            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
         labels, found = self._counts_of_whole(data)
         whole, copies = in_bags(rows, labels, found, groups.of_row)
         if told := self._told_of_known_groups(groups, labels):
