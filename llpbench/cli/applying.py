@@ -357,7 +357,7 @@ def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -
     from llpbench.report.plots.own_figures import group_shares
     from llpbench.report.plots.saving import save_figure
 
-    overall = overall[overall["class"] == label].astype(dict.fromkeys(names, str))  # a missing label is "nan"
+    overall = overall[overall["class"] == label]
     share = overall["count"].sum() / overall["rows"].sum()
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)

@@ -207,7 +207,7 @@ def predict(
 
 
 def _computed(items: Iterable[_Item], compute: Callable[[_Item], _Found]) -> Iterator[_Found]:
-    """Yield what is computed for each item: side by side, unless there is only one."""
+    """Yield the result for each item. Several items are computed side by side."""
     several = iter(items)
     first, second = next(several), next(several, None)
     return map(compute, [first]) if second is None else side_by_side(chain([first, second], several), compute)
