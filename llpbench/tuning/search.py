@@ -69,7 +69,8 @@ class Search:
         A round is always complete, so that a longer search continues a shorter one.
         """
         first = len(self.made)
-        self._asked, asked = [], []
+        self._asked = []
+        asked: list[Trial] = []
         with _quiet():
             study = self._study()
             for number in range(first, first + self.tuning.together) if first < self.tuning.trials else ():
@@ -115,8 +116,7 @@ class Search:
                 constant_liar=True,
                 seed=seed,
             )
-        direction = "maximize" if self.tuning.guide.maximise else "minimize"
-        study = optuna.create_study(direction=direction, sampler=sampler)
+        study = optuna.create_study(direction="maximize" if self.tuning.guide.maximise else "minimize", sampler=sampler)
         study.add_trials([self._known(made) for together in self._rounds for made in together])
         return study
 
