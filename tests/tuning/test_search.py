@@ -95,7 +95,7 @@ def test_killed_search_gives_same_result(
         with suppress(Killed), opened(TUNING, tmp_path) as search:
             found = finish(search)
     assert found == undisturbed
-    assert next(attempts) == 9, "six rounds, of which three were made twice"
+    assert next(attempts) == 9, "six rounds, three of them made twice"
 
 
 def test_search_of_other_code_starts_over(tmp_path: Path) -> None:
