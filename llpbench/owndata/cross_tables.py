@@ -338,7 +338,7 @@ def cross_table(
     if sizes is not None:
         number = _numbers(sizes, "sizes", precincts).to_numpy()
         margins = [_from_shares(each, number, what) for each, what in zip(margins, ("groups", "outcomes"), strict=True)]
-    margins[1] = _with_rest(*margins, rest)
+    margins[1] = _with_rest(margins[0], margins[1], rest)
     people, counts = (each.to_numpy() for each in margins)
     size = people.sum(axis=1)
     counts = counts * (size / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
