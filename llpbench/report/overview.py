@@ -198,7 +198,7 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
 def advice_table(
     name: str, title: str, cases: Mapping[str, Standings], further: Mapping[str, Sequence[str]] | None = None
 ) -> ReportTable:
-    """Return a row for each case (kind of data): the best method, methods that are as good, and the second of the board.
+    """Return a row for each case (kind of data): the best method, methods that are as good, and the second.
 
     `further`: more columns of texts after the first.
     """
