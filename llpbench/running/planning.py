@@ -124,11 +124,6 @@ class Plan:
         return [one.job for one in self.tunings if one.wanted and not one.obstacle]
 
     @property
-    def search_results(self) -> list[TuningRecord]:
-        """Records of searches that are not repeated."""
-        return [one.record for one in self.tunings if one.record is not None and not one.wanted]
-
-    @property
     def expected(self) -> list[Job]:
         """Searches and runs to do. Each search is expected to select one cell per board."""
         searches = self.searches if self.seeds else ()

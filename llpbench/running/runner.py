@@ -121,7 +121,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
                 display.say(f"impossible: {reason}", warning=True)
             for doubt in plan.doubts:
                 display.say(doubt, warning=True)
-            if without := _without_predictions(settings, plan, journal.contents):
+            if without := _without_predictions(settings, plan):
                 display.say(f"{plural(without, 'run')} done without predictions. To add predictions, use --retry done.")
             left = _execute(settings, plan, journal, display, end)
         return RunSummary(plan, left, journal.contents)
@@ -140,8 +140,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    known = journal.contents
-    estimator = _estimator(settings, known.records, resources)
+    estimator = _estimator(settings, journal.contents.records, resources)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
     executor, note = pick_executor(settings, jobs, resources, estimator)
@@ -160,7 +159,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     remaining = listener.remaining
     display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
     _show_changes(plan, display)
-    display.begin(sum(len(job.seeds) for job in jobs), _retained_records(plan, known), plan.search_results)
+    display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(remaining.seconds)
     executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
@@ -392,18 +391,13 @@ def _estimator(settings: Settings, records: Mapping[str, Record], resources: Res
     )
 
 
-def _retained_records(plan: Plan, contents: Contents) -> list[Record]:
-    """Return the records of a plan that are not replaced."""
-    return [contents.records[one.cell.run_id(seed)] for one in plan.cells for seed in one.retained]
-
-
-def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> int:
+def _without_predictions(settings: Settings, plan: Plan) -> int:
     """Return the number of runs that are done and not repeated, but whose predictions were not saved."""
     if not settings.save_predictions:
         return 0
     folder = settings.out / PREDICTIONS
-    done = [record for record in _retained_records(plan, contents) if record["status"] == "ok"]
-    return sum(not (folder / f"{record['run']}.parquet").exists() for record in done)
+    done = (one.cell.run_id(seed) for one in plan.cells for seed in one.retained.intersection(one.done))
+    return sum(not (folder / f"{run}.parquet").exists() for run in done)
 
 
 def _compiling(settings: Settings, cells: Iterable[Resolved], resources: Resources) -> str:
