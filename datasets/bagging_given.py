@@ -14,7 +14,6 @@ from llpbench.data.baggings import grouped
 @register_bagging("given", version=1)
 def given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
     """Use the bags with published counts. In datasets without labels, validation and test consist of whole bags."""
-    del rng
     if table.published is None:
         raise LLPBenchError(f"dataset {table.name!r} has labels of rows and no counts of bags. Choose another bagging.")
     return grouped(rows, table.published.of_row[rows])

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     sha256="c64d221acf5768ea2a084e61e13ba28846fee16a95e37a822f4d5ec683dfd09f",
     natural_keys=("clinic_name", "pan_day"),
     licence="MIT",
-    redistributable=True,
     reference="Higgins, R package medicaldata",
 )
 def covid_testing(frame: DataFrame) -> DataFrame:
@@ -43,7 +42,6 @@ _NEVER_GIVEN = ("examide", "citoglipton")
     positive="1",
     sha256="9871b1c5039408578fb49b1baa99afb94218e50bc5aebfb5c8e7ae0086bc764b",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Strack et al. 2014, UCI Machine Learning Repository; OpenML 4541",
 )
 def diabetes130(frame: DataFrame) -> DataFrame:
@@ -62,7 +60,6 @@ def diabetes130(frame: DataFrame) -> DataFrame:
     positive="1",
     sha256="207e5db62b57f57c3fc249a286b35f462c12e2ff08ed6a949037b9c2b0796aaa",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Roesler 2013, UCI Machine Learning Repository; OpenML 1471",
 )
 def eeg_eye_state(frame: DataFrame) -> DataFrame:
@@ -83,7 +80,6 @@ def eeg_eye_state(frame: DataFrame) -> DataFrame:
     sha256="b9fbeec01644f2f00f5fc212dce3f67b63460e8c236da002cb7bd690c12dd8a6",
     source_may_differ=True,
     licence="none stated",
-    redistributable=False,
     reference="Woods et al. 1993",
 )
 def mammography(frame: DataFrame) -> DataFrame:

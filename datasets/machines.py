@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     positive="1",
     sha256="5286a2899d352cfe348fd956900b9c4b26653f6134fa02b13f6b846801a696d9",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Matzka 2020, UCI Machine Learning Repository; OpenML 42890",
 )
 def ai4i2020(frame: DataFrame) -> DataFrame:
@@ -35,7 +34,6 @@ def ai4i2020(frame: DataFrame) -> DataFrame:
     target="copyist",
     sha256="56da40b522f6fd92d42b71f9b20ccfb84c37c4c08dac58f4d7441c4fd0c1a220",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="De Stefano, Maniaci, Fontanella & Scotto di Freca 2018, UCI Machine Learning Repository",
 )
 def avila(frame: DataFrame) -> DataFrame:
@@ -52,7 +50,6 @@ def avila(frame: DataFrame) -> DataFrame:
     target="outcome",
     sha256="28ec101c2991f6b6379059187000d5beb1379567e21ac649c87f56f17e25ad9d",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Tromp 1995, UCI Machine Learning Repository; OpenML 40668",
 )
 def connect_4(frame: DataFrame) -> DataFrame:
@@ -72,7 +69,6 @@ def connect_4(frame: DataFrame) -> DataFrame:
     sha256="eb7ca845c2e2303c8c4022434409d3462c614a8c46e1b2f8a6890d62873516c9",
     source_may_differ=True,
     licence="none stated",
-    redistributable=False,
     reference="Ghahramani 1996, DELVE",
 )
 def kin8nm(frame: DataFrame) -> DataFrame:
@@ -89,7 +85,6 @@ def kin8nm(frame: DataFrame) -> DataFrame:
     target="letter",
     sha256="09886603df9d96fcc35a6977d2859b2f7cb5356a56be0a4465fb32a0ac7d9146",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Frey & Slate 1991, UCI Machine Learning Repository",
 )
 def letter(frame: DataFrame) -> DataFrame:
@@ -111,7 +106,6 @@ _EMPTY_BLOCKS = ("input1", "input40")
     target="class",
     sha256="ffdd6d358581aab13fb69076b9f4fd581e16dfa8f149eb73b3266e436df2c1da",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Alpaydin & Kaynak 1998, UCI Machine Learning Repository",
 )
 def optdigits(frame: DataFrame) -> DataFrame:
@@ -129,7 +123,6 @@ def optdigits(frame: DataFrame) -> DataFrame:
     target="class",
     sha256="96f544506f9517c8489e70419e137928c2842ab1a032d93fbcc75bad9d265e9a",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Alpaydin & Alimoglu 1998, UCI Machine Learning Repository",
 )
 def pendigits(frame: DataFrame) -> DataFrame:
@@ -147,7 +140,6 @@ def pendigits(frame: DataFrame) -> DataFrame:
     positive="oral",
     sha256="f4cc28ff6851f4e1d8848b0920b88876ff80a95252a3bcf8e2ceea26410c8fbf",
     licence="none stated",
-    redistributable=False,
     reference="ELENA project 1995",
 )
 def phoneme(frame: DataFrame) -> DataFrame:
@@ -172,7 +164,6 @@ _VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
     sha256="5dbaf023e897db03adecb93345e6412161b50cdce02f35b5422e8a8474f9ab35",
     source_may_differ=True,
     licence="none stated",
-    redistributable=False,
     reference="Weiss & Indurkhya 1995",
 )
 def pol(frame: DataFrame) -> DataFrame:
@@ -190,7 +181,6 @@ def pol(frame: DataFrame) -> DataFrame:
     target="class",
     sha256="4faccec8a0f6f209ff9a14eda2783b9526bf7c8bfcfa95bca2ad4d2f55f6007e",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Statlog, UCI Machine Learning Repository; OpenML 40685",
 )
 def shuttle(frame: DataFrame) -> DataFrame:

@@ -41,7 +41,6 @@ _BANK_ANSWERS = {"1": "no", "2": "yes"}
     sha256="992c99776ec6992d0e039e39bd2613cdaf67710b425674bf124fab06086a6be5",
     source_may_differ=True,
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Moro, Rita & Cortez 2014, UCI Machine Learning Repository",
 )
 def bank_marketing(frame: DataFrame) -> DataFrame:
@@ -63,7 +62,6 @@ def bank_marketing(frame: DataFrame) -> DataFrame:
     sha256="e29aeeb088541cd1eb79212f615faa73b5bd2d1de882cf420736b6ff10ac3aea",
     source_may_differ=True,
     licence="none stated",
-    redistributable=False,
     reference="Pace & Barry 1997; Grinsztajn, Oyallon & Varoquaux 2022",
 )
 def california(frame: DataFrame) -> DataFrame:
@@ -80,7 +78,6 @@ def california(frame: DataFrame) -> DataFrame:
     sha256="a1d498b1a3eaf360a6da21003c2c524242c6e6d3f317f2492a4d193a10c0d601",
     source_may_differ=True,
     licence="Kaggle competition rules",
-    redistributable=False,
     reference="Kaggle 2011; Grinsztajn, Oyallon & Varoquaux 2022",
 )
 def credit(frame: DataFrame) -> DataFrame:
@@ -95,7 +92,6 @@ def credit(frame: DataFrame) -> DataFrame:
     positive="1",
     sha256="e763fa6ef0091613f442cee4288909d5f8c6d64f7ae11ee432b853374391e69e",
     licence="Kaggle competition rules",
-    redistributable=False,
     reference="Kaggle 2011",
 )
 def credit_raw(frame: DataFrame) -> DataFrame:
@@ -114,7 +110,6 @@ def credit_raw(frame: DataFrame) -> DataFrame:
     positive="1",
     sha256="80946c331b32661ee50500a1e6165659850522a1cc1274a24be0def5c7c4a53c",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Yeh & Lien 2009, UCI Machine Learning Repository; OpenML 42477",
 )
 def default_credit(frame: DataFrame) -> DataFrame:
@@ -131,7 +126,6 @@ def default_credit(frame: DataFrame) -> DataFrame:
     target="cut",
     sha256="039fcc6e91c9af17775772f373b2c3ad6b07e3d35f0b77648f31b59aa14fee9f",
     licence="MIT",
-    redistributable=True,
     reference="Wickham 2016, ggplot2",
 )
 def diamonds(frame: DataFrame) -> DataFrame:
@@ -152,7 +146,6 @@ def diamonds(frame: DataFrame) -> DataFrame:
     sha256="1c0671aa1cf7546c6e77ae94659ff76f6995be573cc351b67deee36df1f33a53",
     source_may_differ=True,
     licence="none stated",
-    redistributable=False,
     reference="Harries 1999; Grinsztajn, Oyallon & Varoquaux 2022",
 )
 def electricity(frame: DataFrame) -> DataFrame:
@@ -172,7 +165,6 @@ def electricity(frame: DataFrame) -> DataFrame:
     sha256="b8c5f72bfa6047498e0f8d96f8be4424983fdc54393e25b8092ac4cb3af7a3ed",
     source_may_differ=True,
     licence="none stated",
-    redistributable=False,
     reference="Harries 1999; Gama et al. 2004",
 )
 def electricity_raw(frame: DataFrame) -> DataFrame:
@@ -190,7 +182,6 @@ def electricity_raw(frame: DataFrame) -> DataFrame:
     positive="Bad",
     sha256="691025c016cda7882636f0762bfa7451e24999ecc5438b6f6ef4dc5fdd34f3fa",
     licence="FICO challenge terms",
-    redistributable=False,
     reference="FICO 2018; OpenML 45553 is a cleaned version",
 )
 def heloc(frame: DataFrame) -> DataFrame:
@@ -211,7 +202,6 @@ def heloc(frame: DataFrame) -> DataFrame:
     key_only=("arrival_date",),
     natural_keys=("arrival_date", "country", "agent", "hotel+arrival_date_year+arrival_date_week_number"),
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Antonio, de Almeida & Nunes 2019, Data in Brief 22",
 )
 def hotel_bookings(frame: DataFrame) -> DataFrame:
@@ -232,7 +222,6 @@ def hotel_bookings(frame: DataFrame) -> DataFrame:
     key_only=("date",),
     natural_keys=("zipcode", "date"),
     licence="CC0",
-    redistributable=True,
     reference="King County house sales 2014-2015",
 )
 def kc_house(frame: DataFrame) -> DataFrame:
@@ -251,7 +240,6 @@ def kc_house(frame: DataFrame) -> DataFrame:
     sha256="73dff3d1297b50ab45cfcbfee68ee29cb31268ff1de12608eb78d3f4d9ccce43",
     natural_keys=("addr_state", "sub_grade"),
     licence="MIT",
-    redistributable=True,
     reference="Kuhn, R package modeldata",
 )
 def lending_club(frame: DataFrame) -> DataFrame:
@@ -271,7 +259,6 @@ def lending_club(frame: DataFrame) -> DataFrame:
     sha256="eca38a84f276c8a957adde3eaaab12de92e253b0a3c29f8bc6e6c09766bcd7f8",
     source_may_differ=True,
     licence="GroupLens: research use, no redistribution",
-    redistributable=False,
     reference="Harper & Konstan 2015, ACM TiiS 5(4)",
 )
 def movielens_1m(frame: DataFrame) -> DataFrame:
@@ -300,7 +287,6 @@ def movielens_1m(frame: DataFrame) -> DataFrame:
     sha256="57b2f1a6e9409fd5e90715bfe38a094701fe0f74631851ea3c965eb3dd5e3fde",
     natural_keys=("Month", "Region", "TrafficType"),
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Sakar, Polat, Katircioglu & Kastro 2019, UCI Machine Learning Repository",
 )
 def online_shoppers(frame: DataFrame) -> DataFrame:
@@ -318,7 +304,6 @@ def online_shoppers(frame: DataFrame) -> DataFrame:
     positive="1",
     sha256="878642001bd8fd14d823889a1c070d9de2cbdeab9a844788412c196a61d54b82",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Zieba, Tomczak & Tomczak 2016, UCI Machine Learning Repository",
 )
 def polish_bankruptcy(frame: DataFrame) -> DataFrame:
@@ -336,7 +321,6 @@ def polish_bankruptcy(frame: DataFrame) -> DataFrame:
     positive="Yes",
     sha256="87e73bf733cb25ef4af943b49f620eef9e653336e775230296743f4d6e1bedff",
     licence="MIT",
-    redistributable=True,
     reference="IBM sample data; Kuhn, R package modeldata; OpenML 42178",
 )
 def telco_churn(frame: DataFrame) -> DataFrame:
@@ -356,7 +340,6 @@ def telco_churn(frame: DataFrame) -> DataFrame:
     key_only=("year_month",),
     natural_keys=("year_month", "Make", "RepNumber"),
     licence="none stated",
-    redistributable=False,
     reference="carclaims, example data of a database vendor",
 )
 def vehicle_fraud(frame: DataFrame) -> DataFrame:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     positive="1",
     sha256="a5fe90c37e9e40b787aef22bc6f9657d679c01df2187b24ee0ebec7aa97812db",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Lyon et al. 2016, UCI Machine Learning Repository",
 )
 def htru2(frame: DataFrame) -> DataFrame:
@@ -35,7 +34,6 @@ def htru2(frame: DataFrame) -> DataFrame:
     positive="g",
     sha256="52cb360cb5a4373c820b71a3c880cc994b92dfcdcbe3ce323e90eb29d6adaeb9",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Bock et al. 2004, UCI Machine Learning Repository; OpenML 1120",
 )
 def magic(frame: DataFrame) -> DataFrame:
@@ -54,7 +52,6 @@ def magic(frame: DataFrame) -> DataFrame:
     key_only=("date",),
     natural_keys=("plot_id", "date", "year+month"),
     licence="CC0",
-    redistributable=True,
     reference="Ernest, Brown, Valone & White, Portal Project",
 )
 def portal_rodents(frame: DataFrame) -> DataFrame:
@@ -72,7 +69,6 @@ def portal_rodents(frame: DataFrame) -> DataFrame:
     target="class",
     sha256="92eea34c5c5f3e53aa3c1361dc198e9dc277c6d282eb259c37c44810c5b0f8f5",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Srinivasan 1993, Statlog, UCI Machine Learning Repository; OpenML 182",
 )
 def satimage(frame: DataFrame) -> DataFrame:
@@ -92,7 +88,6 @@ def satimage(frame: DataFrame) -> DataFrame:
     key_only=("date",),
     natural_keys=("Location", "date"),
     licence="none stated",
-    redistributable=False,
     reference="Australian Bureau of Meteorology; Williams 2011, rattle",
 )
 def weather_aus(frame: DataFrame) -> DataFrame:
@@ -111,7 +106,6 @@ def weather_aus(frame: DataFrame) -> DataFrame:
     positive="1",
     sha256="43aea3f0fa3873f191c79b2e4eb9619ca713804278d7892b2224127e4ee27ce1",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Cortez et al. 2009, UCI Machine Learning Repository; OpenML 287",
 )
 def wine_quality(frame: DataFrame) -> DataFrame:

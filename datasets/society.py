@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     positive=">50K",
     sha256="92bcdfd1c68d2fd10ca254c3e068a25023a135fc1f1f59600e506576f98a5ae5",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Becker & Kohavi 1996, UCI Machine Learning Repository",
 )
 def adult(frame: DataFrame) -> DataFrame:
@@ -35,7 +34,6 @@ def adult(frame: DataFrame) -> DataFrame:
     sha256="f63bfdf7cf9a64eef842a3b0aa8d4c4cd0aeeee693d0d2bc7f08b1df18fb9607",
     natural_keys=("state",),
     licence="none stated for the extract (survey: CC0)",
-    redistributable=False,
     reference="Ansolabehere & Schaffner 2017, CCES 2016",
 )
 def cces_2016(frame: DataFrame) -> DataFrame:
@@ -56,7 +54,6 @@ def cces_2016(frame: DataFrame) -> DataFrame:
     sha256="e5ec704830e3105d9f2425c6dd28cc27eed41de03f7879da134175bbb2584d63",
     natural_keys=("school", "lea"),
     licence="none stated",
-    redistributable=False,
     reference="Fielding, Yang & Goldstein 2003",
 )
 def chem97(frame: DataFrame) -> DataFrame:
@@ -77,7 +74,6 @@ def chem97(frame: DataFrame) -> DataFrame:
     key_only=("compas_screening_date",),
     natural_keys=("compas_screening_date",),
     licence="none stated",
-    redistributable=False,
     reference="Larson, Mattu, Kirchner & Angwin 2016, ProPublica",
 )
 def compas(frame: DataFrame) -> DataFrame:
@@ -97,7 +93,6 @@ def compas(frame: DataFrame) -> DataFrame:
     positive="2_1",
     sha256="91a5ed0a56083dc00b9025006c517de2547180fa4d882093372ee783e6c94dc5",
     licence="none stated",
-    redistributable=False,
     reference="Statistics Netherlands 2001; Le Quy et al. 2022",
 )
 def dutch_census(frame: DataFrame) -> DataFrame:
@@ -117,7 +112,6 @@ def dutch_census(frame: DataFrame) -> DataFrame:
     key_only=("date",),
     natural_keys=("neighborhood", "policePrecinct", "date"),
     licence="none stated",
-    redistributable=False,
     reference="Open Minneapolis 2017; Fox & Weisberg, carData",
 )
 def mpls_stops(frame: DataFrame) -> DataFrame:
@@ -135,7 +129,6 @@ def mpls_stops(frame: DataFrame) -> DataFrame:
     target="class",
     sha256="9d60a0438696704fe24fd945b049383033138e241deb47ae557649e0f48ff324",
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Rajkovic 1997, UCI Machine Learning Repository; OpenML 26",
 )
 def nursery(frame: DataFrame) -> DataFrame:
@@ -156,7 +149,6 @@ def nursery(frame: DataFrame) -> DataFrame:
     key_only=("module_presentation",),
     natural_keys=("module_presentation", "region"),
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Kuzilek, Hlosta & Zdrahal 2017, Scientific Data 4",
 )
 def oulad(frame: DataFrame) -> DataFrame:

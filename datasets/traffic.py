@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     key_only=("date",),
     natural_keys=("date",),
     licence="CC BY 4.0",
-    redistributable=True,
     reference="Fanaee-T & Gama 2014, UCI Machine Learning Repository",
 )
 def bike_sharing(frame: DataFrame) -> DataFrame:
@@ -42,7 +41,6 @@ def bike_sharing(frame: DataFrame) -> DataFrame:
     sha256="ffc7e69c9a333c34f35b506ecc1c8af62f7780164a35cb09281c7dd7ff186228",
     natural_keys=("CASE_STATE",),
     licence="public domain",
-    redistributable=True,
     reference="US National Highway Traffic Safety Administration, FARS 2001; OpenML 40672",
 )
 def fars(frame: DataFrame) -> DataFrame:
@@ -62,7 +60,6 @@ def fars(frame: DataFrame) -> DataFrame:
     sha256="4ff4029d1230faa2f5fe9c821702642f97748ed5e9687aa11f11acc03531f13b",
     natural_keys=("date", "carrier+dest"),
     licence="CC0",
-    redistributable=True,
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
 def flights_2013(frame: DataFrame) -> DataFrame:
@@ -87,7 +84,6 @@ _SAMPLE_SEED = 0
     positive="late",
     sha256="f15108971e5ad50ffb21c2a1e488bb1b4651c6c868c48b2d4f07feafc8698956",
     licence="CC0",
-    redistributable=True,
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
 def flights_2013_sample(frame: DataFrame) -> DataFrame:
@@ -110,7 +106,6 @@ def flights_2013_sample(frame: DataFrame) -> DataFrame:
     sha256="899c87ae5cf54396f9476e15b46821fadb42aadc373910eee4cf3cc3cccce215",
     natural_keys=("psu", "psu+yearacc"),
     licence="public domain",
-    redistributable=True,
     reference="US National Highway Traffic Safety Administration, NASS CDS; Maindonald & Braun, DAAG",
 )
 def nass_cds(frame: DataFrame) -> DataFrame:
@@ -133,7 +128,6 @@ _NOMINAL = ("Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Casua
     target="SexofDriver",
     positive="1",
     licence="Open Government Licence v3.0",
-    redistributable=True,
     reference="UK Department for Transport 2015; Grinsztajn, Oyallon & Varoquaux 2022",
 )
 def road_safety(frame: DataFrame) -> DataFrame:

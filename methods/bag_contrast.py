@@ -55,7 +55,6 @@ class BagContrast(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss of differences and level, or the quadratic form of generalized bags."""
-        del now
         residuals, sizes = bag_residuals(model.log_proba(bags), bags), bag_sizes(bags)
         if self.params.form == "genbags":
             return genbags(residuals * sizes.unsqueeze(-1), sizes)

@@ -36,5 +36,4 @@ class BagShare(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> PriorPredictor:
         """Compute the proportion of each class in all counts."""
-        del schema, rng
         return PriorPredictor(train.prior)

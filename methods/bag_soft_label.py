@@ -27,5 +27,4 @@ class BagSoftLabel(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the cross-entropy with soft labels, computed as the proportion loss of bags of one row."""
-        del now
         return proportion_loss(model.log_proba(bags), bags)

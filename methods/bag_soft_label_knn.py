@@ -69,7 +69,6 @@ class BagSoftLabelKNN(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NearestBags:
         """Store the training rows."""
-        del rng
         train = train.where_known()
         points = Points(train.rows, schema)
         neighbours = min(self.params.neighbours, len(train.bag_of_row))

@@ -38,7 +38,6 @@ class BagSoftLabelLinear(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per row."""
-        del rng
         train = train.where_known()
         design = OneHot(train.rows, schema)
         weights = np.ones(len(train.bag_of_row))

@@ -76,7 +76,6 @@ class CountBayes(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NaiveBayes:
         """Run at most `rounds` rounds of EM."""
-        del schema, rng
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
         codes, counts, q = bins(train.rows), BagCounts(train), soft_labels(train)

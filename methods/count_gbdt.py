@@ -51,7 +51,6 @@ class CountGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Start from the prior. Each step adds one tree per class, or a single one with two classes."""
-        del schema
         train = train.where_known()
         settings = TreeSettings(
             rounds=self.params.trees,

@@ -49,7 +49,6 @@ class CountLinear(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Fit three times by L-BFGS, with a decreasing penalty."""
-        del rng
         train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
         return LogitPredictor(columns, fit_bags(columns(train.rows), train, self.params.loss, self.params.strength))

@@ -27,6 +27,5 @@ class CountLoss(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return minus the log likelihood of the counts, exact if no bag has more than 12 rows."""
-        del now
         # explicit, so that another default does not change results
         return count_loss(model.log_proba(bags), bags, exact=12)

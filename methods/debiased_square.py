@@ -91,7 +91,6 @@ class DebiasedSquare(Method):
 
     def prepare(self, member: Member, now: Now) -> None:
         """Count the bags of a step. In `stream`, also average the predictions before every epoch."""
-        del now
         offsets: _Offsets = member.network.offsets
         with torch.no_grad():
             offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))
@@ -100,7 +99,6 @@ class DebiasedSquare(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the corrected square loss."""
-        del now
         residuals, sizes = bag_residuals(log_proba := model.log_proba(bags), bags), bag_sizes(bags)
         means = means_of_bags(log_proba.exp(), bags.mask)
         if self.params.form == "leave-out":

@@ -22,5 +22,4 @@ class DLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the KL divergence of mean predictions from proportions."""
-        del now
         return proportion_loss(model.log_proba(bags), bags)

@@ -57,7 +57,6 @@ class EasyLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the estimate."""
-        del now
         losses = class_losses(model.log_proba(bags), self.params.loss)
         means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
         return masked_mean(bag_estimates(means, sizes, bags, self.params.baseline), bags.known)

@@ -43,7 +43,6 @@ class EPRM(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the mean distance of bags with known counts."""
-        del now
         log_mean = bag_log_proba(model.log_proba(bags), bags.mask)
         each = distance(log_mean, bags.proportions, self.params.loss, self.params.tolerance)
         return masked_mean(each, bags.known)

@@ -38,6 +38,5 @@ class Interpolated(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the weighted mean of both losses."""
-        del now
         log_proba, rho = model.log_proba(bags), self.params.rho
         return rho * proportion_loss(log_proba, bags) + (1 - rho) * row_loss(log_proba, bags)

@@ -59,7 +59,6 @@ class InvCal(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Fit one example per bag and one regression per class, or a single regression with two classes."""
-        del rng
         train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
         means = sparse.csr_array(bag_average(train) @ columns(train.rows))

@@ -52,7 +52,6 @@ class LaplacianMeanMap(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Solve a linear system over bags, then a convex problem."""
-        del rng
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)

@@ -103,7 +103,6 @@ class LLPGAN(Method, Reports):
 
     def prepare(self, member: Member, now: Now) -> None:
         """Compute quantiles of the training rows' numbers."""
-        del now
         member.network.ranks.fit(member.train.rows)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:

@@ -61,12 +61,10 @@ class LLPFC(Method):
 
     def prepare(self, member: Member, now: Now) -> FloatArray:
         """Return P(noisy label | class) [rows, classes] of each row; 1 for all classes if a row is not used."""
-        del now
         return forward_targets(member.train, self.params.prior, member.rng)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return -mean log sum_c t_c P_c of rows with targets t."""
-        del now
         noisy = (model.log_proba(bags).squeeze(-2) + bags.proportions.log()).logsumexp(dim=-1)
         return masked_mean(-noisy, bags.known)
 

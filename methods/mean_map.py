@@ -47,7 +47,6 @@ class MeanMap(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Solve a small linear system, then a convex problem."""
-        del rng
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)

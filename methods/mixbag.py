@@ -49,7 +49,6 @@ class MixBag(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the mean over known bags, mixed or not, of -sum_c p_c log(mean prediction) outside intervals."""
-        del now
         assert model.random is not None
         log_proba, sizes = model.log_proba(bags), bags.mask.sum(dim=-1).float()
         partner = torch.arange(len(sizes), device=sizes.device).roll(-1)

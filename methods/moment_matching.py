@@ -54,7 +54,6 @@ class MomentMatching(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss, averaged over orders and over bags with known counts."""
-        del now
         return moment_loss(model.log_proba(bags), bags, self.params.order)
 
 

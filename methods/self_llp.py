@@ -84,7 +84,6 @@ class SelfLLP(Method, Reports):
 
     def prepare(self, member: Member, now: Now) -> None:
         """Start the teacher from the student, whose weights may be pretrained."""
-        del now
         for part in PARTS:
             member.network.teacher.get_submodule(part).load_state_dict(member.network.get_submodule(part).state_dict())
 
@@ -116,6 +115,5 @@ class SelfLLP(Method, Reports):
 
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
         """Move the teacher a small step towards the student."""
-        del now
         pairs = {name: name.removeprefix("teacher.") for name in weights if name.startswith("teacher.")}
         return {name: torch.lerp(weights[own], weights[name], self.params.decay) for name, own in pairs.items()}

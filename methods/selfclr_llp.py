@@ -91,7 +91,6 @@ class SelfCLR(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss + weight * contrast (+ sparsity of the published head)."""
-        del now
         z = model.encode(bags).z
         assert self.params.weight is not None, "filled in when the parameters are made"
         if self.params.mode == "cos":

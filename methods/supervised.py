@@ -26,5 +26,4 @@ class Supervised(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the cross-entropy, computed as the proportion loss of bags of one row."""
-        del now
         return proportion_loss(model.log_proba(bags), bags)

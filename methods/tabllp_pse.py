@@ -60,7 +60,6 @@ class TabLLPPSE(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss of bags; in the second stage of single rows, where it is cross-entropy."""
-        del now
         return proportion_loss(model.log_proba(bags), bags)
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:

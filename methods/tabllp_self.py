@@ -51,7 +51,6 @@ class TabLLPSelf(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss + weight * InfoNCE."""
-        del now
         clean = model.encode(bags)
         mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
         contrast = self_contrast(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from llpbench.blocks.binning import RowBins
@@ -107,6 +106,8 @@ def minimise(
     objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
 ) -> tuple[float, LogitWeights]:
     """Minimise by L-BFGS; return the smallest value and its weights. `objective` returns a value and its gradient."""
+    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
     shape = start.coefficients.shape
 
     def unpack(flat: FloatArray) -> LogitWeights:

@@ -9,6 +9,7 @@ import contextlib
 import csv
 import logging
 import os
+import shutil
 import socket
 import threading
 import warnings
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame
 
-_MOST_BYTES = 10**9
-"""largest answer of a server: it is read into memory"""
 _ATTEMPTS = 3
 """attempts to get a file from OpenML, one and two seconds apart"""
 PATIENCE = 5.0
@@ -167,8 +166,7 @@ class GroupLens:
             path = folder / self.archive
             try:
                 with urllib.request.urlopen(url, timeout=60) as response, open(path, "wb") as file:
-                    for part in _limited(iter(lambda: response.read(2**20), b"")):
-                        file.write(part)
+                    shutil.copyfileobj(response, file)
             except (OSError, http.client.HTTPException) as error:
                 raise UnreachableError(self.describe(), error) from error
             return self.read(path)
@@ -180,7 +178,7 @@ def openml_client() -> Iterator[Any]:
 
     Its own cache is not used: its pickles depend on the version of pandas, and two processes cannot share it safely.
     """
-    with _quiet(), _limited_answers(), temporary_folder() as folder:
+    with _quiet(), temporary_folder() as folder:
         try:
             import openml
         except Exception as error:  # the import also writes to the home directory, which may fail in any way
@@ -234,36 +232,6 @@ def require_connection(url: str) -> None:
         error = TimeoutError(f"no answer within {PATIENCE:.0f} seconds")
     if error is not None:
         raise ConnectionError(f"no connection to {host}: {error.strerror or error}") from error
-
-
-def _limited(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the parts of an answer. Raises `ConnectionError` if they are more than `_MOST_BYTES`."""
-    total = 0
-    for part in parts:
-        total += len(part)
-        if total > _MOST_BYTES:
-            raise ConnectionError(f"the answer is longer than {_MOST_BYTES / 1e9:g} GB")
-        yield part
-
-
-@contextlib.contextmanager
-def _limited_answers() -> Iterator[None]:
-    """Limit the answers that the package `requests` reads, unpacked, into memory."""
-    import requests
-
-    send = requests.adapters.HTTPAdapter.send
-
-    def limited(*arguments: Any, **options: Any) -> requests.Response:
-        response = send(*arguments, **options)
-        stream = response.raw.stream
-        response.raw.stream = lambda *size, **how: _limited(stream(*size, **how))
-        return response
-
-    requests.adapters.HTTPAdapter.send = limited  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        requests.adapters.HTTPAdapter.send = send  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LAST_COLUMN = "(the last column)"
 """target that is given by its position"""
+_FREE_LICENCES = ("Apache-2.0", "CC BY 4.0", "CC0", "MIT", "Open Government Licence v3.0", "public domain")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,6 @@ class DatasetSpec:
     natural_keys: tuple[str, ...] = ()
     """columns for natural bags, in the syntax of `column:by=`: `date`, `carrier+dest`"""
     licence: str = "not stated"
-    redistributable: bool = False
-    """whether the package may ship the data"""
     reference: str = ""
 
     def table(self, raw: DataFrame, origin: str) -> Table:
@@ -126,6 +125,11 @@ class DatasetSpec:
             difference = f"{values}sha256 {table.fingerprint} instead of {self.sha256}"
         if difference:
             raise DataError(f"dataset {self.name!r} from {origin} is another table: {difference}. {self._remedy}")
+
+    @property
+    def redistributable(self) -> bool:
+        """Whether the licence lets the package ship the data."""
+        return self.licence in _FREE_LICENCES
 
     @property
     def remote(self) -> Source | None:

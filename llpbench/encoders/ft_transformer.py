@@ -135,7 +135,6 @@ class FTTransformer(Encoder):
         return embedded
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # rows are independent
         x = torch.cat([self.cls.expand(*embeddings.shape[:-2], 1, self.dim), embeddings], dim=-2)
         for block in self.blocks:
             x = block(x, random)

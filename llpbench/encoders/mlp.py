@@ -52,7 +52,6 @@ class MLPEncoder(Encoder):
         return embedded
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # rows are independent
         x = self.norm_first(self.first(embeddings.flatten(-2))).relu()
         if random is not None:
             x = random.dropout(x, self.dropout)

@@ -122,7 +122,6 @@ class RealMLP(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # rows are independent
         x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)
         for layer in self.layers:
             x = layer(x)

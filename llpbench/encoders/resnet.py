@@ -81,7 +81,6 @@ class ResNet(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # rows are independent
         x = self.first(embeddings.flatten(-2)[..., self.inputs])
         for block in self.blocks:
             x = block(x, random)

@@ -67,7 +67,6 @@ class Saint(Encoder):
 
     def transform(self, x: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         """Pass [bags, size, tokens, dim] through every block; [CLS] comes first."""
-        del mask  # rows are independent
         if torch.compiler.is_compiling() and x.device.type == "cpu":
             return self._by_lanes(x, random)
         for block in self.blocks:

@@ -139,7 +139,6 @@ class TabM(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # rows are independent
         x = embeddings.flatten(-2)[..., self.inputs]
         for layer in self.layers:
             x = layer(x).relu()

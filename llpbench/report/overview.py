@@ -170,8 +170,8 @@ def headline(board: Standings) -> str:
         return words.caption("nothing_ranked")
     first = board.ranked.iloc[0]
     given = "With validation labels" if board.has_labels else "Without labels of rows"
-    best = f"{first['method']} is best: mean {board.metric} {first['mean']:.1f}"
-    return words.clean(f"{given}, {best} in {words.bags_words(first['bagging'])}.")
+    best = f"{first['method']} has the highest mean {board.metric}, {first['mean']:.1f}"
+    return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
 
 
 def read_lines(path: Path) -> DataFrame:
@@ -192,18 +192,17 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
 
 
 def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]:
-    """Return the best method, with `similar` those that are as good, and the next one."""
-    ranked, as_good = board.ranked, board.similar
-    rivals = ranked[ranked["first_points"].notna() & ~ranked.index.isin(as_good.index)][:1]
-    following = f"{labels(rivals)[0]} {rivals['mean'].iat[0]:.1f}" if len(rivals) else words.NOTHING
+    """Return the best method, with `similar` those that are as good, and the second."""
+    ranked = board.ranked
+    second = f"{labels(ranked[1:2])[0]} {ranked['mean'].iat[1]:.1f}" if len(ranked) > 1 else words.NOTHING
+    as_good = {Heading("as good", numeric=False): Field(tuple(labels(board.similar)) or (words.NOTHING,))}
     worse = f"{len(board.worse)} of {len(board.compared)}" if len(board.compared) else "too few datasets"
-    good = {Heading("as good", numeric=False): Field(tuple(labels(as_good)) or (words.NOTHING,))} if similar else {}
     return {
         Heading("data", numeric=False): text(case),
         Heading("take", numeric=False): text(labels(ranked[:1])[0]),
         Heading("score"): text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
-        **good,
-        Heading("next", numeric=False): text(following),
+        **(as_good if similar else {}),
+        Heading("second", numeric=False): text(second),
         Heading("significantly worse", numeric=False): text(worse),
         Heading("datasets"): text(f"{board.facts['datasets']:.0f}"),
     }

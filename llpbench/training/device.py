@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import torch
@@ -19,8 +18,6 @@ from llpbench.training import memory
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """upper bound of the GPU memory that a process uses in addition to its tensors"""
-_SLOWEST = 0.5
-"""relative speed below which bfloat16 is refused; it is far below 1, because the measurement is noisy"""
 
 
 @dataclass(frozen=True)
@@ -63,40 +60,14 @@ def require_device_name(name: str) -> None:
 
 
 def pick_precision(name: str, device: torch.device) -> torch.dtype:
-    """Return the encoder's precision. Raises `LLPBenchError` if bfloat16 would be far slower."""
+    """Return the encoder's precision. Raises `LLPBenchError` for bfloat16 on a CPU, where it is slower than float32."""
     if name == "float32":
         return torch.float32
     if name != "bfloat16":
         raise LLPBenchError(f"precision must be float32 or bfloat16, got {name!r}")
-    if device.type == "cpu" and (speed := bfloat16_speed()) < _SLOWEST:
-        raise LLPBenchError(
-            f"on this CPU, bfloat16 takes {1 / speed:.1f} times as long as float32. Use --precision float32."
-        )
+    if device.type == "cpu":
+        raise LLPBenchError("bfloat16 needs a GPU, got a CPU. Use --precision float32.")
     return torch.bfloat16
-
-
-@cache
-def bfloat16_speed() -> float:
-    """Return how fast a step of a small transformer layer is in bfloat16 on this CPU, as a multiple of float32.
-
-    It is measured because it does not follow from the CPU's flags. With AMX, products are two to six times as fast, but
-    conversions and element-wise operations are not, so a layer as narrow as SAINT's takes longer. One thread is used,
-    because several threads wait for each other on a busy machine.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.random.fork_rng(devices=[]):
-        layer = torch.nn.TransformerEncoderLayer(64, 8, 256, dropout=0.0, activation="gelu", batch_first=True)
-    rows = torch.linspace(-1, 1, 32 * 14 * 64).reshape(32, 14, 64)
-    seconds: dict[bool, float] = {}
-    for rounded in (False, True) * 4:
-        start = process_time()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=rounded):
-            loss = layer(rows).square().mean()
-        loss.backward()
-        seconds[rounded] = min(seconds.get(rounded, float("inf")), process_time() - start)
-    torch.set_num_threads(threads)
-    return seconds[False] / seconds[True]
 
 
 @contextmanager

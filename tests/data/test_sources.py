@@ -202,14 +202,3 @@ def test_grouplens_archive_gives_seven_features(grouplens: Server) -> None:
     assert table.row_labels.tolist() == [1, 0, 1]
     assert load_table("tiny", download=False).fingerprint == table.fingerprint
     assert grouplens.requests == ["/ml-1m.zip"]
-
-
-def test_answer_beyond_limit_is_refused(
-    openml: Server, grouplens: Server, people: pd.DataFrame, declare: Declare, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    serve(openml, 7, people)
-    declare("people", source=OpenML(7), **FACTS)
-    assert grouplens is openml
-    monkeypatch.setattr(sources, "_MOST_BYTES", len(people))  # less than one byte a row
-    refused("longer than", "people")
-    refused("longer than", "tiny")
