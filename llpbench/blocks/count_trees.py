@@ -68,7 +68,8 @@ def boost_counts(
         _likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset)
         for part in parts
     ]
-    return TreeLogits(data.input, data.grow(gradients, len(offset), settings, tree_seed(rng)), offset)
+    booster = data.grow(gradients, len(offset), settings, tree_seed(rng))
+    return TreeLogits(data.input, booster.reset(), offset)
 
 
 def start_of(prior: FloatArray) -> FloatArray:
@@ -114,7 +115,7 @@ def boost_posteriors(
                 [_cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
             )
             now = full_logits(data.scores(booster))
-        return booster
+        return booster.reset()
 
     return TreeLogits(data.input, later(refitted), np.zeros(outputs))
 
