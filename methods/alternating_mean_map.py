@@ -27,8 +27,15 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.assigning import assigned
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights
-from llpbench.blocks.mean_operator import labelled_operator, laplacian_operator, logistic_of_means, mean_operator
+from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.linear import (
+    LogitPredictor,
+    LogitWeights,
+    labelled_operator,
+    laplacian_operator,
+    logistic_of_means,
+    mean_operator,
+)
 from llpbench.blocks.trees import full_logits
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams

@@ -21,10 +21,9 @@ from scipy.special import log_softmax, softmax
 
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
-from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.label_shift import FlatterLogits, are_chosen_by_label, corrected
-from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.blocks.label_shift import FlatterLogits, correction
+from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings, boost_counts, boost_posteriors
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.method import DirectMethod, DirectParams
@@ -78,9 +77,7 @@ class BagGPGBDT(DirectMethod):
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
         train = train.where_known()
         union = self._union(train, rng)
-        if not are_chosen_by_label(train, schema):
-            return union
-        return replace(union, flatter=corrected(lambda part: self._union(part, rng).logits, train))
+        return replace(union, flatter=correction(lambda part: self._union(part, rng).logits, train, schema))
 
     def _union(self, train: BaggedRows, rng: np.random.Generator) -> UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""

@@ -25,8 +25,8 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
-from llpbench.blocks.design import bag_average
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights, hinge, minimise, outputs
+from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
+from llpbench.blocks.linear import LogitPredictor, LogitWeights, hinge, minimise, outputs
 from llpbench.core.bags import BaggedRows, FloatArray, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

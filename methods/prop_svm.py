@@ -25,9 +25,8 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.assigning import assigned
-from llpbench.blocks.bag_losses import fit_bags
-from llpbench.blocks.design import bag_average, linear_fit
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitWeights, hinge, minimise, outputs, probabilities
+from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
+from llpbench.blocks.linear import LogitWeights, fit_bags, hinge, linear_fit, minimise, outputs, probabilities
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

@@ -108,7 +108,7 @@ class FittedProcess:
         """Return the posterior mean of shares [rows, classes], possibly outside [0, 1]. None: of the training rows."""
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)
 
-    def proba(self, rows: Rows) -> FloatArray:
+    def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes] in [0, 1]."""
         return as_proba(self.shares(self.components.bin(rows)))
 
@@ -191,10 +191,8 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
 def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) -> FittedProcess:
     """Return the process with coefficients from all bags, computed in one pass over them."""
     evidence, t = found.evidence, found.hyperparameters
-    prior = train.prior.clip(1e-9, 1 - 1e-9)
-    spread = np.sqrt(prior * (1 - prior))
-    targets = (train.proportions - train.prior) / spread
-    noise = evidence.variances(t, train.sizes, (train.noise / train.sizes) ** 2 / (spread**2).mean())
+    targets, known = _standardised(train)
+    noise = evidence.diagonal(t, train.sizes, known)
     scales, components = evidence.scales(t), found.components.on(train.rows)
     root = np.sqrt(np.repeat(scales, [len(each) for each in found.coefficients]))
     equations = NormalEquations()
@@ -230,10 +228,7 @@ def _mode(
     start: FloatArray | None = None,
 ) -> tuple[Evidence, FloatArray]:
     """Return the evidence of some components, and the hyperparameters that maximise it, searched from `start`."""
-    prior = train.prior.clip(1e-9, 1 - 1e-9)
-    spread = np.sqrt(prior * (1 - prior))
-    targets = (train.proportions - train.prior) / spread
-    noise = (train.noise / train.sizes) ** 2 / (spread**2).mean()
+    targets, noise = _standardised(train)
     exponents, expected = _hyperparameters(components, train)
     if confounding_aware:
         expected = _expecting_little(expected, components, means, train)
@@ -244,6 +239,13 @@ def _mode(
     from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
 
     return evidence, minimize(evidence, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
+
+
+def _standardised(train: BaggedRows) -> tuple[FloatArray, FloatArray]:
+    """Return proportions minus the prior [bags, classes] and the variance of their noise [bags], in standard units."""
+    prior = train.prior.clip(1e-9, 1 - 1e-9)
+    spread = np.sqrt(prior * (1 - prior))
+    return (train.proportions - train.prior) / spread, (train.noise / train.sizes) ** 2 / (spread**2).mean()
 
 
 def _screened(

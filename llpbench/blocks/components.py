@@ -173,6 +173,14 @@ class Components:
         other._same = other._kept = None
         return other
 
+    def some(self, rows: IntArray) -> Components:
+        """Return the same components with some of the training rows, in the given order."""
+        other = copy(self)
+        other.binned = other._training = self.binned.rows(rows)
+        other._same = None
+        other._kept = [other.joint_values(chunk) for _, chunk in other.binned.chunks()]
+        return other
+
     def bin(self, rows: Rows) -> Binned:
         """Return rows as bins."""
         return Binned(self._fine(rows), self._coarse(rows))

@@ -21,9 +21,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from llpbench.blocks.design import bag_average
-from llpbench.blocks.linear import LinearColumns
-from llpbench.blocks.mean_operator import class_means, prior_of
+from llpbench.blocks.design import LinearColumns, bag_average
+from llpbench.blocks.linear import class_means, prior_of
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 
 _CHANCE = 1e-6
@@ -74,11 +73,15 @@ def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     return bool(excess.mean() < _MOST * freedom and chi2.sf(excess.max(), freedom) * len(excess) > _CHANCE)
 
 
-def corrected(fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows) -> FlatterLogits:
-    """Return the correction of a method, from log probabilities of bags that its fit has not seen.
+def correction(
+    fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows, schema: Schema
+) -> FlatterLogits | None:
+    """Return the correction of a method if rows were chosen by their labels, from bags that its fit has not seen.
 
     `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
     """
+    if not are_chosen_by_label(train, schema):
+        return None
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
     odd = np.arange(len(train.sizes)) % 2 == 1
     for unseen in (odd, ~odd):

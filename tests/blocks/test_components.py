@@ -190,14 +190,6 @@ class TestWaryPriors:
         assert ratio[0] > 0.9
         assert ratio[1] < 0.5
 
-    def test_unconfounded_bags_change_nothing(self) -> None:
-        train = self.confounded(own=0.0)
-        plain, aware = (
-            fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_confounding_aware)
-        )
-        assert not plain.confounded
-        assert_array_equal(aware.shares(), plain.shares())
-
     def test_prior_deviation_shrinks_with_between_bag_variance(self) -> None:
         train = self.confounded(own=1.5)
         plain, aware = (

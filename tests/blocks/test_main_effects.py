@@ -15,7 +15,6 @@ from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
 from llpbench.blocks.components import Components
-from llpbench.blocks.covariance import BagSpace, Features
 from llpbench.blocks.design import bag_average
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect, strongest
@@ -105,7 +104,9 @@ def test_main_effects_are_average_predictions(process: FittedProcess | LogitProc
 
 @pytest.mark.parametrize("space", ["bags", "features"])
 def test_share_uncertainty_matches_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "covariance", Features if space == "features" else lambda means, _: BagSpace(means))
+    monkeypatch.setattr(
+        room, "_algebra", room._FeatureSpace if space == "features" else lambda means, _: room._BagSpace(means, 24)
+    )
     found = fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
     evidence, components = found.evidence, found.components
     widths = [mean.shape[1] for mean in evidence.means]
@@ -145,19 +146,6 @@ def test_logit_uncertainty_is_laplace() -> None:
         linear = functional @ at_grid
         expected = np.sqrt((linear @ covariance * linear).sum(axis=1))
         assert_allclose(effect.std[place(effect, values)], expected, rtol=0.05)
-
-
-def test_constant_between_bags_is_undetermined() -> None:
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(4000, 2))
-    numbers[:, 1] = np.tile(np.linspace(-1, 1, 40), 100)  # the same in every bag
-    labels = (rng.random(4000) < expit(2 * numbers[:, 0])).astype(float)
-    bags = np.stack([np.where(np.arange(4000) % 40 == i)[0] for i in range(40)], axis=1)
-    train = bagged(rows_of(numbers.tolist()), bags, labels)
-    varied, constant = fit_process(train, ProcessSettings(waves=10, draws=0), np.random.default_rng(0)).effects()
-    assert varied.undetermined < 0.5
-    assert constant.undetermined > 0.9
-    assert strongest([constant, varied], 1) == [varied]
 
 
 def test_effects_have_names_units_and_categories() -> None:

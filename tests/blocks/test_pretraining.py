@@ -11,7 +11,7 @@ import pytest
 import torch
 from small import SCHEMA, everything, moment, select, small_encoder, some_bags, stream
 
-from llpbench.blocks.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
+from llpbench.blocks.pretraining import Decoder, Pretraining, PretrainingParams, WeightedSum
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.model import Encoding, Model
@@ -37,17 +37,6 @@ def test_weighted_sum_matches_loop() -> None:
     unit = torch.nn.functional.normalize(z, dim=1)
     weights = sum((unit @ unit[i] * 10).softmax(0) for i in range(5)) / 5  # W = I, s = 10
     assert torch.allclose(aggregator(z, everything(5)), weights @ z, atol=1e-5)  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("kind", [WeightedSum, IntersampleAttention])
-def test_aggregators_ignore_order_and_padding(kind: Any) -> None:
-    torch.manual_seed(0)
-    z, aggregator = torch.randn(6, 4), kind(4)
-    expected = aggregator(z, everything(6))
-    assert torch.allclose(aggregator(z[[3, 1, 5, 0, 4, 2]], everything(6)), expected, atol=1e-5)
-    padded = torch.cat([z[:3], torch.full((2, 4), 50.0), z[3:]])
-    mask = torch.tensor([True] * 3 + [False] * 2 + [True] * 3)
-    assert torch.allclose(aggregator(padded, mask), expected, atol=1e-5)
 
 
 def made(tasks: Any, **params: Any) -> tuple[Pretraining, Any]:

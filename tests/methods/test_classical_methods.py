@@ -11,12 +11,14 @@ from bagged import in_bags, rows_of, schema_of
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from llpbench.blocks.linear import LinearColumns, LogitWeights, probabilities
-from llpbench.blocks.mean_operator import (
+from llpbench.blocks.design import LinearColumns
+from llpbench.blocks.linear import (
+    LogitWeights,
     class_means,
     laplacian_operator,
     logistic_of_means,
     mean_operator,
+    probabilities,
 )
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.methods.alternating_mean_map import AlternatingMeanMapParams, alternated
@@ -93,23 +95,6 @@ class TestInvCal:
         assert found.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
         assert found.intercept == pytest.approx(np.zeros(1), abs=1e-6)
 
-    def test_solution_matches_quadratic_program(self) -> None:
-        from scipy.optimize import minimize
-
-        rng = np.random.default_rng(2)
-        means, shares = rng.normal(size=(7, 2)), rng.uniform(0.1, 0.9, 7)
-        targets, tolerances = np.log(shares / (1 - shares)), 0.05 / (shares * (1 - shares))
-
-        def slacks(z: FloatArray, sign: float) -> FloatArray:
-            return np.asarray(z[3:] + tolerances - sign * (means @ z[:2] + z[2] - targets))
-
-        limits = [{"type": "ineq", "fun": slacks, "args": (sign,)} for sign in (1.0, -1.0)]
-        limits.append({"type": "ineq", "fun": lambda z: z[3:]})
-        start = np.concatenate([np.zeros(3), np.full(7, 5.0)])
-        program = minimize(lambda z: z[:2] @ z[:2] / 2 + 0.7 * z[3:].sum(), start, constraints=limits, method="SLSQP")
-        found = calibrated(sparse.csr_array(means), shares, 0.7, 0.05)
-        assert found.coefficients[:, 0] == pytest.approx(program.x[:2], abs=5e-3)
-
     def test_bag_clipping_downweights_small_pure_bags(self) -> None:
         pure = in_bags(rows_of([[-1.0], [1.0]]), [[0], [1]], [[1, 0], [0, 1]])
         # of one row: half a row is a logit of 0, one of two rows as well; of many rows one is a large logit
@@ -160,7 +145,7 @@ class TestLaplacianMeanMap:
         train = made_up(2)  # 12 bags: with eleven others, ten are nearest
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         dense = laplacian_operator(train, x, 0.01).means
-        monkeypatch.setattr("llpbench.blocks.mean_operator._DENSE", 0)
+        monkeypatch.setattr("llpbench.blocks.linear._DENSE", 0)
         assert laplacian_operator(train, x, 0.01).means == pytest.approx(dense, abs=0.02)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from bagged import in_bags, rows_of
 from scipy.optimize import linear_sum_assignment
-from small import bags_of, mlp, moment, stream
+from small import bags_of, mlp, moment
 from torch import nn
 
 from llpbench.blocks.losses import proportion_loss
@@ -22,13 +22,6 @@ from llpbench.methods.tabllp_dec import Clusters, DECParams, TabLLPDEC, class_ce
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
 
 SCHEMA = toy_task(0).schema
-
-
-def test_soft_assignments_match_hand_computation() -> None:
-    clusters = Clusters(1, SCHEMA)
-    with torch.no_grad():
-        clusters.centroids.copy_(torch.tensor([[0.0], [1.0]]))
-    assert clusters(torch.tensor([0.0])).exp().tolist() == pytest.approx([2 / 3, 1 / 3])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -108,26 +101,6 @@ def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
     assert torch.equal(clusters.centroids, moved)
     assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
     assert clusters.size[0] > 0.9
-
-
-@pytest.mark.parametrize("warm_up", ["denoise", "dllp"])
-def test_warm_up_uses_its_own_loss(warm_up: str) -> None:
-    task = toy_task(0, unequal=True)
-    method = TabLLPDEC(DECParams(hidden=16, warm_up=warm_up))
-    network = method.build(mlp(task), task.schema)
-    loss = method.loss(Model(network, stream()), bags_of(task.train, 0, 1), moment("warm-up"))
-    (gradient,) = torch.autograd.grad(loss, [network.clusters.centroids], allow_unused=True)
-    assert gradient is None
-
-
-def test_suppressed_bags_do_not_affect_cluster_classes() -> None:
-    """The clusters match the one known bag; three bags with suppressed counts would swap them."""
-    labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
-    counts = [[9.0, 1.0], *[[np.nan] * 2] * 3]
-    train = in_bags(rows_of([[0.0]] * 40), np.arange(40).reshape(4, 10).tolist(), counts)
-    assert clusters_of_classes(labels, train).tolist() == [0, 1]
-    told = replace(train, counts=np.array([[9.0, 1.0]] * 4))
-    assert clusters_of_classes(labels, told).tolist() == [1, 0]
 
 
 NOTHING = rows_of([[]] * 4)

@@ -70,17 +70,6 @@ def test_consistency_of_linear_model_matches_closed_form(epsilon: float) -> None
         assert float((gradient[1] * weight).sum()) == pytest.approx(slope, rel=1e-2, abs=1e-5)
 
 
-def test_constant_head_is_consistent_and_keeps_gradients() -> None:
-    model = linear_model([0.0, 0.0, 0.0])
-    assert float(LLPVAT().consistency(model, some_bags()).detach()) == 0
-    model = linear_model([1.0, 2.0, 3.0])
-    loss = LLPVAT().consistency(model, some_bags())
-    weight = model.network.get_parameter("head.weight")
-    assert weight.grad is None
-    (gradient,) = torch.autograd.grad(loss, [weight])
-    assert bool((gradient != 0).any())
-
-
 def test_ramp_reaches_full_weight_after_its_share_of_steps() -> None:
     method = LLPVAT(VATParams(weight=0.5, ramp=0.4))
     assert float(method.schedules(moment(step=0))["w"]) == pytest.approx(0.5 * math.exp(-5))
@@ -126,18 +115,6 @@ def test_self_llp_without_terms_is_dllp_and_teacher_starts_as_student() -> None:
     own, other = Model(network).log_proba(bags).exp(), Model(network.teacher).log_proba(bags).exp()
     distance = masked_mean((own - other).square().sum(dim=-1), bags.mask)
     assert torch.allclose(moved, expected + 5.0 * distance, atol=1e-5)
-
-
-def test_teacher_follows_student_and_matrices_are_fixed() -> None:
-    population = together(SelfLLP(SelfLLPParams(hidden=8, learning_rate=0.01)), {0: toy_task(0)}, epochs=2)
-    matrices, start = population.stack.template.rotations.matrices.clone(), population.stack.theta.clone()
-    (outcome,) = population.train()
-    assert torch.equal(population.stack.template.rotations.matrices, matrices)
-    weights = outcome.selected["l1"].weights
-    for name in ("encoder.first.weight", "head.0.weight"):
-        student, teacher = (population.stack.place(owner + name) for owner in ("", "teacher."))
-        first = start[0, student]
-        assert 0 < float((weights[teacher] - first).norm()) < float((weights[student] - first).norm())
 
 
 def test_codes_match_proportions() -> None:

@@ -10,10 +10,17 @@ import torch
 from small import make_bags, moment
 from torch import Tensor, nn
 
-from llpbench.blocks.gan import Columns, Players
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.model import Model, Network, NoEncoder, Random
-from llpbench.methods.llp_gan import LLPGAN, GANParams, feature_matching, gradient_penalty, wasserstein
+from llpbench.methods.llp_gan import (
+    LLPGAN,
+    Columns,
+    GANParams,
+    Players,
+    feature_matching,
+    gradient_penalty,
+    wasserstein,
+)
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 OBJECTIVES = ["fm", "wgan"]
@@ -116,16 +123,6 @@ def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
         assert one is None or torch.allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-def test_penalty_enters_loss_with_its_weight() -> None:
-    bags, weights = some_bags(), (0.0, 1.0, 10.0)
-    none, one, ten = (
-        losses(method, players(method), bags)[0]
-        for method in (LLPGAN(GANParams(gradient_penalty=weight)) for weight in weights)
-    )
-    assert one > none
-    assert (ten - none) == pytest.approx(10 * (one - none), rel=1e-4)
-
-
 def test_real_row_vector_has_numbers_and_one_hot_categories() -> None:
     rows = Rows(torch.tensor([[7.0, 0.4]]), torch.tensor([[3, 0, 2]]), torch.tensor([[False, True]]))
     numeric, one_hot = Columns(SCHEMA).split(Columns(SCHEMA).vectors(rows)[0])
@@ -147,20 +144,6 @@ def test_fake_categories_are_distributions_following_logits(temperature: float) 
     logits = torch.tensor([0.0, 1.0, 2.0, -1.0, *[0.0] * 10]).repeat(20_000, 1)
     drawn = generator.gumbel_softmax(logits, Random(torch.tensor(0)))[:, :4].argmax(dim=-1)
     assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
-
-
-def test_fake_categories_are_finite_at_extreme_draws() -> None:
-    class Ends(Random):
-        def uniform(self, *shape: int) -> Tensor:
-            ends = torch.tensor([2.0**-24, 1 - 2.0**-24])  # of `Random.uniform`
-            return ends[torch.arange(math.prod(shape)) % 2].reshape(shape)
-
-    logits = torch.zeros(3, 14, requires_grad=True)
-    drawn = players(LLPGAN()).generator.gumbel_softmax(logits, Ends(torch.tensor(0)))
-    drawn[:, 0].sum().backward()
-    assert drawn.isfinite().all()
-    assert logits.grad is not None
-    assert logits.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(

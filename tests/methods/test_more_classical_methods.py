@@ -10,11 +10,11 @@ import pytest
 from bagged import in_bags, rows_of, schema_of
 from test_classical_methods import made_up, predict
 
-from llpbench.blocks.bag_trees import BagTargets, Growth, grow_tree, split_gains
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.linear import LinearColumns
+from llpbench.blocks.design import LinearColumns
 from llpbench.core.bags import BoolArray, FloatArray
+from llpbench.methods.bag_forest import BagTargets, Growth, grow_tree, split_gains
 from llpbench.methods.cluster_shares import cluster_shares
 from llpbench.methods.count_bayes import bayes_logits, bayes_tables, responsibilities
 from llpbench.methods.prop_svm import best_labels, proportion_cost, proportion_svm

@@ -133,8 +133,3 @@ def test_members_with_different_buckets_train_apart() -> None:
     assert (sum(other), len(other)) == (sum(SKEWED), len(SKEWED))
     with pytest.raises(LLPBenchError, match="same shape"):
         together(DLLP(SMALL), {0: skewed_task(0), 1: skewed_task(1, other)})
-
-
-def test_single_row_bag_is_trained() -> None:
-    task = skewed_task(sizes=[1, 1, 1, 5])
-    assert not together(DLLP(SMALL), {0: task}, epochs=1).train()[0].failure
