@@ -50,7 +50,7 @@ class _BagForestParams(DirectParams):
     """prior precision of leaf values; 1 counts as much as one row"""
 
 
-class TreeSplit(NamedTuple):
+class _TreeSplit(NamedTuple):
     """The split of a leaf."""
 
     leaf: int
@@ -60,7 +60,7 @@ class TreeSplit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BagTree:
+class _BagTree:
     """A partition of rows, with a prediction for each leaf."""
 
     leaves: IntArray
@@ -80,7 +80,7 @@ class BagTree:
 
 
 @dataclass(frozen=True, eq=False)
-class BagTargets:
+class _BagTargets:
     """The bags that a tree is fitted to."""
 
     bag_of_row: IntArray
@@ -92,7 +92,7 @@ class BagTargets:
 
 
 @dataclass(frozen=True)
-class Growth:
+class _Growth:
     """Settings for growing trees."""
 
     leaves: int = 8
@@ -114,22 +114,22 @@ class _Candidates(NamedTuple):
     """[candidates] last bin on the left side; for a categorical feature, the only one"""
 
 
-def grow_tree(
-    codes: IntArray, features: list[FeatureBins], bags: BagTargets, growth: Growth, rng: np.random.Generator
-) -> BagTree:
+def _grow_tree(
+    codes: IntArray, features: list[FeatureBins], bags: _BagTargets, growth: _Growth, rng: np.random.Generator
+) -> _BagTree:
     """Grow a tree, always by the best split, until it has enough leaves or no split has a gain."""
     leaf = np.zeros(codes.shape[1], dtype=np.int64)
     columns = _share(leaf, bags, 1)
     targets = bags.targets * bags.root[:, None]
     candidates = [_candidates(codes, features, bags, np.arange(len(leaf)), growth, rng)]
-    splits: list[TreeSplit] = []
+    splits: list[_TreeSplit] = []
     while True:
         inverse = np.linalg.inv(columns.T @ columns + growth.rho * np.eye(columns.shape[1]))
         fitted = inverse @ (columns.T @ targets)
         if columns.shape[1] == growth.leaves:
             break
         residual = targets - columns @ fitted
-        gains = [split_gains(each.columns, columns, inverse, residual, growth.rho) for each in candidates]
+        gains = [_split_gains(each.columns, columns, inverse, residual, growth.rho) for each in candidates]
         best = [float(gain.max(initial=0.0)) for gain in gains]
         divided = int(np.argmax(best))
         if best[divided] <= 0:
@@ -138,7 +138,7 @@ def grow_tree(
         feature, number = int(candidates[divided].feature[chosen]), int(candidates[divided].bin[chosen])
         bins = np.arange(features[feature].size)
         left = bins == number if features[feature].positions is None else bins <= number
-        splits.append(TreeSplit(divided, feature, left))
+        splits.append(_TreeSplit(divided, feature, left))
         new = len(splits)
         leaf[(leaf == divided) & ~left[codes[feature]]] = new
         halves = [np.flatnonzero(leaf == each) for each in (divided, new)]
@@ -146,10 +146,10 @@ def grow_tree(
         candidates[divided] = _candidates(codes, features, bags, halves[0], growth, rng)
         candidates.append(_candidates(codes, features, bags, halves[1], growth, rng))
     leaves, chosen_features = (np.array([split[i] for split in splits], dtype=np.int64) for i in (0, 1))
-    return BagTree(leaves, chosen_features, [split.left for split in splits], fitted)
+    return _BagTree(leaves, chosen_features, [split.left for split in splits], fitted)
 
 
-def split_gains(
+def _split_gains(
     added: FloatArray, columns: FloatArray, inverse: FloatArray, residual: FloatArray, rho: float
 ) -> FloatArray:
     """Return the gain [candidates] from adding each column of `added` to `columns`, given the ridge `inverse`."""
@@ -158,7 +158,7 @@ def split_gains(
     return np.asarray(((added.T @ residual) ** 2).sum(axis=1) / (np.maximum(apart, 0.0) + rho))
 
 
-def _share(leaf: IntArray, bags: BagTargets, leaves: int) -> FloatArray:
+def _share(leaf: IntArray, bags: _BagTargets, leaves: int) -> FloatArray:
     """Return the fraction of each bag's rows in each leaf, times `root` [bags, leaves]."""
     counts = np.bincount(bags.bag_of_row * leaves + leaf, minlength=len(bags.sizes) * leaves)
     return np.asarray(counts.reshape(-1, leaves) * (bags.root / bags.sizes)[:, None])
@@ -167,9 +167,9 @@ def _share(leaf: IntArray, bags: BagTargets, leaves: int) -> FloatArray:
 def _candidates(
     codes: IntArray,
     features: list[FeatureBins],
-    bags: BagTargets,
+    bags: _BagTargets,
     rows: IntArray,
-    growth: Growth,
+    growth: _Growth,
     rng: np.random.Generator,
 ) -> _Candidates:
     """Return all splits on a random subset of features that leave enough rows on both sides."""
@@ -190,11 +190,11 @@ def _candidates(
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
+class _Forest:
     """Mean prediction of the trees."""
 
     bins: RowBins
-    trees: list[BagTree]
+    trees: list[_BagTree]
     prior: FloatArray
     """[classes]"""
 
@@ -218,7 +218,7 @@ class BagForest(DirectMethod):
     Params = _BagForestParams
     params: _BagForestParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Forest:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _Forest:
         """Grow one tree after the other, each on bags drawn with replacement."""
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
@@ -230,10 +230,10 @@ class BagForest(DirectMethod):
         # variance of a bag's proportion: v / m for independent rows, plus the variance of the noise in its counts
         added = train.noise**2 / max(float(variance[variance > 0].mean() if variance.any() else 1.0), 1e-12)
         precision = 1 / (1 / sizes + added / sizes**2)
-        growth = Growth(leaves=self.params.leaves, rho=self.params.rho)
+        growth = _Growth(leaves=self.params.leaves, rho=self.params.rho)
         trees = []
         for _ in range(self.params.trees):
             drawn = np.bincount(rng.integers(0, len(sizes), len(sizes)), minlength=len(sizes))
-            bags = BagTargets(train.bag_of_row, sizes, np.sqrt(drawn * precision), targets)
-            trees.append(grow_tree(codes, bins.features, bags, growth, rng))
-        return Forest(bins, trees, prior)
+            bags = _BagTargets(train.bag_of_row, sizes, np.sqrt(drawn * precision), targets)
+            trees.append(_grow_tree(codes, bins.features, bags, growth, rng))
+        return _Forest(bins, trees, prior)

@@ -32,7 +32,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True, eq=False)
-class UnionPredictor:
+class _UnionPredictor:
     """The softmax of the mean log probabilities of three models."""
 
     process: LogitProcess
@@ -73,16 +73,16 @@ class BagGPGBDT(DirectMethod):
     Params = _BagGPGBDTParams
     params: _BagGPGBDTParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
         train = train.where_known()
         union = self._union(train, rng)
         return replace(union, flatter=correction(lambda part: self._union(part, rng).logits, train, schema))
 
-    def _union(self, train: BaggedRows, rng: np.random.Generator) -> UnionPredictor:
+    def _union(self, train: BaggedRows, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
         process = fit_logits(fit_confounding_aware(train, ProcessSettings(), rng), train)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
         counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
-        return UnionPredictor(process, refitted, counted)
+        return _UnionPredictor(process, refitted, counted)

@@ -62,7 +62,7 @@ CRITIC_TURNS = 3
 
 
 @dataclass(frozen=True)
-class GANParams(MethodParams):
+class _GANParams(MethodParams):
     """Hyperparameters of both players."""
 
     learning_rate: Annotated[float, LogUniform(1e-5, 1e-3)] = 3e-4
@@ -89,7 +89,7 @@ class GANParams(MethodParams):
             object.__setattr__(self, "gradient_penalty", 10.0 if self.objective == "wgan" else 0.0)
 
 
-class Columns:
+class _Columns:
     """Rows as vectors: numbers, then one-hot categories, then a two-column missing flag for each number.
 
     Neighbouring one-hot columns of equal width form a block.
@@ -123,7 +123,7 @@ class Columns:
         return [torch.unflatten(part, -1, block) for part, block in zip(parts, self.blocks, strict=True)]
 
 
-class Ranks(nn.Module):
+class _Ranks(nn.Module):
     """Numbers as their ranks among the training rows, in [-1, 1].
 
     In a column with outliers, z-scores of most rows would differ by less than the discriminator's noise.
@@ -152,7 +152,7 @@ class Ranks(nn.Module):
 class _ColumnEmbeddings(nn.Module):
     """A linear map without bias for each one-hot column, to a third of its width, but at most to 20."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: _Columns) -> None:
         super().__init__()
         self.columns = columns
         shapes = [(count, width, min(math.ceil(width / 3), 20)) for count, width in columns.blocks]
@@ -165,7 +165,7 @@ class _ColumnEmbeddings(nn.Module):
         return torch.cat([torch.einsum("...cw,cwd->...cd", block, weight).flatten(-2) for block, weight in blocks], -1)
 
 
-class Cross(nn.Module):
+class _Cross(nn.Module):
     """Cross layers: x_{l+1} = x_0 (x_l . w) + b + x_l (Wang et al. 2017)."""
 
     def __init__(self, width: int, layers: int) -> None:
@@ -181,7 +181,7 @@ class Cross(nn.Module):
         return x
 
 
-class Judgement(NamedTuple):
+class _Judgement(NamedTuple):
     """The discriminator's output for rows."""
 
     features: Tensor
@@ -192,10 +192,10 @@ class Judgement(NamedTuple):
     """[...] float32, larger for rows that seem real"""
 
 
-class Discriminator(nn.Module):
+class _Discriminator(nn.Module):
     """A classifier of real against fake rows, and of the classes of real ones."""
 
-    def __init__(self, columns: Columns, classes: int, hidden: int, dropout: float, objective: GANObjective) -> None:
+    def __init__(self, columns: _Columns, classes: int, hidden: int, dropout: float, objective: GANObjective) -> None:
         super().__init__()
         self.columns, self.dropout = columns, dropout
         self.embeddings = _ColumnEmbeddings(columns)
@@ -203,12 +203,12 @@ class Discriminator(nn.Module):
         widths = (inputs, hidden, hidden // 2, hidden // 4)
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for width in widths[2:])  # no norm after the first layer
-        self.cross = Cross(inputs, 2)
+        self.cross = _Cross(inputs, 2)
         self.dim = widths[-1] + inputs
         self.classifier = nn.Linear(self.dim, classes)
         self.critic = nn.Linear(self.dim, 1) if objective == "wgan" else None
 
-    def forward(self, vectors: Tensor, random: Random | None) -> Judgement:
+    def forward(self, vectors: Tensor, random: Random | None) -> _Judgement:
         """Judge rows [..., numeric + one-hot]; a random stream adds dropout and noise on the numbers."""
         numeric, one_hot = self.columns.split(vectors)
         if random is not None:
@@ -222,20 +222,20 @@ class Discriminator(nn.Module):
         logits = self.classifier(features).float()
         # the fake class has logit 0, so P(real) = sigmoid(s) with s the logsumexp of the others
         score = logits.logsumexp(dim=-1) if self.critic is None else self.critic(features).float().squeeze(-1)
-        return Judgement(features, logits, score)
+        return _Judgement(features, logits, score)
 
 
-class Generator(nn.Module):
+class _Generator(nn.Module):
     """A generator of rows from noise: first categories, then matching numbers."""
 
     HIDDEN = (128, 64)
     CONDITION, NUMERIC_HIDDEN = 16, 32
 
-    def __init__(self, columns: Columns, noise: int, temperature: float) -> None:
+    def __init__(self, columns: _Columns, noise: int, temperature: float) -> None:
         super().__init__()
         self.columns, self.noise, self.temperature = columns, noise, temperature
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise((noise, *self.HIDDEN)))
-        self.cross = Cross(noise, 1)
+        self.cross = _Cross(noise, 1)
         body = self.HIDDEN[-1] + noise
         self.heads = nn.Linear(body, columns.one_hot)
         self.numbers: nn.ModuleList | None = None
@@ -268,13 +268,15 @@ class Generator(nn.Module):
         return torch.cat([block.softmax(dim=-1).flatten(-2) for block in blocks], dim=-1)
 
 
-class Players(Network):
+class _Players(Network):
     """Both networks of one member, without an encoder."""
 
-    def __init__(self, encoder: Encoder, columns: Columns, discriminator: Discriminator, generator: Generator) -> None:
+    def __init__(
+        self, encoder: Encoder, columns: _Columns, discriminator: _Discriminator, generator: _Generator
+    ) -> None:
         super().__init__(encoder, nn.Identity())
         self.columns = columns
-        self.ranks = Ranks(columns.numeric)
+        self.ranks = _Ranks(columns.numeric)
         self.discriminator = discriminator
         self.generator = generator
 
@@ -294,8 +296,8 @@ def _uniform(*shape: int, fan_in: int) -> nn.Parameter:
 class LLPGAN(Method, Reports):
     """A discriminator that learns from proportions, against a generator of rows."""
 
-    Params = GANParams
-    params: GANParams
+    Params = _GANParams
+    params: _GANParams
     takes_encoder = False
 
     def __init__(self, params: MethodParams | None = None) -> None:
@@ -309,9 +311,9 @@ class LLPGAN(Method, Reports):
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return both players; there is no encoder."""
-        columns, p = Columns(schema), self.params
-        discriminator = Discriminator(columns, schema.classes, p.hidden, p.dropout, p.objective)
-        return Players(encoder, columns, discriminator, Generator(columns, p.noise, p.temperature))
+        columns, p = _Columns(schema), self.params
+        discriminator = _Discriminator(columns, schema.classes, p.hidden, p.dropout, p.objective)
+        return _Players(encoder, columns, discriminator, _Generator(columns, p.noise, p.temperature))
 
     def prepare(self, member: Member, now: Now) -> None:
         """Compute quantiles of the training rows' numbers."""
@@ -320,34 +322,34 @@ class LLPGAN(Method, Reports):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return L_D or L_G."""
         assert model.random is not None
-        assert isinstance(model.network, Players)
+        assert isinstance(model.network, _Players)
         real = model.network.vectors(bags.rows)
         loss = self.discriminator_loss if now.phase == "discriminator" else self.generator_loss
         return loss(model.network, real, bags, model.random)
 
-    def discriminator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
+    def discriminator_loss(self, players: _Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
         """Return the loss of real against fake rows + weight * proportion loss + weight * gradient penalty."""
         with torch.no_grad():
             fake = players.generator(bags.mask.shape, random)
-        of_real: Judgement = players.discriminator(real, random)
-        of_fake: Judgement = players.discriminator(fake, random)
-        against = wasserstein if self.params.objective == "wgan" else _real_against_fake
+        of_real: _Judgement = players.discriminator(real, random)
+        of_fake: _Judgement = players.discriminator(fake, random)
+        against = _wasserstein if self.params.objective == "wgan" else _real_against_fake
         loss = against(of_real.score, of_fake.score, bags.mask)
         loss = loss + self.params.proportion_weight * proportion_loss(of_real.logits.log_softmax(dim=-1), bags)
         if not self.params.gradient_penalty:
             return loss
         between = torch.lerp(fake, real, random.uniform(*bags.mask.shape, 1))
-        penalty = gradient_penalty(lambda x: players.discriminator(x, random).score, between, bags.mask)
+        penalty = _gradient_penalty(lambda x: players.discriminator(x, random).score, between, bags.mask)
         return loss + self.params.gradient_penalty * penalty
 
-    def generator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
+    def generator_loss(self, players: _Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
         """Return the difference of mean features ("fm"), or minus the critic's score of the fakes ("wgan")."""
-        of_fake: Judgement = players.discriminator(players.generator(bags.mask.shape, random), random)
+        of_fake: _Judgement = players.discriminator(players.generator(bags.mask.shape, random), random)
         if self.params.objective == "wgan":
             return -masked_mean(of_fake.score, bags.mask)
         with torch.no_grad():
-            of_real: Judgement = players.discriminator(real, random)
-        return feature_matching(of_real.features, of_fake.features, bags.mask)
+            of_real: _Judgement = players.discriminator(real, random)
+        return _feature_matching(of_real.features, of_fake.features, bags.mask)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return the log-softmax of the K logits: the class of a row, given that it is real."""
@@ -363,25 +365,25 @@ def _real_against_fake(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
     return masked_mean(softplus(-real) + softplus(fake), mask)
 
 
-def wasserstein(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
+def _wasserstein(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
     """Return E_fake s - E_real s, for scores s [bags, size]."""
     return masked_mean(fake - real, mask)
 
 
-def feature_matching(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
+def _feature_matching(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
     """Return the squared difference of the mean real and fake features [bags, size, dim], averaged over features."""
     difference = torch.where(mask.unsqueeze(-1), real.float() - fake.float(), 0.0).sum(dim=(0, 1)) / mask.sum()
     return difference.square().mean()
 
 
-def gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Tensor) -> Tensor:
+def _gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Tensor) -> Tensor:
     """Return the mean over rows of (||gradient of the score|| - 1)^2; `score` judges each of `rows` by itself."""
     gradient: Tensor = grad(lambda x: score(x).sum())(rows)
     norm = (gradient.float().square().sum(dim=-1) + 1e-12).sqrt()
     return masked_mean((norm - 1).square(), mask)
 
 
-def _verdict(model: Model, bags: Bags) -> Judgement:
+def _verdict(model: Model, bags: Bags) -> _Judgement:
     network = model.network
-    verdict: Judgement = network.discriminator(network.vectors(bags.rows), model.random)
+    verdict: _Judgement = network.discriminator(network.vectors(bags.rows), model.random)
     return verdict

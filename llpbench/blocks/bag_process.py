@@ -2,7 +2,7 @@
 
 Each class is pi + sqrt(pi (1 - pi)) g(x), with g the sum of `Components`. Hyperparameters are the scale of each
 feature's effect, one factor for all pairs, the scales of the two joint components, the noise and, if bags differ in
-size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`hmc`). With
+size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`_hmc`). With
 many bags the mode suffices.
 
 `fit_confounding_aware`: if bags are confounded, priors of scales depend on the part of a feature's variance that lies
@@ -124,7 +124,7 @@ class FittedProcess:
         return Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
 
 
-def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
+def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Return the posterior mean of shares. All counts in `train` must be known.
 
     With more than 600,000 rows, everything except the weights is estimated from randomly drawn bags: about half a
@@ -144,10 +144,10 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
 
 def fit_confounding_aware(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Fit a process; if bags are confounded, fit again with priors that allow for it."""
-    plain = fit_process(train, settings, rng)
+    plain = _fit_process(train, settings, rng)
     if not plain.confounded:
         return plain
-    return replace(fit_process(train, replace(settings, confounding_aware=True), rng), unexplained=plain.unexplained)
+    return replace(_fit_process(train, replace(settings, confounding_aware=True), rng), unexplained=plain.unexplained)
 
 
 def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:
@@ -180,7 +180,7 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
             return value, gradient * std
 
         start = (mode - center) / std
-        drawn = center + std * hmc(whitened, start, rng, draws=settings.draws, burn_in=settings.draws // 2)
+        drawn = center + std * _hmc(whitened, start, rng, draws=settings.draws, burn_in=settings.draws // 2)
     posteriors = [evidence.posterior(t) for t in drawn]
     weights = [np.mean([each.scales[c] * each.alpha for each in posteriors], axis=0) for c in range(len(means))]
     coefficients = [mean.T @ weight for mean, weight in zip(means, weights, strict=True)]
@@ -307,7 +307,7 @@ def _expecting_little(prior: Prior, components: Components, means: list[FloatArr
     return Prior(lower, prior.std)
 
 
-def hmc(
+def _hmc(
     minus_log: Callable[[FloatArray], tuple[float, FloatArray]],
     start: FloatArray,
     rng: np.random.Generator,

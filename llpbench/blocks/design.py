@@ -13,7 +13,7 @@ from llpbench.core.numbers import NormalScores
 from llpbench.core.ranges import Choice
 
 
-class ScoredRows:
+class _ScoredRows:
     """Normal scores of every numeric column, with 0 for missing numbers."""
 
     def __init__(self, rows: Rows) -> None:
@@ -78,7 +78,7 @@ class LinearColumns:
 
     def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
         """`features` is one of `FEATURES`; `rows` are the training rows."""
-        self.scores = None if features == "plain" else ScoredRows(rows)
+        self.scores = None if features == "plain" else _ScoredRows(rows)
         self.bins = RowBins(rows, _BINS, 1) if features == "scores+bins" else None
         self.one_hot = OneHot(self._scored(rows), schema)
 
@@ -137,7 +137,7 @@ class Points:
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
         """`rows` are the training rows."""
-        self.scores, self.numbers, self.cardinalities = ScoredRows(rows), schema.numeric, schema.cardinalities
+        self.scores, self.numbers, self.cardinalities = _ScoredRows(rows), schema.numeric, schema.cardinalities
         self.gaps = np.flatnonzero(rows.missing.any(axis=0))
 
     @property

@@ -48,7 +48,7 @@ class FlatterLogits:
         return np.asarray(self.slope * log_proba + self.intercepts)
 
 
-def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
+def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     """Return whether proportions vary by more than chance, and features between bags only with the proportions.
 
     False if counts have noise, which looks like such a variation.
@@ -80,17 +80,17 @@ def correction(
 
     `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
     """
-    if not are_chosen_by_label(train, schema):
+    if not _are_chosen_by_label(train, schema):
         return None
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
     odd = np.arange(len(train.sizes)) % 2 == 1
     for unseen in (odd, ~odd):
         rows = unseen[train.bag_of_row]
         log_proba[rows] = fit(train.some(~unseen))(Rows(*(each[rows] for each in train.rows)))
-    return flatter(log_proba, train)
+    return _flatter(log_proba, train)
 
 
-def flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
+def _flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
     """Return the slope (at most 1) and intercepts of log probabilities [rows, classes] with the largest likelihood."""
     prior = prior_of(train)
     log_proba = log_proba - logsumexp(log_proba, axis=1, keepdims=True)

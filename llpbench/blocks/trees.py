@@ -57,7 +57,7 @@ class TreeSettings:
     """fraction of the features that are available to each tree"""
 
 
-class TreeInput:
+class _TreeInput:
     """Conversion of rows to XGBoost's matrices."""
 
     def __init__(self, rows: Rows) -> None:
@@ -80,7 +80,7 @@ class TreeInput:
         """Return a booster's scores [rows, outputs]."""
         import xgboost
 
-        return margins(booster, self(rows, xgboost.DMatrix))
+        return _margins(booster, self(rows, xgboost.DMatrix))
 
 
 def _threads_for_rows(rows: int) -> int:
@@ -91,17 +91,17 @@ def _threads_for_rows(rows: int) -> int:
     return torch.get_num_threads() if rows > _SMALL and not in_background() else 1
 
 
-def tree_seed(rng: np.random.Generator) -> int:
+def _tree_seed(rng: np.random.Generator) -> int:
     """Return a seed for `TreeRows.grow`."""
     return int(rng.integers(2**31))
 
 
-def number_of_parts(rows: int, bags: int) -> int:
+def _number_of_parts(rows: int, bags: int) -> int:
     """Return the number of parts for a number of rows and bags."""
     return 1 if rows <= _ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
 
 
-def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
+def _margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
     """Return the sum of all trees [rows, outputs]."""
     found = np.asarray(booster.predict(data, output_margin=True), dtype=np.float64)
     return found.reshape(data.num_row(), -1)
@@ -136,7 +136,7 @@ class TreeRows:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.input = TreeInput(rows)
+        self.input = _TreeInput(rows)
         self._same = distinct_rows(rows)
         self._rows = rows if self._same is None else Rows(*(each[self._same.first] for each in rows))
         self._cells: tuple[BagCounts, IntArray] | None = None
@@ -158,7 +158,7 @@ class TreeRows:
         import xgboost
 
         if not self._parts:
-            number = number_of_parts(len(bag_of_row), bags)
+            number = _number_of_parts(len(bag_of_row), bags)
             part_of_bag = np.random.default_rng(0).permutation(bags) % number
             split = [np.flatnonzero(part_of_bag[bag_of_row] == part) for part in range(number)]
             bags_of_part = [np.flatnonzero(part_of_bag == part) for part in range(number)]
@@ -192,7 +192,7 @@ class TreeRows:
     def scores(self, booster: xgboost.Booster) -> FloatArray:
         """Return a booster's scores [rows, outputs] of the training rows, or of `cells`, after `grow`."""
         found = [
-            margins(booster, part.data) if part.values is None else _scores(booster, part.values)
+            _margins(booster, part.data) if part.values is None else _scores(booster, part.values)
             for part in self._parts
         ]
         scores = np.empty((sum(len(part.rows) for part in self._parts), found[0].shape[1]))
@@ -284,7 +284,7 @@ def full_logits(scores: FloatArray) -> FloatArray:
 class TreeLogits:
     """Logits of rows by boosted trees."""
 
-    input: TreeInput
+    input: _TreeInput
     booster: xgboost.Booster | Future[xgboost.Booster]
     """the trees; a future while they are grown in another thread"""
     offset: FloatArray
@@ -318,18 +318,18 @@ def boost_counts(
     data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
 ) -> TreeLogits:
     """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
-    offset = start_of(prior)
+    offset = _start_of(prior)
     counts = data.cells(counts)[0]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
     gradients = [
         _likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset)
         for part in parts
     ]
-    booster = data.grow(gradients, len(offset), settings, tree_seed(rng))
+    booster = data.grow(gradients, len(offset), settings, _tree_seed(rng))
     return TreeLogits(data.input, booster.reset(), offset)
 
 
-def start_of(prior: FloatArray) -> FloatArray:
+def _start_of(prior: FloatArray) -> FloatArray:
     """Return the logits [outputs] of the prior [classes]."""
     prior = prior.clip(1e-6, 1 - 1e-6)
     return np.asarray(logit(prior[1:]) if len(prior) == 2 else np.log(prior))
@@ -362,7 +362,7 @@ def boost_posteriors(
     counts, rows = data.cells(counts)
     logits = start[rows]
     parts = data.parts(counts.bag_of_row, len(counts.sizes))
-    seeds = [tree_seed(rng) for _ in range(rounds)]
+    seeds = [_tree_seed(rng) for _ in range(rounds)]
 
     def refitted() -> xgboost.Booster:
         now = logits

@@ -64,7 +64,7 @@ class PeriodicEmbedding(nn.Module):
         return torch.where(rows.missing.unsqueeze(-1), self.missing, torch.cat([x, found], dim=-1))
 
 
-class ScaledLayer(nn.Module):
+class _ScaledLayer(nn.Module):
     """A linear layer with standard normal weights divided by the root of `fan_in`, and a learned blend with SELU."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
@@ -132,11 +132,11 @@ class RealMLP(FlatEncoder):
     def __init__(self, schema: Schema, params: RealMLPParams, dropout: float) -> None:
         super().__init__()
         self.dim, self.dropout = params.dim, dropout
-        sizes = params.category_dim, params.most_one_hot, params.number_dim
-        self.add_features(schema, *sizes, lambda: PeriodicEmbedding(schema.numeric, params))
+        widths = params.category_dim, params.most_one_hot, params.number_dim
+        self.add_features(schema, *widths, lambda: PeriodicEmbedding(schema.numeric, params))
         self.scale = nn.Parameter(torch.ones(len(self.inputs)) / SCALE_RATE)
         sizes = [len(self.inputs), *[params.dim] * params.depth]
-        self.layers = nn.ModuleList(ScaledLayer(*pair) for pair in pairwise(sizes))
+        self.layers = nn.ModuleList(_ScaledLayer(*pair) for pair in pairwise(sizes))
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)

@@ -27,7 +27,7 @@ from llpbench.encoders.realmlp import FlatEncoder, PeriodicEmbedding, RealMLPPar
 
 
 @dataclass(frozen=True)
-class TabMParams:
+class _TabMParams:
     """Published sizes."""
 
     copies: int = 32
@@ -45,7 +45,7 @@ class TabMParams:
 
 
 @dataclass(frozen=True)
-class _TabMSmallParams(TabMParams):
+class _TabMSmallParams(_TabMParams):
     """Smaller sizes for CPUs."""
 
     copies: int = 8
@@ -89,9 +89,9 @@ class _AdaptedLayer(nn.Module):
 class TabM(FlatEncoder):
     """32 MLPs with shared weights, trained by the mean of their losses, on normal scores of numbers."""
 
-    Params: type[TabMParams] = TabMParams
+    Params: type[_TabMParams] = _TabMParams
 
-    def __init__(self, schema: Schema, params: TabMParams, dropout: float) -> None:
+    def __init__(self, schema: Schema, params: _TabMParams, dropout: float) -> None:
         super().__init__()
         self.copies, self.dim, self.dropout = params.copies, params.dim, dropout
         self.periodic = params.periodic

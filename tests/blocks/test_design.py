@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from llpbench.blocks.design import _MOST_CATEGORIES, BoostingRows, ScoredRows, as_proba
+from llpbench.blocks.design import _MOST_CATEGORIES, BoostingRows, _ScoredRows, as_proba
 from llpbench.blocks.linear import linear_fit
 from llpbench.core.bags import FloatArray
 
@@ -92,16 +92,16 @@ def test_scores_of_other_rows_match_definition() -> None:
 
     reference = np.array([score(x) for x in train])
     expected = (np.array([score(x) for x in other]) - reference.mean()) / reference.std()
-    found = ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
+    found = _ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
     assert found[:, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_missing_and_constant_numbers_become_zero() -> None:
     train = rows_of([[1, 7, NAN], [NAN, 7, NAN], [3, 7, NAN]])
-    found = ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
+    found = _ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
     assert found == pytest.approx(np.zeros((2, 3)), abs=1e-12)
     # missing values have no part in ranks
-    assert ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
+    assert _ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
 
 
 # the second number is never there; the category's code 2 is more frequent than 1, 3 is unseen, 0 is missing

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from llpbench.blocks import evidence as room
-from llpbench.blocks.bag_process import hmc
+from llpbench.blocks.bag_process import _hmc
 from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
 from llpbench.core.bags import FloatArray
 
@@ -102,7 +102,7 @@ def test_draws_have_moments_of_known_posterior() -> None:
         slope = precision @ (x - center)
         return 0.5 * float((x - center) @ slope), slope
 
-    drawn = hmc(minus_log, np.zeros(2), np.random.default_rng(0), draws=4000, burn_in=200)
+    drawn = _hmc(minus_log, np.zeros(2), np.random.default_rng(0), draws=4000, burn_in=200)
     assert_allclose(drawn.mean(axis=0), center, atol=0.06)
     assert_allclose(np.cov(drawn.T), covariance, atol=0.08)
 
@@ -111,7 +111,7 @@ def test_draws_stay_in_region_of_density() -> None:
     def half_line(x: FloatArray) -> tuple[float, FloatArray]:
         return (float(x[0]), np.ones(1)) if x[0] > 0 else (np.inf, np.zeros(1))
 
-    drawn = hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
+    drawn = _hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
     assert drawn.min() > 0
     assert drawn.mean() == pytest.approx(1.0, abs=0.15)
 

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.blocks.components import Components
 from llpbench.blocks.design import bag_average
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
@@ -44,7 +44,7 @@ def some_train(seed: int = 0) -> BaggedRows:
 
 
 TRAIN = some_train()
-SHARES = fit_process(TRAIN, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
+SHARES = _fit_process(TRAIN, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
 LOGITS = fit_logits(SHARES, TRAIN)
 AVERAGE = np.asarray(bag_average(TRAIN).todense())
 
@@ -107,7 +107,7 @@ def test_share_uncertainty_matches_dense_process(space: str, monkeypatch: pytest
     monkeypatch.setattr(
         room, "_algebra", room._FeatureSpace if space == "features" else lambda means, _: room._BagSpace(means, 24)
     )
-    found = fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
+    found = _fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
     evidence, components = found.evidence, found.components
     widths = [mean.shape[1] for mean in evidence.means]
     scales = np.repeat(evidence.scales(found.hyperparameters), widths)

@@ -54,11 +54,11 @@ def test_tree_parts_are_whole_bags_and_repeatable() -> None:
 
 
 def test_number_of_parts() -> None:
-    assert trees.number_of_parts(600_000, 6000) == 1
-    assert trees.number_of_parts(600_001, 6000) == 3
-    assert trees.number_of_parts(1_000_000, 10_000) == 5
-    assert trees.number_of_parts(1_000_000, 2500) == 2
-    assert trees.number_of_parts(1_000_000, 300) == 1
+    assert trees._number_of_parts(600_000, 6000) == 1
+    assert trees._number_of_parts(600_001, 6000) == 3
+    assert trees._number_of_parts(1_000_000, 10_000) == 5
+    assert trees._number_of_parts(1_000_000, 2500) == 2
+    assert trees._number_of_parts(1_000_000, 300) == 1
 
 
 @pytest.mark.usefixtures("in_parts")

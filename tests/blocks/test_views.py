@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from llpbench.blocks import views
 from llpbench.blocks.losses import instance_contrast
-from llpbench.blocks.views import Projectors, at, cut_mix, mixed_view, random_partner, self_contrast, some_rows
+from llpbench.blocks.views import Projectors, _cut_mix, at, mixed_view, random_partner, self_contrast, some_rows
 from llpbench.core.bags import Rows
 from llpbench.core.model import MLP, Model, Network
 
@@ -34,7 +34,7 @@ def test_partners_are_permutation_without_padding() -> None:
 def test_cut_mix_replaces_cells_by_partner_values() -> None:
     numeric = torch.arange(4000.0).reshape(2, 1000, 2)
     rows = Rows(numeric, numeric[..., :1].long() + 10, numeric[..., :2] % 3 == 0)
-    mixed = cut_mix(rows, torch.ones(2, 1000, dtype=torch.bool), 0.1, stream())
+    mixed = _cut_mix(rows, torch.ones(2, 1000, dtype=torch.bool), 0.1, stream())
     changed = mixed.numeric != numeric
     assert changed.float().mean() == pytest.approx(0.1, abs=0.02)
     assert (mixed.categorical != rows.categorical).float().mean() == pytest.approx(0.1, abs=0.03)
@@ -45,7 +45,7 @@ def test_cut_mix_replaces_cells_by_partner_values() -> None:
 def test_cut_mix_never_uses_padding() -> None:
     bags = some_bags(unequal=True)
     padded = Rows(torch.where(bags.mask[..., None], bags.rows.numeric, 99.0), bags.rows.categorical, bags.rows.missing)
-    mixed = cut_mix(padded, bags.mask, 1.0, stream())
+    mixed = _cut_mix(padded, bags.mask, 1.0, stream())
     assert not bags.mask.all()
     assert (mixed.numeric[bags.mask] != 99.0).all()
 

@@ -16,8 +16,8 @@ from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, Now
 from llpbench.core.model import Model
-from llpbench.methods.selfclr_llp import GroupedHead, SelfCLR, SelfCLRParams
-from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
+from llpbench.methods.selfclr_llp import SelfCLR, _GroupedHead, _SelfCLRParams
+from llpbench.methods.tabllp_bdc import TabLLPBDC, _BDCParams
 
 
 def now(epoch: float = 0.0, epochs: float = 300.0) -> Now:
@@ -35,7 +35,7 @@ def dllp(model: Model, bags: Bags) -> Tensor:
 
 @pytest.mark.parametrize("scope", ["step", "bag"])
 def test_selfclr_adds_cosine_contrast(scope: str) -> None:
-    method = SelfCLR(SelfCLRParams(hidden=8, scope=scope, temperature=0.5, weight=0.2))
+    method = SelfCLR(_SelfCLRParams(hidden=8, scope=scope, temperature=0.5, weight=0.2))
     bags, model = some_bags(unequal=True), model_of(method)
     unit = F.normalize(model.encode(bags).z, dim=-1)
     if scope == "step":
@@ -50,10 +50,10 @@ def test_selfclr_adds_cosine_contrast(scope: str) -> None:
 
 
 def test_selfclr_matches_published_form() -> None:
-    method = SelfCLR(SelfCLRParams(hidden=8, mode="dot", groups=8, sparsity=0.05))
+    method = SelfCLR(_SelfCLRParams(hidden=8, mode="dot", groups=8, sparsity=0.05))
     bags, model = some_bags(unequal=True), model_of(method)
     head = model.network.head
-    assert isinstance(head, GroupedHead)
+    assert isinstance(head, _GroupedHead)
     activations = head.activations(model.encode(bags).z)[bags.mask]
     assert activations.shape == (int(bags.mask.sum()), 16)
     assert bool((activations >= 0).all())
@@ -66,7 +66,7 @@ def test_selfclr_matches_published_form() -> None:
 
 
 def bdc(**params: Any) -> TabLLPBDC:
-    return TabLLPBDC(BDCParams(**{"hidden": 8, **params}))
+    return TabLLPBDC(_BDCParams(**{"hidden": 8, **params}))
 
 
 def test_bdc_is_ramped_sum_of_two_losses() -> None:
