@@ -156,7 +156,7 @@ def _bags_of(of: _SyntheticTable) -> DataFrame:
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private A",
 )
-def synthetic_a(frame: DataFrame) -> DataFrame:
+def _synthetic_a(frame: DataFrame) -> DataFrame:
     """Synthetic, in the shape of the paper's Private A: two classes, bags with counts, no labels."""
     return frame
 
@@ -169,6 +169,6 @@ def synthetic_a(frame: DataFrame) -> DataFrame:
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private B",
 )
-def synthetic_b(frame: DataFrame) -> DataFrame:
+def _synthetic_b(frame: DataFrame) -> DataFrame:
     """Synthetic, in the shape of the paper's Private B: three classes, bags with counts, no labels."""
     return frame
