@@ -23,7 +23,6 @@ from typing import Annotated
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import masked_mean, proportion_loss
@@ -154,6 +153,8 @@ def _class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator)
 
 def _clusters_of_classes(labels: IntArray, train: BaggedRows) -> IntArray:
     """Return the cluster of each class [classes]: least sum over bags of (p_kc - the cluster's fraction of bag k)^2."""
+    from scipy.optimize import linear_sum_assignment  # takes long to import, and `llpbench plan` does not need it
+
     classes, known = train.counts.shape[1], train.known
     shares = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) / (bag >= 0).sum() for bag in train.index])
     cost = ((train.proportions[known, :, None] - shares[known, None, :]) ** 2).sum(axis=0)

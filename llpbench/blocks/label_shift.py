@@ -17,9 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
-from scipy.special import logsumexp
-from scipy.stats import chi2
+from scipy.special import chdtrc, logsumexp
 
 from llpbench.blocks.design import LinearColumns, bag_average
 from llpbench.blocks.linear import class_means, prior_of
@@ -58,7 +56,7 @@ def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     bags, classes = apart.shape
     freedom = bags - classes
     varied = (sizes[:, None] * apart**2 / np.maximum(prior, 1e-12)).sum()
-    if train.noise or freedom < _FEWEST or chi2.sf(varied, (bags - 1) * (classes - 1)) > _CHANCE:
+    if train.noise or freedom < _FEWEST or chdtrc((bags - 1) * (classes - 1), varied) > _CHANCE:
         return False
     columns = LinearColumns("scores", train.rows, schema)(train.rows)
     means = (bag_average(train) @ columns).toarray()
@@ -70,7 +68,7 @@ def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     excess = (rest**2).sum(axis=0)[varies] / np.maximum(inside, 1e-9)
     if not len(excess):
         return False
-    return bool(excess.mean() < _MOST * freedom and chi2.sf(excess.max(), freedom) * len(excess) > _CHANCE)
+    return bool(excess.mean() < _MOST * freedom and chdtrc(freedom, excess.max()) * len(excess) > _CHANCE)
 
 
 def correction(
@@ -92,6 +90,8 @@ def correction(
 
 def _flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
     """Return the slope (at most 1) and intercepts of log probabilities [rows, classes] with the largest likelihood."""
+    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
     prior = prior_of(train)
     log_proba = log_proba - logsumexp(log_proba, axis=1, keepdims=True)
     means = sparse.csr_array(bag_average(train) @ log_proba)

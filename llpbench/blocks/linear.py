@@ -22,7 +22,6 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 
 from llpbench.blocks.counts import poisson_binomial
@@ -74,6 +73,8 @@ def minimise(
     objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
 ) -> tuple[float, LogitWeights]:
     """Minimise by L-BFGS; return the smallest value and its weights. `objective` returns a value and its gradient."""
+    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
     shape = start.coefficients.shape
 
     def unpack(flat: FloatArray) -> LogitWeights:

@@ -14,7 +14,7 @@ import click
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo, tables_console
+from llpbench.cli.output import echo
 from llpbench.cli.reading_options import (
     Formats,
     format_options,
@@ -30,11 +30,10 @@ from llpbench.tables.column_names import csv_parts
 from llpbench.training.memory import keep_freed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Index
 
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.tables.csv_dialect import FileFormat
-    from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -46,15 +45,12 @@ class _Given:
     """A model and the files that it is applied to."""
 
     model: LLPClassifier
-    batches: RowBatches
-    frame: DataFrame
-    """all rows; in batches only the first ones"""
-    names: list[str]
-    """columns that name bags"""
-    bags: DataFrame | None
-    """[rows] label of each row's bag; None in batches"""
-    counts: dict[str, Any]
-    """arguments of `LLPClassifier`: weights of rows, and counts or proportions of bags (default: those of `fit`)"""
+    columns: list[str]
+    """columns of rows"""
+    rows: dict[str, Any]
+    """arguments of functions in `in_batches`: `batches` of rows (one, if rows are in memory), their `total` number,
+    `keys` (columns that name bags), and `counts` (arguments of `LLPClassifier`, such as weights of rows, and counts of
+    bags if they are not those of `fit`)"""
 
 
 @dataclass(frozen=True)
@@ -77,23 +73,22 @@ class _Files:
         """Options for whole bags that need all rows in memory."""
         return ["--weight-column"] * (self.weight_column is not None) + ["--drop-unmatched"] * self.drop_unmatched
 
-    def is_large(self, in_memory: list[str]) -> bool:
-        """Return whether rows are read in batches. Raises `LLPBenchError` if options `in_memory` do not allow it."""
-        large = is_large(self.out_of_core, self.rows, not in_memory)
-        if large and in_memory:
-            raise LLPBenchError(f"{in_memory[0]} needs all rows in memory, got --out-of-core. Leave one of them out.")
-        return large
-
     @contextmanager
-    def read(self, *, large: bool, bags_optional: bool = False) -> Iterator[_Given]:
+    def read(self, *, bags_optional: bool = False) -> Iterator[_Given]:
         """Yield the model and the rows. Errors get the names of flags."""
+        import pandas as pd
+
+        from llpbench.owndata import in_batches
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.classifier import LLPClassifier
         from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
-        from llpbench.tables.row_files import RowBatches
+        from llpbench.tables.row_files import RowBatch, RowBatches
 
+        large = is_large(self.out_of_core, self.rows, not self.people)
+        if large and self.people:
+            raise LLPBenchError(f"{self.people[0]} needs all rows in memory, got --out-of-core. Leave one of them out.")
         model = LLPClassifier.load(self.model)
         if not hasattr(model, "feature_names_in_"):
             raise LLPBenchError(
@@ -113,41 +108,40 @@ class _Files:
             except DataError as error:
                 advice = " Omit --bag-column to predict from features only." if bags_optional else ""
                 raise DataError(f"{error}{advice}") from error
-            keys = bag_keys(frame, names, self.rows) if names and not large else None
             with reading("bags"):
                 counts: dict[str, Any] = {}
                 if self.bags is not None:
                     of_bags = key_names(self.bag_column, known, of_bags=True) if names else []
                     counts = BagFile(self.bags, of_bags, **self.columns, form=self.formats.bags).read(known)
+            table = counts.get("counts", counts.get("proportions"))
             if self.bags is None and names:  # labels are texts in files, but may be numbers in a model
                 model.bags_ = bags_as_texts(model.bags_, names)
-            if self.bags is not None and keys is not None:
-                require_common_bags(keys, counts.get("counts", counts.get("proportions")), self.rows, self.bags)
+            if large:
+                in_batches.require_direct(model)
+                keep_freed()  # each batch needs the memory of the one before
+            elif self.bags is not None and table is not None:
+                require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
+            if self.drop_unmatched:
+                frame = self._with_known_bags(frame, names, pd.Index(model.bags_) if table is None else table.index)
             if self.weight_column is not None:
                 counts["sample_weight"] = weights_of_column(frame, self.weight_column, self.rows)
-            given = _Given(model, batches, frame, names, keys, counts)
+            every = batches if large else [RowBatch(frame, self.rows, 0, alone=True)]
+            total = batches.total if large else len(frame)
             with reading("rows") if large else nullcontext():
-                yield self._with_known_bags(given) if self.drop_unmatched else given
+                yield _Given(model, known, {"batches": every, "total": total, "keys": names, "counts": counts})
 
-    def _with_known_bags(self, given: _Given) -> _Given:
-        """Drop the rows whose bag has no counts."""
-        import pandas as pd
+    def _with_known_bags(self, frame: DataFrame, names: list[str], bags: Index) -> DataFrame:
+        """Return the rows whose bag has counts."""
+        from llpbench.tables.bag_keys import bag_index, bag_keys
 
-        from llpbench.tables.bag_keys import bag_index
-
-        if given.bags is None:
+        if not names:
             raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
-        table = given.counts.get("counts", given.counts.get("proportions"))
-        there = bag_index(given.bags).isin(pd.Index(given.model.bags_) if table is None else table.index)
+        there = bag_index(bag_keys(frame, names, self.rows)).isin(bags)
         if not there.any():
             raise LLPBenchError(f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit.")
-        if there.all():
-            return given
-        echo(f"dropped {int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag", err=True)
-        counts = dict(given.counts)
-        if "sample_weight" in counts:
-            counts["sample_weight"] = counts["sample_weight"][there]
-        return replace(given, frame=given.frame[there], bags=given.bags[there], counts=counts)
+        if not there.all():
+            echo(f"dropped {int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag", err=True)
+        return frame[there]
 
 
 def _applying(command: Any) -> Any:
@@ -217,8 +211,6 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
     """
     from llpbench.owndata import in_batches
     from llpbench.owndata.progress import progress_display
-    from llpbench.tables.row_files import RowBatch
-    from llpbench.tables.writing import write_rows
 
     out, people = files.out, files.people
     if whole_bags and not files.bag_column:
@@ -235,20 +227,10 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
         )
     if interval and files.bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
-    large, kind = files.is_large(people), {"whole_bags": whole_bags, "interval": interval}
-    with files.read(large=large, bags_optional=not whole_bags) as given:
-        model, counts = given.model, given.counts
-        if large:
-            keep_freed()  # each batch needs the memory of the one before
-            with progress_display() as progress:
-                number = in_batches.predict(
-                    model, given.batches, out, keys=given.names, counts=counts, progress=progress, **kind
-                )
-        else:
-            features, others = in_batches.split(model, RowBatch(given.frame, files.rows, 0))
-            added = in_batches.predicted_columns(model, features, given.bags, counts, **kind)
-            table, number = in_batches.with_columns(others, added, files.rows), len(others)
-            write_rows(table, out, [name for name in added if name != "prediction"])
+    with files.read(bags_optional=not whole_bags) as given, progress_display() as progress:
+        number = in_batches.predict(
+            given.model, out=out, whole_bags=whole_bags, interval=interval, progress=progress, **given.rows
+        )
     echo(f"{plural(number, 'prediction')} in {out}")
     return 0
 
@@ -292,14 +274,11 @@ def estimate(
     estimates. Columns with _lower and _upper are the ends of 95 % intervals. The counts of bags allow no values
     outside _min and _max.
     """
-    import pandas as pd
-
     from llpbench.owndata import in_batches
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import process_of
     from llpbench.owndata.progress import progress_display
-    from llpbench.tables.column_names import column_of, split_names
-    from llpbench.tables.row_files import RowBatch
+    from llpbench.tables.column_names import split_names
     from llpbench.tables.writing import write_rows
 
     if not files.bag_column:
@@ -311,23 +290,14 @@ def estimate(
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
-    large = files.is_large([*files.people, *(["--where"] if wanted else [])])
-    with files.read(large=large) as given:
-        model, keys = given.model, given.names
-        drawn, names = class_of(model, label), split_names(by, list(given.frame.columns))
-        if large:
-            with progress_display() as progress:
-                told, overall, lines = in_batches.estimate(
-                    model, given.batches, files.out, keys=keys, by=names, counts=given.counts, progress=progress
-                )
-        else:
-            assert given.bags is not None
-            groups = pd.DataFrame({name: column_of(given.frame, name, files.rows) for name in names})
-            features = in_batches.split(model, RowBatch(given.frame, files.rows, 0))[0]
-            found = model.estimate(features, given.bags, groups, **given.counts, refits=refits)
-            write_rows(found, files.out, NUMBERS)
-            told = len(groups.drop_duplicates()), len(given.bags.drop_duplicates())
-            overall, lines = found[(found[keys] == ALL).all(axis=1)], len(found)
+    with files.read() as given:
+        model, keys = given.model, given.rows["keys"]
+        drawn, names = class_of(model, label), split_names(by, given.columns)
+        with progress_display() as progress:
+            found = in_batches.estimate(model, by=names, refits=refits, progress=progress, **given.rows)
+    write_rows(found, files.out, NUMBERS)
+    overall = found[(found[keys] == ALL).all(axis="columns")]
+    groups, bags = len(overall) // len(model.classes_), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
@@ -335,8 +305,8 @@ def estimate(
     if (process := process_of(model._model.predictor)) is not None:
         unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
         echo(f"{unexplained} is explained neither by features nor chance; its causes may bias groups")
-    place = f"{plural(lines, 'line')} in {files.out}" + (f"; plot: {plot}" if plot is not None else "")
-    echo(f"{plural(told[0], 'group')} in {plural(told[1], 'bag')}: {place}")
+    place = f"{plural(len(found), 'line')} in {files.out}" + (f"; plot: {plot}" if plot is not None else "")
+    echo(f"{plural(groups, 'group')} in {plural(bags, 'bag')}: {place}")
     return 0
 
 
@@ -360,34 +330,21 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
-    from llpbench.report import render_tables
-    from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.cli.console_tables import percent, show_texts
 
-    rows = [
-        tuple(
-            text(str(field))
-            for field in (
-                *(row[name] for name in names),
-                row["class"],
-                f"{100 * row['share']:.1f}",
-                f"[{100 * row['share_lower']:.1f}, {100 * row['share_upper']:.1f}]",
-            )
-        )
-        for row in lines.head(_MOST_LINES).to_dict("records")
-    ]
-    headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
+    shown = lines.head(_MOST_LINES)
+    shares = map(percent, *(shown[name] for name in ("share", "share_lower", "share_upper")))
+    rows = [[*map(str, key), share] for key, share in zip(shown[[*names, "class"]].to_numpy(), shares, strict=True)]
     more = len(lines) - len(rows)
     caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
-    render_tables(
-        [ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], tables_console()
-    )
+    show_texts(f"Groups in {which}", caption, [*names, "class", "share"], rows)
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:
     from llpbench.report.plots.own_figures import group_shares
     from llpbench.report.plots.saving import save_figure
 
-    overall = overall[overall["class"] == label].astype(dict.fromkeys(names, str))  # a missing label is "nan"
+    overall = overall[overall["class"] == label]
     share = overall["count"].sum() / overall["rows"].sum()
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)

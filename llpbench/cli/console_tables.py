@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -35,6 +36,22 @@ _STYLES = {
 def show(table: Table) -> None:
     """Print a table."""
     tables_console().print(table)
+
+
+def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table of texts, split into parts that fit the width."""
+    from llpbench.report import render_tables
+    from llpbench.report.report_table import Heading, ReportTable, text
+
+    columns = tuple(Heading(name, numeric=False) for name in headings)
+    render_tables(
+        [ReportTable("", title, caption, columns, tuple(tuple(map(text, row)) for row in rows))], tables_console()
+    )
+
+
+def percent(share: float, lower: float, upper: float) -> str:
+    """Return a share with its interval; `-` for the share of nobody."""
+    return "-" if isnan(share) else f"{100 * share:.1f} [{100 * lower:.1f}, {100 * upper:.1f}]"
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -31,7 +30,6 @@ from llpbench.core import __version__
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.running.interrupts import interruptible
-from llpbench.running.ray_address import require_answer
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
@@ -132,16 +130,12 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
-    require_answer(settings.ray_address)
     from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
     chosen = None if settings.study is None else _select_studies(settings.study)
     done = carry_out(settings, make_display())
-    if done.published is None:
-        _show_how_to_merge(settings)
-    else:
-        _show_published(done.published, chosen, done.results.records)
+    _show_published(done.published, chosen, done.results.records)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -161,7 +155,6 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     settings = _settings(preset, config, flags)
     if settings.tune is None:
         settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
-    require_answer(settings.ray_address)
     from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
     from llpbench.running.display import make_display
@@ -172,12 +165,9 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]
     found = [record for record in made if record is not None]
     show(tunings_table(found))
-    if settings.shard is not None:
-        _show_how_to_merge(settings)
-        return FAILED if summary.incomplete else 0
     files = write_configurations(summary.contents.tunings.values(), settings.out)
     echo(
-        f"journal: {settings.journal}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
+        f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
         err=True,
     )
     return FAILED if summary.incomplete else 0
@@ -327,7 +317,7 @@ def report(
     return 0
 
 
-@cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'results/shards/*' --out results"))
+@cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'parts/*' --out results"))
 @click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
 @click.option(
@@ -432,16 +422,6 @@ def _show_plan(settings: Settings) -> int:
         echo(f"warning: {doubt}")
     echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
     return 0
-
-
-def _show_how_to_merge(settings: Settings) -> None:
-    """Return the shell command that joins the journals of all parts of a plan."""
-    from llpbench.results.journal import FILE
-
-    out = shlex.quote(str(settings.out))
-    named = [f"{shlex.quote(str(settings.journal.parent))}/*", *([out] if (settings.out / FILE).exists() else [])]
-    told = f"llpbench merge {' '.join(named)} --out {out}"
-    echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
 def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:

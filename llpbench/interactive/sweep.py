@@ -80,8 +80,8 @@ class _Done:
 
     summary: RunSummary
     results: Results
-    published: Published | None
-    """The report in `out`; None for a part of a plan, whose journals are merged first."""
+    published: Published
+    """The report in `out`."""
 
 
 def carry_out(settings: Settings, display: Display) -> _Done:
@@ -100,8 +100,6 @@ def carry_out(settings: Settings, display: Display) -> _Done:
     tunings = list(found.tunings.values())
     stale = stale_runs(records) | stale_searches(tunings)
     results = Results(records, tunings, stale, warnings, (settings.out,))
-    if settings.shard is not None:
-        return _Done(summary, results, None)
     write_configurations(tunings, settings.out)
     plots = settings.out / PLOTS if settings.plots else None
     return _Done(summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots))

@@ -258,12 +258,6 @@ def pieces(sizes: IntArray) -> list[slice]:
     return found
 
 
-def without_rows(counts: FloatArray, sizes: IntArray, noise: float = 0.0) -> BaggedRows:
-    """Return bags with counts [bags, classes] and sizes [bags], but without rows."""
-    nothing = Rows(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64), np.empty((0, 0), bool))
-    return BaggedRows(nothing, Ragged(np.zeros(0, dtype=np.int64), sizes), counts, noise)
-
-
 def piece_of(whole: BaggedRows, bags: slice, rows: Rows | None = None) -> BaggedRows:
     """Return some bags of `whole` with their `rows`, in the order of bags. Rows may be left out.
 

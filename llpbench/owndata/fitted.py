@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_p
 from llpbench.training.cell_runs import probabilities
 
 _FEWEST_REFITS = 5
+_PIECES_IN_MEMORY = 16
+"""Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
@@ -152,9 +155,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `sample_weight` as in `fit`, sums of weights times probabilities are the counts of people.
         """
         data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
-        if data.labels.weights is not None:
-            return self._weighted_up(X, data)
-        return added_up(*self._whole_bags(X, data), self._known_bags().spread)
+        rows = self._rows(X)
+        proba = self._predicted(rows)
+        if data.labels.weights is None:
+            return added_up(*self._whole_bags(proba, data), self._known_bags().spread)
+        labels, found = self._counts_of_whole(data)
+        whole, copies = in_bags(rows, labels, found)
+        assert copies is not None
+        chosen, spread = np.flatnonzero(whole.known[whole.bag_of_row]), self._known_bags().spread
+        repeated = added_up(self._predicted(whole.rows), whole.where_known(), chosen, spread)
+        found = np.where(whole.known[:, None], whole.proportions * copies.people[:, None], np.nan)
+        return weighted_up(proba, repeated, copies, labels, found, spread)
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
         """Return the most probable classes [rows] whose numbers in each bag are its counts.
@@ -162,16 +173,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Arguments are those of `disaggregate`. Fractional counts are rounded, largest remainders first. Rows of bags
         with suppressed counts have their most probable class.
         """
-        return self.classes_[
-            assigned_labels(*self._whole_bags(X, bag_data(X, bags, proportions=proportions, counts=counts)))
-        ]
+        return self.disaggregate_and_assign(X, bags, proportions=proportions, counts=counts)[1]
 
     def disaggregate_and_assign(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
     ) -> tuple[FloatArray, Any]:
         """Return the results of `disaggregate` and `assign`, from one prediction of the rows."""
-        found = self._whole_bags(X, bag_data(X, bags, proportions=proportions, counts=counts))
-        return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
+        data = bag_data(X, bags, proportions=proportions, counts=counts)
+        return self._adding_up(self._predicted(self._rows(X)), data)
+
+    def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
+        """Return probabilities and labels of rows that add up to the counts of bags, from predictions of the rows."""
+        whole = self._whole_bags(proba, data)
+        return added_up(*whole, self._known_bags().spread), self.classes_[assigned_labels(*whole)]
 
     def estimate(
         self,
@@ -234,8 +248,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Intervals of some groups are nearly as wide as the bounds.
         """
         self._require_fitted()
-        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
-            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
         X = as_pandas(X)  # noqa: N806
         groups = read_groups(by, X)
         features = X
@@ -243,26 +255,51 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             needless = {*groups.labels.columns} - {*self._model.columns.names, *self.key_features_}
             features = X.drop(columns=[name for name in X.columns if name in needless])
         data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
-        labels, whole, copies = self._read_whole(features, data, groups.of_row)
+        name = getattr(bags, "name", None) or "bag"
+        return self._estimate(self._rows(features), data, groups, refits=refits, name=str(name))
+
+    def _estimate(self, rows: Rows, data: BagData, groups: Groups, *, refits: int, name: str = "bag") -> pd.DataFrame:
+        """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
+        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
+            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
+        labels, found = self._counts_of_whole(data)
+        whole, copies = in_bags(rows, labels, found, groups.of_row)
         if told := self._told_of_known_groups(groups, labels):
-            warnings.warn(told, KnownGroups, stacklevel=2)
+            warnings.warn(told, KnownGroups, stacklevel=3)
         if copies is not None:
             groups = replace(groups, of_row=groups.of_row[copies.places])
-            if told := copies.warning(len(features)):
-                warnings.warn(told, RoundedWeights, stacklevel=2)
-        names = [str(name) for name in labels.columns or [getattr(bags, "name", None) or "bag"]]
+            if told := copies.warning(len(rows.numeric)):
+                warnings.warn(told, RoundedWeights, stacklevel=3)
+        names = [str(each) for each in labels.columns or [name]]
         ratio = 1.0 if copies is None else copies.ratio
+        classes = self.classes_.tolist()
         if whole.known.all() and self._model.of_rows and not self._model.deviation:
-            classes = self.classes_.tolist()
             table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state)
             if table is not None:
                 return table if ratio == 1.0 else of_people(table, ratio)
-        starts, every = np.append(0, np.cumsum(whole.sizes)), []
-        for some in pieces(whole.sizes):
-            at = whole.bag_by_bag[starts[some.start] : starts[some.stop]]
-            every.append(self._piece(whole, some, Rows(*(part[at] for part in whole.rows)), groups.of_row[at]))
-        draws = self._logit_draws(labels, whole, refits)
-        *cells, overall = self._estimates(groups.labels, labels, names, whole, lambda: every, draws, ratio)
+        starts, spread = np.append(0, np.cumsum(whole.sizes)), self._known_bags().spread
+
+        @lru_cache(_PIECES_IN_MEMORY)
+        def piece(first: int, stop: int) -> BagPiece:
+            at = whole.bag_by_bag[starts[first] : starts[stop]]
+            of_piece = Rows(*(np.asarray(part[at]) for part in whole.rows))
+            some = piece_of(whole, slice(first, stop), of_piece)
+            chosen = np.flatnonzero(some.known[some.bag_of_row])
+            proba = added_up(self._predicted(of_piece), some.where_known(), chosen, spread)
+            return BagPiece(slice(first, stop), of_piece, some.sizes, groups.of_row[at], proba)
+
+        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        *cells, overall = group_estimates(
+            groups.labels,
+            labels.names,
+            names,
+            classes,
+            lambda: (piece(bags.start, bags.stop) for bags in pieces(whole.sizes)),
+            [ClassCounts(number, self._model.deviation * ratio, self._model.of_rows) for number in numbers.T],
+            DistinctDraws(self._logit_draws(labels, whole, refits)),
+            tau=self._known_bags().deviation,
+            seed=self.random_state,
+        )
         found = pd.concat([overall, *cells], ignore_index=True)
         return found if ratio == 1.0 else of_people(found, ratio)
 
@@ -280,37 +317,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"{plural(len(known), 'group')} {verb(len(known), 'is a bag', 'are bags')} of fit, whose counts are known: "
             f"{self.bag_counts_[first, label]:,.10g} of {self.bag_sizes_[first]:,.10g} are "
             f"{self.classes_.tolist()[label]!r} in {self.bags_[first]!r}. These estimates use only the bags given here."
-        )
-
-    def _piece(self, whole: BaggedRows, bags: slice, rows: Rows, groups: IntArray) -> BagPiece:
-        """Return some bags with their rows, ordered by bag, and probabilities that add up."""
-        some = piece_of(whole, bags, rows)
-        chosen = np.flatnonzero(some.known[some.bag_of_row])
-        proba = added_up(self._predicted(rows), some.where_known(), chosen, self._known_bags().spread)
-        return BagPiece(bags, rows, some.sizes, groups, proba)
-
-    def _estimates(
-        self,
-        groups: pd.DataFrame,
-        labels: BagLabels,
-        names: Sequence[Hashable],
-        whole: BaggedRows,
-        every: Callable[[], Iterable[BagPiece]],
-        draws: LogitDraws,
-        ratio: float = 1.0,
-    ) -> Iterator[pd.DataFrame]:
-        """Yield the estimates of `group_estimates`. `ratio` is the number of repeated rows per person."""
-        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
-        return group_estimates(
-            groups,
-            labels.names,
-            [str(name) for name in names],
-            self.classes_.tolist(),
-            every,
-            [ClassCounts(number, self._model.deviation * ratio, self._model.of_rows) for number in numbers.T],
-            DistinctDraws(draws),
-            tau=self._known_bags().deviation,
-            seed=self.random_state,
         )
 
     def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
@@ -546,31 +552,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = matched(labels, table, "drop" if drop_unmatched else "raise")
         return labels, table.counts(labels, self._model.deviation)[:, place]
 
-    def _whole_bags(self, features: Any, data: BagData) -> tuple[FloatArray, BaggedRows, IntArray]:
+    def _whole_bags(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, BaggedRows, IntArray]:
         """Return predictions of all rows, the bags with known counts, and positions of their rows."""
-        whole = self._read_whole(features, data)[1]
-        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
-        return self._predicted(whole.rows), whole.where_known(), chosen
+        labels, found = self._counts_of_whole(data)
+        nothing = np.empty((len(proba), 0))
+        whole, _ = in_bags(Rows(nothing, nothing, nothing), labels, found)
+        return proba, whole.where_known(), np.flatnonzero(whole.known[whole.bag_of_row])
 
-    def _weighted_up(self, features: Any, data: BagData) -> FloatArray:
-        """Return probabilities of rows with weights that add up to the counts of people."""
-        labels, whole, copies = self._read_whole(features, data)
-        assert copies is not None
-        proba, spread = self._predicted(self._rows(features)), self._known_bags().spread
-        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
-        repeated = added_up(self._predicted(whole.rows), whole.where_known(), chosen, spread)
-        found = np.where(whole.known[:, None], whole.proportions * copies.people[:, None], np.nan)
-        return weighted_up(proba, repeated, copies, labels, found, spread)
-
-    def _read_whole(
-        self, features: Any, data: BagData, groups: IntArray | None = None
-    ) -> tuple[BagLabels, BaggedRows, Repeats | None]:
-        """Return the bags of rows by name, and with counts; rows with weights are repeated (`groups` first)."""
-        rows = self._rows(features)
+    def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
+        """Return the bags of rows and their counts, as `_counts_of` does. Every row must have a bag with people."""
         labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
         require_people(labels)
-        return (labels, *in_bags(rows, labels, found, groups))
+        return labels, found
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}

@@ -10,7 +10,7 @@ In a draw each row has a latent value, the sum of
 - logistic noise, for the randomness of the row.
 
 Draws of effects of groups and of deviations are the same for all rows. All others are drawn in each piece of whole bags
-(`rows_by_bag.py`), so they do not depend on the number of rows in memory.
+(`bag_effects.pieces`), so they do not depend on the number of rows in memory.
 
 In a bag with n rows of the class, these are the n rows with the largest latent values. So every draw matches all
 counts. This is Pareto sampling (Rosen 1997), which is close to independent rows given their sum.

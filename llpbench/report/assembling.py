@@ -98,12 +98,13 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
 
     No labels of rows are used. Only single default networks without pretraining are compared.
     """
-    parts = {
-        f"{kind(board)}, {_sizes(part)}": part
-        for board in leaderboards.headline_boards(most=None)
-        for size in sorted({*board.tasks["bag_size"]}, key=lambda size: size or 0)
-        if len((part := _plain_part(board, size)).ranked) >= 2
-    }
+    parts: dict[str, Board] = {}
+    for board in leaderboards.headline_boards(most=None):
+        for size in sorted({*board.tasks["bag_size"]}, key=lambda size: size or 0):
+            if len((part := _plain_part(board, size)).ranked) < 2:
+                continue
+            name = f"{kind(board)}, {_sizes(part)}"
+            parts[name] = max(parts.get(name, part), part, key=lambda each: len(each.tasks))
     if not parts:
         return None
     bags = [_training_bags(part) for part in parts.values()]

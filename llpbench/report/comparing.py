@@ -22,7 +22,7 @@ from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import difference_text, protocol_text, sentence
 from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
-from llpbench.results.merging import SHIPPED, shipped_lines
+from llpbench.results.merging import SHIPPED, shipped_cells
 
 _MOST_YOURS = 4
 """Entries, methods or datasets of yours that are listed."""
@@ -198,7 +198,7 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
     These are those of core if they share a task with yours, otherwise those that share most.
     """
     tasks = {_task_of(record) for record in yours}
-    shared = {name: len(tasks & {_task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
+    shared = {name: len(tasks & {_task_of(cast(Record, line)) for line in shipped_cells(name)}) for name in SHIPPED}
     name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]

@@ -38,8 +38,8 @@ def markdown_files(
 
     `beside`: folders of other reports by title. `figures`: paths by name.
     """
-    advised = [table for table in (overview.which, report.advice) if table is not None]
-    contents = {f"{ADVICE}.md": (WHICH, advised), "tuning.md": ("Tuning", report.tuning)}
+    advice = overview.which or report.advice
+    contents = {f"{ADVICE}.md": (WHICH, [advice] if advice else []), "tuning.md": ("Tuning", report.tuning)}
     files = {name: _file(report, title, [], tables) for name, (title, tables) in contents.items() if tables}
     links = ["- [The page](index.html), to sort, filter and trace to runs"]
     links += [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]

@@ -93,7 +93,8 @@ def to_html(
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
-    present = {"which": report.advice, ANCHOR: report.robustness, "plots": plots[1:]}
+    advice = None if overview.which else report.advice
+    present = {"which": advice, ANCHOR: report.robustness, "plots": plots[1:]}
     return _rendered(
         words=words,
         title=report.title,
@@ -109,7 +110,7 @@ def to_html(
         links=links,
         facts=_facts(leaderboards),
         columns=[column.explained(boards[0]) for column in COLUMNS.values()] if boards else [],
-        advice=report.advice,
+        advice=advice,
         unlabelled=report.unlabelled,
         figures=plots,
         robustness=report.robustness,

@@ -171,8 +171,8 @@ def headline(board: Standings) -> str:
         return words.caption("nothing_ranked")
     first = board.ranked[0]
     labels = "With validation labels" if board.has_labels else "Without labels of rows"
-    best = f"{first['method']} is best: mean {board.metric} {first['mean']:.1f}"
-    return words.clean(f"{labels}, {best} in {words.bags_words(first['bagging'])}.")
+    best = f"{first['method']} has the highest mean {board.metric}, {first['mean']:.1f}"
+    return words.clean(f"{labels}, {best}, in {words.bags_words(first['bagging'])}.")
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -198,7 +198,7 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
 def advice_table(
     name: str, title: str, cases: Mapping[str, Standings], further: Mapping[str, Sequence[str]] | None = None
 ) -> ReportTable:
-    """Return a row for each case (kind of data): the best method, methods that are as good, and the next one.
+    """Return a row for each case (kind of data): the best method, methods that are as good, and the second.
 
     `further`: more columns of texts after the first.
     """
@@ -219,15 +219,14 @@ def advice_table(
 
 def _case(name: str, board: Standings) -> dict[str, str | Field]:
     first, similar = board.ranked[0], board.similar
-    rivals = [line for line in board.ranked if line["first_points"] is not None]
-    next_best = next((line for line in rivals if line not in similar), None)
+    second = next(iter(board.ranked[1:]), None)
     of = f"{len(board.worse)} of {len(board.compared)}" if board.compared else "too few datasets"
     return {
         "data": name,
         "take": label(first),
         "score": Field((f"{board.metric} {first['mean']:.1f}",)),
         "as good": Field(tuple(label(line) for line in similar) or (words.NOTHING,)),
-        "next": words.NOTHING if next_best is None else f"{label(next_best)} {next_best['mean']:.1f}",
+        "second": words.NOTHING if second is None else f"{label(second)} {second['mean']:.1f}",
         "significantly worse": of,
         "datasets": f"{first['datasets']:.0f}",
     }

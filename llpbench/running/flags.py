@@ -141,14 +141,6 @@ def some_of(*choices: str) -> Reader:
     return Reader(read, "NAMES")
 
 
-@_reader("K/N")
-def shard(value: Any) -> tuple[int, int]:
-    """Read a part and the number of parts: `3/16`."""
-    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(value).strip())
-    part, parts = (int(match[1]), int(match[2])) if match else (0, 0)
-    return _require((part, parts), 1 <= part <= parts, "K/N with K from 1 to N, such as 3/16")
-
-
 @_reader("DEVICE")
 def device(value: Any) -> str:
     """Read the name of a device."""

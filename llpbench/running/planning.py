@@ -124,11 +124,6 @@ class Plan:
         return [one.job for one in self.tunings if one.wanted and not one.obstacle]
 
     @property
-    def search_results(self) -> list[TuningRecord]:
-        """Records of searches that are not repeated."""
-        return [one.record for one in self.tunings if one.record is not None and not one.wanted]
-
-    @property
     def expected(self) -> list[Job]:
         """Searches and runs to do. Each search is expected to select one cell per board."""
         searches = self.searches if self.seeds else ()
@@ -252,7 +247,7 @@ def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[_PlannedTu
             settings, one, settings.space.get(one.method.name, {}), settings.set.get(one.method.name, ())
         )
     ]
-    if cells and not tunings and settings.shard is None:
+    if cells and not tunings:
         raise LLPBenchError(
             f"{' and '.join(sorted(methods))} {verb(len(methods))} no hyperparameter to search"
             f"{' besides those in --set' if settings.set else ''}. "
@@ -282,10 +277,10 @@ def _tunings_of_cell(
 
 
 def expand(settings: Settings) -> list[Resolved]:
-    """Load the plugins and return the cells of the settings, or of a part of them (`--shard`), without duplicates.
+    """Load the plugins and return the cells of the settings, without duplicates.
 
-    Whether a cell belongs to a part depends on the cell only. Names are looked up here, once. Methods without an
-    encoder appear once. Raises `LLPBenchError` for unknown names and unknown hyperparameters.
+    Names are looked up here, once. Methods without an encoder appear once. Raises `LLPBenchError` for unknown names and
+    unknown hyperparameters.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
@@ -294,8 +289,7 @@ def expand(settings: Settings) -> list[Resolved]:
         _with_engine_options(resolve(cell), settings)
         for cell in (_all_cells(settings) if settings.study is None else _study_cells(settings))
     )
-    part, parts = settings.shard or (1, 1)
-    return list({one.cell.id: one for one in cells if int(one.cell.id, 16) % parts == part - 1}.values())
+    return list({one.cell.id: one for one in cells}.values())
 
 
 def _with_engine_options(one: Resolved, settings: Settings) -> Resolved:

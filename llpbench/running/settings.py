@@ -50,8 +50,8 @@ _EXECUTORS = sorted(path.stem for path in Path(__file__).with_name("executors").
 
 PRETRAININGS = ("none", "self", "bag", "self+bag")
 """Pretraining tasks of encoders (`pretraining.py`)."""
-PRETRAINED, SHARDS, SEARCHES, PREDICTIONS, PLOTS = "pretrained", "shards", "tuning", "predictions", "plots"
-"""Folders inside an output folder: pretrained weights, journals of shards, searches, predictions and plots."""
+PRETRAINED, SEARCHES, PREDICTIONS, PLOTS = "pretrained", "tuning", "predictions", "plots"
+"""Folders inside an output folder: pretrained weights, searches, predictions and plots."""
 
 
 class Option(NamedTuple):
@@ -168,9 +168,6 @@ class Settings:
         reading.duration, "Stop a cell after this time, such as 90m or 12h.", default=None
     )
     """Seconds for a cell with all its seeds; None: several times the estimate"""
-    shard: tuple[int, int] | None = _option(
-        reading.shard, "Run only part K of N. Join the results of all parts with llpbench merge.", default=None
-    )
     save_predictions: bool = _option(reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", default=False)
     plots: bool = _option(
         reading.switch, "Draw the plots of the results into OUT/plots and onto the page. [default: yes]", default=True
@@ -185,14 +182,6 @@ class Settings:
     """Whether to run only searches (`llpbench tune`)."""
     narrowed: frozenset[str] = frozenset()
     """Options that flags or the file set. With a study they select a part of it."""
-
-    @property
-    def journal(self) -> Path:
-        """Folder of the journal. Each shard has its own; `llpbench merge` joins them."""
-        if self.shard is None:
-            return self.out
-        part, parts = self.shard
-        return self.out / SHARDS / f"{part}-of-{parts}"
 
     @property
     def repeat(self) -> frozenset[str]:

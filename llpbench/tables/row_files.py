@@ -74,6 +74,8 @@ class RowBatch:
     """number of the first row in its part, counted from 0"""
     number: int = 0
     """position of its part"""
+    alone: bool = False
+    """whether it has all rows"""
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -81,7 +83,7 @@ class RowBatch:
         try:
             yield
         except LLPBenchError as error:
-            named = str(self.part) in str(error)
+            named = self.alone or str(self.part) in str(error)
             told = str(error) if named else f"file {str(self.part)!r}, rows from {self.first:,}: {error}"
             raise DataError(told) from error
 

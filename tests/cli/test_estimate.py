@@ -70,6 +70,8 @@ def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> No
             assert f"{100 * row.share:.1f} {interval}" in drawn
     rows.assign(zone=rows.index % 20).to_csv("rows.csv", index=False)
     assert llpbench(*ASK, "--by", "zone").out.count("[") == 12
+    assert llpbench(*ASK, "--by", "town", "--plot", "groups.svg").code == 0
+    assert "nan" in Path("groups.svg").read_text(encoding="utf-8")  # rows without a town
 
 
 @pytest.mark.usefixtures("folder")

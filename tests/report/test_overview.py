@@ -94,12 +94,12 @@ def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
     assert takes == [core, core, natural, natural, few, rare]
 
 
-def test_advice_takes_the_best_plain_entry_and_names_the_next() -> None:
+def test_advice_takes_the_best_plain_entry_and_names_the_second() -> None:
     made = [*journal("best", "second", bags={"number": 40}), *journal("second", pretraining="bag")]
     table = advice(tabulate(made))
     assert table is not None
     (row,) = rows(table)
     assert (row["take"], row["training bags"], row["datasets"]) == ("best (mlp)", "40", "8")
-    assert row["next"].startswith("second (mlp) ")
+    assert row["second"].startswith("second (mlp) ")
     assert row["significantly worse"] == "1 of 1"
     assert advice(tabulate(runs("a", 0.9))) is None, "nothing to compare with"

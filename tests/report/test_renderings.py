@@ -111,11 +111,11 @@ def test_wide_terminal_tables_are_split() -> None:
 def test_terminal_shows_title_headline_board_and_failures(records: list[Record]) -> None:
     boards = tabulate(records)
     shown = printed(boards, width=200)
-    parts = ("No labels", "dllp is best", "\nmethod", "at most", "Failed: ridge")
+    parts = ("No labels", "dllp has the highest mean", "\nmethod", "at most", "Failed: ridge")
     places = [shown.find(part) for part in parts]
     assert -1 not in places
     assert places == sorted(places)
-    assert shown.count("is best") == 1, "the board with validation labels has no headline"
+    assert shown.count("highest mean") == 1, "the board with validation labels has no headline"
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -83,7 +83,7 @@ def group_shares(overall: DataFrame, names: Sequence[str], share: float, title: 
     class among all rows, drawn as a vertical line.
     """
     shown = overall.nlargest(_MOST_GROUPS, "rows").sort_index()
-    groups = shown[[*names]].astype(str).agg(", ".join, axis=1)
+    groups = shown[[*names]].map(str).agg(", ".join, axis=1)
     figure, ax = layout.named_lines([layout.shown(name, 40) for name in groups])
     lines = shown[["share", "share_lower", "share_upper", "share_min", "share_max"]] * 100
     for place, (middle, lower, upper, least, most) in enumerate(lines.itertuples(index=False)):
