@@ -162,9 +162,8 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
 
     settings = replace(settings, tune_only=True)
     summary = runner.run(settings, make_display())
-    made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]
-    found = [record for record in made if record is not None]
-    show(tunings_table(found))
+    made = summary.contents.tunings
+    show(tunings_table(made[name] for name in summary.plan.tunings if name in made))
     files = write_configurations(summary.contents.tunings.values(), settings.out)
     echo(
         f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
