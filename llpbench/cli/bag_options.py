@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,63 +15,24 @@ from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.tables.column_names import csv_parts
 
-_SAME = (
-    *("noise", "noise_kind", "folds", "repeats", "methods", "refits", "by", "rest_as"),
-    *("separator", "decimal", "skip_rows", "encoding"),
-)
-"""Arguments that have the name of their flag."""
 _FLAGS = {
-    **{f"{name} must": f"--{name.replace('_', '-')} must" for name in _SAME},
-    "random_state must": "--seed must",
-    "sample_weight=": "--weight-column",
-    "labels=": "--label-column",
-    "time=": "--time-column",
-    "with choose": "with llpbench choose",
-    "method='bag-gp'": "--method bag-gp in llpbench fit",
-    "sampled=True": "--sampled",
-    "as_shares=True": "--as-shares",
-    "shares as proportions=": "shares in --proportions",
-    "are suppressed, give NaN": "are suppressed, add a line with empty values",
-    "Give NaN for unknown values": "Leave unknown values empty",
-    "give them as counts=": "use --counts",
-    "noise=": "--noise",
+    "X": "ROWS",
+    "sample_weight": "--weight-column",
+    "labels": "--label-column",
+    "time": "--time-column",
+    "sizes": "--size-column",
+    "random_state": "--seed",
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",
-    "sizes=": "--size-column",
-    "classes=": "--classes",
-    "sizes=. For cross-validation, split with GroupKFold": "--size-column",
-    ". For cross-validation, split with GroupKFold": "",
-    "rest_as=": "--rest-as",
-    "Give counts= or proportions= of all bags of X": "Give their counts with --bags (a table of all bags in ROWS)",
-    "predict_interval needs": "--interval needs",
-    "counts= of these": "--bags, a table of these",
-    "use predict_proba(X, bags)": "leave --whole-bags out",
-    "contains only missing values. Leave it out.": "contains only missing values. Use --leave-out.",
+    "method='bag-gp'": "--method bag-gp in llpbench fit",
 }
-"""Arguments of `LLPClassifier` in messages, and the flags that replace them."""
-_QUOTED = r"(?<![\w=])'[^']*'|(?<![\w=])\"[^\"]*\""
-_WORDS = re.compile(
-    "|".join((_QUOTED, r"\bX\b(?!\[|\.\w)", *(rf"\b{re.escape(flag)}(?!X\[)" for flag in sorted(_FLAGS, reverse=True))))
-)
-"""Arguments in a message, the longest first, and the argument X. Quoted texts are of the user; X[...] is Python."""
+"""Flags that do not have the name of their argument."""
 
 
-@contextlib.contextmanager
-def told_in_flags() -> Iterator[None]:
-    """Replace arguments of `LLPClassifier` in errors by the names of the shell."""
-    try:
-        yield
-    except LLPBenchError as error:
-        from llpbench.tables.number_text import TextsAmongNumbersError
-
-        if isinstance(error, TextsAmongNumbersError):
-            raise LLPBenchError(error.in_flags) from error
-        raise type(error)(in_flags(str(error))) from error
-
-
-def in_flags(message: str) -> str:
-    """Return a message with flags instead of arguments of `LLPClassifier`, and ROWS instead of X."""
-    return _WORDS.sub(lambda found: "ROWS" if found[0] == "X" else _FLAGS.get(found[0], found[0]), message)
+def flag_of(argument: str) -> str:
+    """Return the flag of an argument of `LLPClassifier` in a message, such as `noise=` or `sampled=True`."""
+    name = argument.partition("=")[0]
+    return _FLAGS.get(argument) or _FLAGS.get(name) or f"--{name.replace('_', '-')}"
 
 
 _BAG_OPTIONS = (
@@ -143,7 +103,7 @@ def warnings_as_lines() -> Iterator[None]:
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
             if issubclass(category, LLPBenchWarning):
-                echo(f"llpbench: warning: {in_flags(str(message))}", err=True)
+                echo(f"llpbench: warning: {message.in_shell(flag_of)}", err=True)
             else:
                 usual(message, category, *where, **others)
 

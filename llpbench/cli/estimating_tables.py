@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.applying import check_plot
-from llpbench.cli.bag_options import told_in_flags, warnings_as_lines
+from llpbench.cli.bag_options import warnings_as_lines
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo, tables_console
@@ -104,7 +104,7 @@ def estimate_table(
     sizes, weights = (
         None if name is None else column_of(frame, name, precincts).to_numpy() for name in (size_column, weight_column)
     )
-    with warnings_as_lines(), told_in_flags():
+    with warnings_as_lines():
         table = cross_table(
             *margins[:2],
             sizes=sizes,

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from llpbench.cli import FAILED
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
+from llpbench.cli.bag_options import bag_options, key_names, possible_names, warnings_as_lines
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
@@ -130,12 +130,10 @@ def _learning(command: Any) -> Any:
 
         load_plugins(plugin)
         if given["time_column"] is not None and "method" in given:  # before reading: it may take long
-            with told_in_flags():
-                require_network_for_time(given["method"])
+            require_network_for_time(given["method"])
         files = _Files(**{each.name: given.pop(each.name) for each in fields(_Files) if each.name in given})
         features, data, read = files.read(given["seed"])
-        with told_in_flags():
-            return command(features=features, data=data, read=read, **given)
+        return command(features=features, data=data, read=read, **given)
 
     return add_options(called, _LEARNING_OPTIONS)
 
@@ -212,9 +210,8 @@ class _Files:
         out = named(split_names(self.leave_out, known))
         texts = named(name for name, kind in kinds.items() if kind == "text")
         if large:
-            with told_in_flags():
-                require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
-            with warnings_as_lines(), told_in_flags(), reading("rows"):
+            require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
+            with warnings_as_lines(), reading("rows"):
                 frame, tables[0] = self._sampled(batches, groupings[0][1], tables[0], seed)
         decimals = frame.attrs["decimals"]
         frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
@@ -245,7 +242,7 @@ class _Files:
         features = frame.drop(columns=out if self.keep_key else [*key_columns, *out], errors="ignore")
         if not features.shape[1]:
             raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-        with warnings_as_lines(), told_in_flags():
+        with warnings_as_lines():
             data = BagData.read(
                 features,
                 bags[0] if one else bags,

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.reading_bags import read_bag_labels, read_bag_table
@@ -158,7 +158,7 @@ class BagData:
             ("unmatched", unmatched, ("raise", "drop")),
         ):
             if value not in known:
-                raise LLPBenchError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+                raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
         ranges, deviation = ranged_counts(counts), noise_deviation(noise, noise_kind)
         several = are_groupings(bags)
         _require_together(
@@ -173,7 +173,9 @@ class BagData:
             rest_as=rest_as is not None,
         )
         if as_shares and counts is None:
-            raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
+            raise LLPBenchError(
+                f"{argument('as_shares=True')} works only with counts. Leave it out: proportions are shares already."
+            )
         weights, table = read_weights(sample_weight, X), None
         if several:
             of_rows, table = read_groupings(X, bags, proportions=proportions, counts=counts, weights=weights)
@@ -185,7 +187,7 @@ class BagData:
             table = table.only(classes)
         if rest_as is not None and table is not None:
             if (sampled or as_shares) and sizes is None:
-                raise LLPBenchError("rest_as= needs the rows of whole bags. Give sizes=.")
+                raise LLPBenchError(f"{argument('rest_as=')} needs the rows of whole bags. Give {argument('sizes=')}.")
             table = table.with_rest(rest_as, of_rows)
             classes = [*classes, rest_as] if classes else None
         names = [name for each in (bags if several else [bags]) for name in key_columns(X, each)]
@@ -221,23 +223,24 @@ def bag_data(X: Any, bags: Any, **facts: Any) -> BagData:
 def _require_together(**given: bool) -> None:
     """Raise `LLPBenchError` for arguments that exclude each other."""
     says = {
-        "sampled": "sampled=True",
-        "as_shares": "as_shares=True",
+        **{name: argument(f"{name}=") for name in given},
+        "sampled": argument("sampled=True"),
+        "as_shares": argument("as_shares=True"),
         "groupings": "several groupings",
         "ranges": "counts as ranges",
     }
+    leave = " Leave one of them out."
     for one, others, why in (
-        ("sampled", ("as_shares",), " Use sampled=True if counts include the rows in X."),
-        ("noise", ("sampled", "as_shares"), " noise= needs counts of the rows in X. Leave one out."),
-        ("rest_as", ("ranges",), " Name both classes in classes=."),
-        ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), " Leave one of them out."),
-        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels", "time"), " Leave one of them out."),
-        ("time", ("labels",), " Leave one of them out."),
+        ("sampled", ("as_shares",), f" Use {says['sampled']} if counts include these rows."),
+        ("noise", ("sampled", "as_shares"), f" {says['noise']} needs counts of these rows. Leave one out."),
+        ("rest_as", ("ranges",), f" Name both classes in {argument('classes=')}."),
+        ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), leave),
+        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels", "time"), leave),
+        ("time", ("labels",), leave),
     ):
         other = next((other for other in others if given[one] and given[other]), None)
         if other is not None:
-            first, second = (says.get(name, f"{name}=") for name in (one, other))
-            raise LLPBenchError(f"{first} and {second} cannot be combined.{why}")
+            raise LLPBenchError(f"{says[one]} and {says[other]} cannot be combined.{why}")
 
 
 def key_columns(X: Any, bags: Any) -> list[str]:

@@ -29,7 +29,7 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import rows_of_bags
 from llpbench.data.other_frames import as_pandas
@@ -146,11 +146,13 @@ def choose(
     data = bag_data(X, bags, **given)
     time = data.times
     if data.row_labels is not None:
-        raise LLPBenchError("choose does not use labels=. Leave labels= out.")
+        raise LLPBenchError(f"choose does not use {argument('labels=')}. Leave it out.")
     if data.groupings > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
-        raise LLPBenchError(f"repeats must be 1 with time=, because bags are not split at random, got {repeats!r}.")
+        raise LLPBenchError(
+            f"{argument('repeats')} must be 1 with {argument('time=')}: bags are not split at random, got {repeats!r}."
+        )
     read = LLPClassifier(YARDSTICK).fit(X, replace(data, times=None))  # checks bags and rows
     of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
     times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
@@ -384,7 +386,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
         if not all(isinstance(name, str) for name in given):
-            raise LLPBenchError("methods must be names, or a mapping from names to classifiers.")
+            raise LLPBenchError(f"{argument('methods')} must be names, or a mapping from names to classifiers.")
         named = list(dict.fromkeys(AUTO if name == "auto" else name for name in given))
         found = {name: LLPClassifier(name, random_state=seed) for name in named if name != YARDSTICK}
     for name, each in found.items():
@@ -392,7 +394,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
             raise LLPBenchError(f"{name!r} must be an LLPClassifier, got {each!r}")
         method_on_bags(AUTO if each.method == "auto" else each.method)
     if len(named) < 2:
-        raise LLPBenchError(f"methods must be two or more, got {named}")
+        raise LLPBenchError(f"{argument('methods')} must be two or more, got {named}")
     return found
 
 
@@ -450,7 +452,7 @@ def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
 def _require_whole(name: str, value: object, least: int) -> None:
     """Raise `LLPBenchError` unless a value is a whole number, `least` or more."""
     if not isinstance(value, int | np.integer) or value < least:
-        raise LLPBenchError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+        raise LLPBenchError(f"{argument(name)} must be a whole number, {least} or more, got {value!r}.")
 
 
 def _require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:

@@ -183,7 +183,7 @@ class LLPClassifier(FittedClassifier):
         ------
         LLPBenchError
             The arguments do not fit together. The message has the numbers.
-        TextsAmongNumbersError
+        DataError
             Almost all values of a column are numbers, but a few are texts. Columns of dtype category may have both.
 
         Warns

@@ -15,7 +15,7 @@ from llpbench.blocks.side_by_side import background
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument, either
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.model import Network
@@ -35,7 +35,7 @@ from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
-_DEFAULT_ENCODER = "mlp"
+_DEFAULT_ENCODER, _TIME = "mlp", argument("time=")
 AUTO = "bag-gp-gbdt"
 """Method of `method="auto"`."""
 YARDSTICK = "bag-share"
@@ -91,8 +91,8 @@ def require_network_for_time(method: str) -> None:
     """Raise `LLPBenchError` for a method that cannot use times of bags in `fit`."""
     if not is_network(AUTO if method == "auto" else method):
         raise LLPBenchError(
-            f"time= needs a network, because only networks choose an epoch, got method {method!r}. Leave "
-            "time= out, or compare methods on later bags with choose."
+            f"{_TIME} needs a network, because only networks choose an epoch, got method {method!r}. Leave {_TIME} "
+            f"out, or compare methods on later bags with {either('choose', 'llpbench choose')}."
         )
 
 
@@ -143,7 +143,7 @@ def fit_members(
         ("bags_per_step", protocol.bags_per_step, 1),
     ):
         if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
+            raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
     if training.pretraining not in _PRETRAININGS:
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
     if training.pretraining != "none" and not takes_encoder(method):
@@ -323,8 +323,8 @@ def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | Non
         held[small[times[small] >= _first_held_out(times[small], number)]] = True
         if not held.any() or (~held[known]).sum() < 2:
             raise LLPBenchError(
-                f"time= needs at least 2 bags before the held-out bags, got {len(np.unique(times[known]))} different "
-                f"times in {len(known)} bags. Leave time= out."
+                f"{_TIME} needs at least 2 bags before the held-out bags, got {len(np.unique(times[known]))} different "
+                f"times in {len(known)} bags. Leave {_TIME} out."
             )
         return held
     held[generator(seed, "held-out bags").choice(small, number, replace=False)] = True

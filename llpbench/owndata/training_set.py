@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.data.bag_tables import BagLabels, ascending, matched, rows_of_bags
 from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
@@ -102,7 +102,7 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     sampled, as_shares, ranged = data.counted == "whole bags", data.counted == "others", data.ranges
     unmatched, suppress = "drop" if data.drop_unmatched else "raise", data.suppress_impossible
     if table is None:
-        raise LLPBenchError("proportions or counts of bags are missing. Give counts=.")
+        raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
     if not (deviation or as_shares):
         require_no_shares(table)
     named = table.classes(data.classes)
@@ -143,7 +143,8 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     frame = frame.iloc[places].drop(columns=keys)
     if not frame.shape[1]:
         raise LLPBenchError(
-            f"X must have features, got only {keys}, which name the bags. Add features, or set keep_key=True."
+            f"{argument('X')} must have features, got only {keys}, which name the bags. Add features, or use "
+            f"{argument('keep_key=True')}."
         )
     columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
     require_no_texts_among_numbers(frame)
