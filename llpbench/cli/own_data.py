@@ -79,12 +79,6 @@ _LEARNING_OPTIONS = (
         "--label-column", metavar="NAME", help="Column of ROWS with the known class of some rows, empty in other rows."
     ),
     click.option(
-        "--time-column",
-        metavar="NAME",
-        help="Column of BAGS or ROWS with the time of a bag (number or date). In fit: only for networks, which hold "
-        "out the latest bags. In choose: later bags are predicted from earlier ones.",
-    ),
-    click.option(
         "--noise",
         default=0.0,
         metavar="SCALE",
@@ -126,11 +120,7 @@ def _learning(command: Any) -> Any:
 
     @functools.wraps(command)
     def called(plugin: tuple[str, ...], **given: Any) -> Any:
-        from llpbench.owndata.fitting import require_network_for_time
-
         load_plugins(plugin)
-        if given["time_column"] is not None and "method" in given:  # before reading: it may take long
-            require_network_for_time(given["method"])
         files = _Files(**{each.name: given.pop(each.name) for each in fields(_Files) if each.name in given})
         features, data, read = files.read(given["seed"])
         return command(features=features, data=data, read=read, **given)
@@ -159,11 +149,11 @@ class _Files:
     as_shares: bool
     weight_column: str | None
     label_column: str | None
-    time_column: str | None
     noise: float
     noise_kind: str
     out_of_core: bool | None = False
     most_rows: int = 0
+    time_column: str | None = None
 
     def read(self, seed: int) -> tuple[DataFrame, BagData, dict[str, Any]]:
         """Return the features of rows, the data of bags, and how rows were read (`LLPClassifier.reading_`)."""
@@ -197,9 +187,8 @@ class _Files:
         by_table = _groupings(self.bags, self.bag_column)
         groupings = [(path, key_names(given, known)) for path, given in by_table]
         one = len(groupings) == 1
-        for flag, given in (("--out-of-core", large), ("--time-column", self.time_column is not None)):
-            if given and not one:
-                raise LLPBenchError(f"several --bags and {flag} cannot be combined. Leave one of them out.")
+        if large and not one:
+            raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
         with warnings_as_lines(), reading("bags"):
             more: dict[str, Any] = {"size_column": self.size_column, "time_column": self.time_column}
             form = self.formats.bags
@@ -258,10 +247,18 @@ class _Files:
                 keep_key=self.keep_key,
                 sample_weight=weights,
                 labels=labels,
-                time=times,
             )
         kept = [name for name in key_columns if self.keep_key and name not in out]
-        return features, data, {"missing": list(self.formats.rows.missing), "decimals": decimals, "keys": kept}
+        return (
+            features,
+            data,
+            {
+                "missing": list(self.formats.rows.missing),
+                "decimals": decimals,
+                "keys": kept,
+                **({} if times is None else {"time": times}),
+            },
+        )
 
     def _sampled(
         self, batches: RowBatches, keys: list[str], table: dict[str, Any], seed: int
@@ -432,6 +429,11 @@ def fit(
     metavar="NAMES",
     help="Methods to compare. [default: auto,bag-gp,count-gbdt,bag-mean-linear,bag-soft-label-gbdt,dllp]",
 )
+@click.option(
+    "--time-column",
+    metavar="NAME",
+    help="Column of BAGS or ROWS with the time of a bag (number or date). Later bags are predicted from earlier ones.",
+)
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
     "--repeats", type=int, metavar="N", help="Number of random splits into parts. [default: 2; with --time-column 1]"
@@ -450,13 +452,14 @@ def choose(
     Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
     comparison with the folds that are finished.
     """
-    del read
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
 
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
-        found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
+        found = choosing.choose(
+            features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed, time=read.get("time")
+        )
     render_tables([_board_table(found)], tables_console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)

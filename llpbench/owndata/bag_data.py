@@ -53,8 +53,6 @@ class BagData:
     suppress_impossible: bool = False
     row_labels: Any = None
     """known classes of some rows"""
-    times: Any = None
-    """time of each bag"""
     bag_columns: tuple[str, ...] = ()
     """columns of X that name bags"""
     left_out: tuple[str, ...] = ()
@@ -82,7 +80,6 @@ class BagData:
         keep_key: bool = False,
         sample_weight: Any = None,
         labels: Any = None,
-        time: Any = None,
     ) -> Self:
         """Read what users know about bags. `LLPClassifier.fit`, `choose` and others take the same arguments.
 
@@ -142,10 +139,6 @@ class BagData:
         labels
             [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of one row. It
             is removed from its old bag and from that bag's counts.
-        time
-            Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
-            mapping or series by bag, or an array in ascending order of the bags. Other methods choose no epoch;
-            compare them on later bags with `choose`.
 
         Raises
         ------
@@ -166,7 +159,6 @@ class BagData:
             as_shares=as_shares,
             noise=deviation > 0,
             labels=labels is not None,
-            time=time is not None,
             sizes=sizes is not None,
             groupings=several,
             ranges=ranges is not None,
@@ -202,7 +194,6 @@ class BagData:
             drop_unmatched=unmatched == "drop",
             suppress_impossible=impossible == "suppress",
             row_labels=labels,
-            times=time,
             bag_columns=tuple(dict.fromkeys(names)),
             left_out=tuple(
                 dict.fromkeys(name for name in (*key_columns(X, sample_weight), *names) if name not in kept)
@@ -235,8 +226,7 @@ def _require_together(**given: bool) -> None:
         ("noise", ("sampled", "as_shares"), f" {says['noise']} needs counts of these rows. Leave one out."),
         ("rest_as", ("ranges",), f" Name both classes in {argument('classes=')}."),
         ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), leave),
-        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels", "time"), leave),
-        ("time", ("labels",), leave),
+        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels"), leave),
     ):
         other = next((other for other in others if given[one] and given[other]), None)
         if other is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
+from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
 from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.times import read_times
@@ -93,6 +93,7 @@ def choose(
     repeats: int | None = None,
     random_state: int = 0,
     progress: bool = True,
+    time: Any = None,
     **given: Any,
 ) -> MethodChoice:
     """Compare methods on held-out bags, without labels.
@@ -104,8 +105,7 @@ def choose(
     bags
         Bag of each row, as in `LLPClassifier.fit`.
     given
-        Arguments of `BagData.read`, such as `counts`, if `bags` are not `BagData`. With `time`, folds are later bags,
-        each predicted from all earlier ones. Networks also stop by their latest bags.
+        Arguments of `BagData.read`, such as `counts`, if `bags` are not `BagData`.
     methods
         Names of methods that learn from bags (a list, or one text with commas), or unfitted classifiers by name. The
         baseline "bag-share" is always compared, too.
@@ -117,6 +117,9 @@ def choose(
         Seed of the folds and of the methods. The same seed repeats everything but the seconds.
     progress
         Show a bar in a terminal or notebook.
+    time
+        Time of each bag, a number or a date: a mapping or series by bag, or an array in ascending order of the bags.
+        Folds are then later bags, each predicted from all earlier ones.
 
     Notes
     -----
@@ -144,7 +147,6 @@ def choose(
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
     data = bag_data(X, bags, **given)
-    time = data.times
     if data.row_labels is not None:
         raise LLPBenchError(f"choose does not use {argument('labels=')}. Leave it out.")
     if data.groupings > 1:
@@ -153,7 +155,7 @@ def choose(
         raise LLPBenchError(
             f"{argument('repeats')} must be 1 with {argument('time=')}: bags are not split at random, got {repeats!r}."
         )
-    read = LLPClassifier(YARDSTICK).fit(X, replace(data, times=None))  # checks bags and rows
+    read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
     of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
     times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
     frame = as_frame(X).drop(columns=read.key_features_)
@@ -167,7 +169,7 @@ def choose(
     if copies is not None:
         frame, of_row = frame.iloc[copies.places], of_row[copies.places]
         found, noise = copies.counts(found, noisy=noise > 0), noise * copies.ratio
-    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, times, ranges)
+    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, ranges)
     if times is None:
         parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
@@ -321,20 +323,15 @@ class _Bagged:
     """[bags, classes]"""
     classes: list[Hashable]
     noise: float
-    times: FloatArray | None
     ranges: CountRanges | None
 
     def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """Return a candidate fitted to the `chosen` bags [bags]."""
         frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self.of_row])
-        table = self._table(chosen)
         model: LLPClassifier = clone(candidate)
-        given: dict[str, Any] = {"noise": self.noise}
-        if self.times is not None and is_network(model._method):
-            given["time"] = pd.Series(self.times[chosen], index=table.index)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
-            model.fit(frame.iloc[rows], self.of_row[rows], counts=table, **given)
+            model.fit(frame.iloc[rows], self.of_row[rows], counts=self._table(chosen), noise=self.noise)
         return model
 
     def _table(self, chosen: Any) -> pd.DataFrame:

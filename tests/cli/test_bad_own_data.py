@@ -122,7 +122,6 @@ def test_invalid_options_are_refused(
         ("fit", "bags", lambda f: f.assign(yes=["*", *f["yes"][1:]]), [], "--suppressed '*'"),
         ("fit", "bags", lambda f: f.assign(size=9), ["--size-column", "size"], "has 9 rows"),
         ("fit", "bags", lambda f: f.assign(yes=50), SHARES, "50"),
-        ("fit", "bags", lambda _: "", ["--time-column", "week"], "--time-column needs a network"),
         ("predict", "rows", lambda f: f.drop(columns="age"), [], "has no column 'age'"),
         ("predict", "rows", lambda f: f.assign(age="old"), [], "column 'age' must be numeric, got 'old' in line 2 "),
         ("predict", "rows", lambda f: f.assign(prediction=1), [], "already has a column 'prediction', which"),
