@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from llpbench.cli.applying import check_plot
-from llpbench.cli.bag_options import warnings_as_lines
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo, tables_console
-from llpbench.cli.reading_options import Formats, format_options
+from llpbench.cli.reading_options import Formats, format_options, warnings_as_lines
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 

@@ -65,7 +65,7 @@ def _code() -> int:
             sys.stdout.flush()
         return code
     except LLPBenchError as error:
-        from llpbench.cli.bag_options import flag_of
+        from llpbench.cli.reading_options import flag_of
 
         return _fail(error.in_shell(flag_of))
     except click.ClickException as error:

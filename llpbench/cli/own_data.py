@@ -13,17 +13,20 @@ import click
 from click.core import ParameterSource
 
 from llpbench.cli import FAILED
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, warnings_as_lines
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
     Formats,
+    bag_options,
     format_options,
     is_large,
+    key_names,
     out_of_core_option,
     own_data_command,
+    possible_names,
     read_pairs,
     reading,
+    warnings_as_lines,
 )
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural

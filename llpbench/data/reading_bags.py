@@ -14,10 +14,24 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, shown
-from llpbench.data.other_frames import as_pandas
 
 _EXACT = 2.0**53
 """smallest number beyond which floats cannot represent all whole numbers"""
+
+
+def as_pandas(given: Any) -> Any:
+    """Return a frame or column of another library (Polars, Arrow and others) in pandas, with its names.
+
+    It is recognised by Arrow's interface for streams. Anything else is returned as it is.
+    """
+    if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "__arrow_c_stream__"):
+        return given
+    import pyarrow as pa
+
+    if hasattr(given, "columns"):
+        return pa.table(given).to_pandas()
+    column = given if isinstance(given, pa.ChunkedArray) else pa.chunked_array(given)
+    return column.to_pandas().rename(getattr(given, "name", None) or None)
 
 
 def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None) -> BagLabels:

@@ -13,8 +13,7 @@ import pandas as pd
 
 from llpbench.core.errors import LLPBenchError, argument
 from llpbench.data.bag_tables import BagLabels, BagTable
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import read_bag_labels, read_bag_table
+from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
 from llpbench.owndata.count_ranges import RangedCounts, ranged_counts
 from llpbench.owndata.counted import noise_deviation
 from llpbench.owndata.groupings import are_groupings, copies_of_rows, read_groupings

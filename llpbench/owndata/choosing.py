@@ -32,7 +32,7 @@ from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import bag_data
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame

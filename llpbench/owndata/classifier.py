@@ -26,7 +26,6 @@ from llpbench.owndata.doubts import (
     DoubtfulFit,
     SamePredictions,
     Union,
-    collapse_warning,
     doubts_of,
     sameness_warning,
 )
@@ -222,10 +221,10 @@ class LLPClassifier(FittedClassifier):
                 calibrated = calibration(known, self._probabilities(predictor, known.rows, number), held_out)
                 evidence = calibrated.evidence if rare else None
             doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
-        if isinstance(predictor, NetworkPredictor) and (told := collapse_warning(tried)):
-            warnings.warn(told, CollapsedNetwork, stacklevel=2)
-        elif (told := sameness_warning(tried)) and not (rare or doubts or self._method == YARDSTICK):
-            warnings.warn(told, SamePredictions, stacklevel=2)
+        network = isinstance(predictor, NetworkPredictor)
+        told = sameness_warning(tried, network=network)
+        if told and (network or not (rare or doubts or self._method == YARDSTICK)):
+            warnings.warn(told, CollapsedNetwork if network else SamePredictions, stacklevel=2)
         if rare and (told := few_positives_warning(known, given.classes, calibrated)):
             warnings.warn(told, FewPositives, stacklevel=2)
 

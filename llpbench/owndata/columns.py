@@ -16,7 +16,7 @@ from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning, argument, either
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
-from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import as_pandas
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
 from llpbench.tables.column_names import csv_line

@@ -23,7 +23,7 @@ from llpbench.core.errors import LLPBenchError, argument, either
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, shown
-from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
@@ -419,12 +419,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = bag_data(
             X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight, unmatched=unmatched
         )
-        weights, table, drop = data.labels.weights, data.table, data.drop_unmatched
+        table, drop = data.table, data.drop_unmatched
         labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
-        if not drop:
-            _require_bags(labels)
-        inside = labels.of_row >= 0
-        if not inside.all() and drop:
+        if drop:
+            inside, weights = labels.of_row >= 0, labels.weights
             rows = Rows(*(each[inside] for each in rows))
             labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
         _require_bags(labels)

@@ -24,8 +24,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_same_order
+from llpbench.data.reading_bags import as_pandas, require_same_order
 from llpbench.owndata.cross_tables import cross_table
 from llpbench.owndata.group_intervals import DRAWS, FIRST, ClassCounts, EffectsOfGroups, GroupedRows, drawn_counts
 from llpbench.owndata.logit_draws import LogitDraws

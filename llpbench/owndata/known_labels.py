@@ -15,8 +15,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_same_order
+from llpbench.data.reading_bags import as_pandas, require_same_order
 from llpbench.tables.texts import as_text, without_decimals
 
 _LABELS = argument("labels=")

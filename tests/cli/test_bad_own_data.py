@@ -15,7 +15,7 @@ from bench import DROPPED, LLPBench, refused, replaced
 from districts import counted, people
 
 from llpbench import LLPClassifier
-from llpbench.cli.bag_options import flag_of
+from llpbench.cli.reading_options import flag_of
 from llpbench.core.errors import LLPBenchError, argument, either
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes"]

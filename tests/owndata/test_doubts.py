@@ -15,7 +15,7 @@ from scipy.special import expit
 from llpbench.core.bags import FloatArray
 from llpbench.owndata.bag_effects import UnknownBags
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, collapse_warning
+from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, sameness_warning
 from llpbench.owndata.rare import FewPositives
 
 
@@ -163,9 +163,9 @@ def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
 def test_constant_network_is_named() -> None:
     rng = np.random.default_rng(0)
     share = 0.013 * np.exp(0.005 * rng.normal(size=100))
-    assert "0.013" in collapse_warning(np.stack([1 - share, share], axis=1))
+    assert "0.013" in sameness_warning(np.stack([1 - share, share], axis=1), network=True)
     share = 0.013 * np.exp(0.5 * rng.normal(size=100))
-    assert collapse_warning(np.stack([1 - share, share], axis=1)) == ""
+    assert sameness_warning(np.stack([1 - share, share], axis=1), network=True) == ""
 
 
 @pytest.mark.filterwarnings("ignore::llpbench.owndata.rare.FewPositives")
