@@ -6,7 +6,7 @@ import difflib
 import re
 import shlex
 import unicodedata
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -145,6 +145,12 @@ class BagTable:
             return self
         chosen = [place for place, column in enumerate(self.columns) if column in set(named)]
         return replace(self, values=self.values[:, chosen], columns=[self.columns[place] for place in chosen])
+
+    def of(self, names: Container[Hashable]) -> BagTable:
+        """Return the table of some bags."""
+        rows = [place for place, name in enumerate(self.names) if name in names]
+        sizes = None if self.sizes is None else self.sizes[rows]
+        return replace(self, names=[self.names[row] for row in rows], values=self.values[rows], sizes=sizes)
 
     def with_rest(self, name: str, labels: BagLabels) -> BagTable:
         """Return the table with one more class, `name`: everyone in a bag of `labels` who is in no other class.

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
+from llpbench.core.bags import BoolArray
 from llpbench.core.errors import LLPBenchError, argument
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
@@ -199,6 +200,21 @@ class BagData:
             ),
             groupings=len(bags) if several else 1,
         )
+
+    def some(self, names: Container[Hashable]) -> tuple[Self, BoolArray]:
+        """Return the data of some bags, and which rows are in them [rows]. There must be a single grouping."""
+        chosen = np.array([*(name in names for name in self.labels.names), False])
+        place = np.append(np.cumsum(chosen[:-1]) - 1, -1)
+        rows: BoolArray = chosen[self.labels.of_row]
+        labels = replace(
+            self.labels,
+            of_row=place[self.labels.of_row[rows]],
+            names=[name for name in self.labels.names if name in names],
+            weights=None if self.labels.weights is None else self.labels.weights[rows],
+        )
+        table = None if self.table is None else self.table.of(names)
+        ranges = None if self.ranges is None else self.ranges.of(names, self.labels)
+        return replace(self, labels=labels, table=table, ranges=ranges), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""

@@ -28,20 +28,19 @@ from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.text import one_line, plural, reason_of
-from llpbench.data.bag_tables import rows_of_bags
 from llpbench.data.reading_bags import as_pandas
-from llpbench.owndata.bag_data import bag_data
+from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
-from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
 from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.times import read_times
+from llpbench.owndata.weights import in_bags
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
@@ -156,20 +155,15 @@ def choose(
             f"{argument('repeats')} must be 1 with {argument('time=')}: bags are not split at random, got {repeats!r}."
         )
     read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
-    of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
-    times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
-    frame = as_frame(X).drop(columns=read.key_features_)
+    names, found = read.bags_.tolist(), read.bag_counts_
+    times = None if time is None else read_times(time, names, data.labels.among(names))
+    frame = as_frame(X)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
-    noise, copies = data.noise, read._repeats
-    ranges = read._ranges
-    if ranges is not None:  # bags of ranges are learned from, and never judged by
+    if read._ranges is not None:  # bags of ranges are learned from, and never judged by
         found = found.copy()
-        found[ranges.bags] = np.nan
-    if copies is not None:
-        frame, of_row = frame.iloc[copies.places], of_row[copies.places]
-        found, noise = copies.counts(found, noisy=noise > 0), noise * copies.ratio
-    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, ranges)
+        found[read._ranges.bags] = np.nan
+    bagged = _Bagged(frame, data, names, found)
     if times is None:
         parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
@@ -203,7 +197,7 @@ def choose(
         interrupted = 0
         if union is not None and union not in failures:
             try:
-                fitted = bagged.fitted(candidates[union], np.ones(len(found), dtype=bool))
+                fitted, _ = bagged.fitted(candidates[union], slice(None))
             except Exception as error:
                 failures[union] = _reason(error)
     _require_any(candidates, failures)
@@ -317,58 +311,39 @@ class _Bagged:
     """Rows in bags, and the classifiers to compare on them."""
 
     frame: pd.DataFrame
-    of_row: IntArray
-    """[rows] bag of each row, -1: none"""
+    data: BagData
+    names: list[Hashable]
+    """names of bags"""
     counts: FloatArray
-    """[bags, classes]"""
-    classes: list[Hashable]
-    noise: float
-    ranges: CountRanges | None
+    """[bags, classes] NaN for bags that are never held out"""
 
-    def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
-        """Return a candidate fitted to the `chosen` bags [bags]."""
-        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self.of_row])
+    def fitted(self, candidate: LLPClassifier, bags: Any) -> tuple[LLPClassifier, pd.Index]:
+        """Return a candidate fitted to some `bags` (a mask or positions), and the columns with values in these bags."""
+        data, rows = self._some(bags)
+        frame = self.frame[rows].dropna(axis="columns", how="all")
         model: LLPClassifier = clone(candidate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
-            model.fit(frame.iloc[rows], self.of_row[rows], counts=self._table(chosen), noise=self.noise)
-        return model
+            return model.fit(frame, data), frame.columns
 
-    def _table(self, chosen: Any) -> pd.DataFrame:
-        """Counts of the chosen bags, ranges as texts."""
-        table = pd.DataFrame(self.counts, columns=self.classes)
-        if self.ranges is not None:
-            table = table.astype(object)
-            rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(table))
-            for bag, low, high in zip(self.ranges.bags, self.ranges.low, self.ranges.high, strict=True):
-                table.iloc[bag] = [f"{rows[bag] - high:f}-{rows[bag] - low:f}", f"{low:f}-{high:f}"]
-        return table[chosen]
-
-    def _learnable(self, chosen: Any) -> pd.DataFrame:
-        """Return all rows, without columns that have no value in the `chosen` bags, which `fit` rejects."""
-        known = self.frame[np.append(chosen, False)[self.of_row]].notna().any()
-        return self.frame.loc[:, known.to_numpy()]
+    def _some(self, bags: Any) -> tuple[BagData, BoolArray]:
+        return self.data.some({*as_objects(self.names)[bags]})
 
     def judged(self, candidate: LLPClassifier, part: Fold) -> dict[str, float]:
         """Return criteria of a candidate on the held-out bags of a fold.
 
         Predictions are mixed with uniform ones (`choose`).
         """
-        chosen, held = part.train, part.held
         clock = perf_counter()
-        model = self.fitted(candidate, chosen)
+        model, columns = self.fitted(candidate, part.train)
         seconds = perf_counter() - clock
-        place = np.full(len(chosen) + 1, -1, dtype=np.int64)
-        place[held] = np.arange(len(held))
-        rows = np.flatnonzero(place[self.of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
+        held, rows = self._some(part.held)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # each bag has its own categories
-            learned = model.predict_proba(self._learnable(chosen).iloc[rows])
-        proba = (1 - uniform) * learned + uniform / len(self.classes)
-        local = place[self.of_row[rows]]
-        nothing = np.zeros((len(rows), 0))
-        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self.counts[held])
+            features = model._rows(self.frame.loc[rows, columns])
+        whole, _ = in_bags(features, held.labels, self.counts[part.held])
+        proba = (1 - uniform) * model._predicted(whole.rows) + uniform / self.counts.shape[1]
         return {**coarse_criteria(proba, whole), "seconds": seconds}
 
 

@@ -253,7 +253,7 @@ class LLPClassifier(FittedClassifier):
         same = distinct_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
-        self._repeats, self._ranges = given.repeats, given.ranges
+        self._ranges = given.ranges
         self._table = data.table if exact else None
         if doubts is not None and doubts.warning:
             warnings.warn(doubts.warning, DoubtfulFit, stacklevel=2)

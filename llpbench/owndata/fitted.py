@@ -65,7 +65,7 @@ from llpbench.owndata.logit_draws import (
 from llpbench.owndata.scoring import bag_scorer, coarse_criteria
 from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.threads import threads_for
-from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_people, weighted_up
+from llpbench.owndata.weights import RoundedWeights, in_bags, require_people, weighted_up
 from llpbench.training.cell_runs import probabilities
 
 _BAG_GP = argument("method='bag-gp'")
@@ -97,7 +97,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _known: BaggedRows
     """training rows of known bags; a loaded model has none"""
     _table: BagTable | None
-    _repeats: Repeats | None
     _held_out: FloatArray | None
     _features_help: bool | None
 

@@ -39,7 +39,7 @@ from llpbench.owndata.counted import (
 )
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
-from llpbench.owndata.weights import Repeats, RoundedWeights, repeats, require_people
+from llpbench.owndata.weights import RoundedWeights, repeats, require_people
 from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning, require_no_texts_among_numbers
 
 
@@ -60,8 +60,6 @@ class TrainingSet:
     """[bags] numbers of rows, or sums of weights"""
     deviation: float
     """standard deviation of the noise of counts of people"""
-    repeats: Repeats | None
-    """repetitions of rows with weights"""
     named: Sequence[Hashable]
     """classes in the given order"""
     order: Sequence[int]
@@ -193,7 +191,6 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
         counts=found,
         sizes=of_bags.sizes,
         deviation=deviation,
-        repeats=copies,
         named=named,
         order=order,
         nameless=nameless,
