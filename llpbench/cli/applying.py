@@ -110,7 +110,7 @@ class _Files:
                     column_of(frame, name, self.rows)
             except DataError as error:
                 advice = " Omit --bag-column to predict from features only." if bags_optional else ""
-                raise DataError(f"{error.args[0]}{advice}") from error
+                raise DataError(f"{error.message}{advice}") from error
             with reading("bags"):
                 counts: dict[str, Any] = {}
                 if self.bags is not None:

@@ -103,7 +103,7 @@ def reading(role: str) -> Iterator[None]:
     try:
         yield
     except LLPBenchError as error:
-        raise type(error)(_PREFIXED.sub(rf"--\1 {role}:", error.args[0])) from error
+        raise type(error)(_PREFIXED.sub(rf"--\1 {role}:", error.message)) from error
 
 
 def _by_role(given: Sequence[str], flag: str) -> dict[str, str]:

@@ -22,18 +22,17 @@ def either(python: str, shell: str) -> str:
 class _Message(Exception):  # noqa: N818 (a base of errors and warnings)
     """A message about arguments, for users of Python or of the command line."""
 
-    def __str__(self) -> str:
-        return _PART.sub(r"\1", super().__str__())
-
-    @property
-    def argument(self) -> str | None:
-        """Name of the first argument in the message."""
-        names = (part[1].partition("=")[0] for part in _PART.finditer(super().__str__()) if part[2] is None)
-        return next(names, None)
+    def __init__(self, message: str = "") -> None:
+        """`message` may have parts made by `argument` and `either`."""
+        super().__init__(_PART.sub(r"\1", str(message)))
+        self.message = message
+        names = (part[1].partition("=")[0] for part in _PART.finditer(message) if part[2] is None)
+        self.argument = next(names, None)
+        """name of the first argument in the message"""
 
     def in_shell(self, flag: Callable[[str], str]) -> str:
         """Return the message for the command line. `flag` returns the flag of an argument."""
-        return _PART.sub(lambda part: flag(part[1]) if part[2] is None else part[2], super().__str__())
+        return _PART.sub(lambda part: flag(part[1]) if part[2] is None else part[2], self.message)
 
 
 class LLPBenchError(_Message, ValueError):

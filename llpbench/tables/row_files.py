@@ -83,7 +83,7 @@ class RowBatch:
         try:
             yield
         except LLPBenchError as error:
-            told = error.args[0]
+            told = error.message
             if not (self.alone or str(self.part) in str(error)):
                 told = f"file {str(self.part)!r}, rows from {self.first:,}: {told}"
             raise DataError(told) from error

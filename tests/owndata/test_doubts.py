@@ -142,13 +142,6 @@ def test_informative_features_keep_spread() -> None:
     assert log_loss(proba, truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
 
 
-@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
-def test_common_positives_are_not_warned_of() -> None:
-    frame, labels = table(1.0, 0.2, rows=600)
-    bags, counts = bagged(labels)
-    LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-
-
 def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
     frame, labels = table(1.0, 0.015, rows=2000)
     bags, counts = bagged(labels)

@@ -316,7 +316,7 @@ def test_numeric_and_date_bag_labels_are_saved(tmp_path: Path) -> None:
     assert np.array_equal(found.predict_proba(frame, numbers), model.predict_proba(frame, numbers))
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(numbers, "D")
     model.fit(frame, days, counts=counted(days, votes))
-    with pytest.raises(LLPBenchError, match=r"its bags contains .*Timestamp.* Use texts or numbers as labels"):
+    with pytest.raises(LLPBenchError, match=r"contains .*Timestamp.* Use texts or numbers as labels"):
         model.save(tmp_path / "dates")
 
 
