@@ -2,14 +2,15 @@
 
     python -m benchmarks.natural --seeds 5 --rows 2000
     python -m benchmarks.natural --rare --methods bag-gp,bag-mean-linear --seeds 5
+    python -m benchmarks.natural --rare --rates 0.02,0.05,0.06,0.08,0.12 --tables adult,hotel_bookings,flights_2013
 
 Natural bags: half of the rows are trained on, the other half are new rows of the same bags. `share` is the bag's own
 share, half a row added to each class for new rows. `before`: effects from predictions of the training rows, full
 spread. `whole`: the training rows, made to add up to their counts.
 
-Rare: bags at random and by natural keys, at 1.3 % positives; the method as it is (`before`) and calibrated. A warning
-says that held-out bags do not show that features tell anything. Whether a fit is useful is told by its log loss, as it
-is and calibrated, against the constant.
+Rare: bags at random and by natural keys, at some rates of positives; the method as it is (`before`) and calibrated. A
+warning says that held-out bags do not show that features tell anything. Whether a fit is useful is told by its log
+loss, as it is and calibrated, against the constant.
 
 A line a run, then means over seeds, ± standard errors of differences, as Markdown.
 """
@@ -45,7 +46,7 @@ NATURAL: dict[str, tuple[list[str], str]] = {
 """keys of bags, and the target; the spread of logits was tuned on the first four"""
 DATES = {"hotel_bookings": ["arrival_date"], "kc_house": ["date"], "mpls_stops": ["date"]}
 RARE = ("adult", "nass_cds")
-RATE, RARE_ROWS = 0.013, 6144
+RARE_ROWS = 6144
 
 
 def read(name: str, seed: int, data: Path) -> tuple[pd.DataFrame, Any, Any]:
@@ -102,14 +103,14 @@ def natural(name: str, seed: int, rows: int, method: str, data: Path) -> dict[st
     return found
 
 
-def rare(name: str, seed: int, size: int | None, method: str, data: Path) -> dict[str, Any]:
-    """One table with few positives in random bags of a size, or in natural ones (None)."""
+def rare(name: str, seed: int, size: int | None, rate: float, method: str, data: Path) -> dict[str, Any]:
+    """One table with a rate of positives in random bags of a size, or in natural ones (None)."""
     frame, keys, every = read(name, seed, data)
     positives, negatives = np.flatnonzero(every == 1), np.flatnonzero(every == 0)
-    few, labels = round(RATE * RARE_ROWS), every.to_numpy()
+    few, labels = round(rate * RARE_ROWS), every.to_numpy()
     train = np.random.default_rng(seed).permutation([*positives[:few], *negatives[: RARE_ROWS - few]])
     rest = negatives[RARE_ROWS - few :]
-    new = np.concatenate([positives[few : few + max(round(RATE * len(rest)), 1)], rest])
+    new = np.concatenate([positives[few : few + max(round(rate * len(rest)), 1)], rest])
     bags = keys[train] if size is None else np.arange(RARE_ROWS) // size
     features = frame.drop(columns=NATURAL[name][0]) if size is None else frame
     model = LLPClassifier(method, random_state=seed)
@@ -119,6 +120,7 @@ def rare(name: str, seed: int, size: int | None, method: str, data: Path) -> dic
     before, share = model.predict_proba(features.iloc[new])[:, 1], labels[train].mean()
     assert calibrated is not None
     return {
+        "rate": rate,
         "table": name,
         "bags of": "natural" if size is None else f"{size:,}",
         "method": method,
@@ -155,19 +157,19 @@ def natural_tables(found: pd.DataFrame) -> str:
 
 def rare_tables(found: pd.DataFrame) -> str:
     """Means over seeds, and how often a warning was right."""
-    lines = ["| table | method | bags of | AUC | average precision | mean / share | constant | before | after |"]
-    lines += ["|---|---|---:|---:|---:|---|---:|---:|---:|"]
-    for (table, method, size), each in found.groupby(["table", "method", "bags of"], sort=False):
+    lines = ["| rate | table | method | bags of | AUC | average precision | mean / share | constant | before | after |"]
+    lines += ["|---:|---|---|---:|---:|---:|---|---:|---:|---:|"]
+    for (rate, table, method, size), each in found.groupby(["rate", "table", "method", "bags of"], sort=False):
         mean = each.mean(numeric_only=True)
         lines.append(
-            f"| {table} | {method} | {size} | {mean['AUC']:.1f} | {mean['average precision']:.1f} | "
+            f"| {rate} | {table} | {method} | {size} | {mean['AUC']:.1f} | {mean['average precision']:.1f} | "
             f"{mean['mean / share, before']:.2f} → {mean['mean / share, after']:.2f} | {mean['constant loss']:.4f} | "
             f"{mean['before loss']:.4f} | {mean['after loss']:.4f} |"
         )
     warned = found["warned"].map({True: "warned", False: "silent"})
     for way in ("before", "after"):
         useful = (found[f"{way} loss"] < found["constant loss"]).map({True: "better", False: "worse"})
-        lines += [f"\nAgainst the constant, {way}\n", f"{pd.crosstab(warned, useful)}"]
+        lines += [f"\nAgainst the constant, {way}\n", f"{pd.crosstab([found['rate'], warned], useful)}"]
     return "\n".join(lines)
 
 
@@ -184,16 +186,23 @@ def table_of(runs: Sequence[dict[str, Any]], rare_positives: bool) -> str:
 @click.option("--rows", default=2000, help="Of a half of a table.")
 @click.option("--rare", "rare_positives", is_flag=True)
 @click.option("--sizes", default="64,256,1024,natural", help="Of bags of --rare.")
-def main(data: Path, methods: str, tables: str, seeds: int, rows: int, rare_positives: bool, sizes: str) -> None:
+@click.option("--rates", default="0.013", help="Shares of positives of --rare.")
+def main(
+    data: Path, methods: str, tables: str, seeds: int, rows: int, rare_positives: bool, sizes: str, rates: str
+) -> None:
     """Print a line a run, then tables."""
     warnings.simplefilter("ignore")
     runs: list[dict[str, Any]] = []
-    wanted = sizes.split(",")
+    settings = [
+        (None if size == "natural" else int(size), float(rate))
+        for rate in rates.split(",")
+        for size in sizes.split(",")
+    ]
     for seed in range(seeds):
         for name in tables.split(",") if tables else RARE if rare_positives else NATURAL:
             for method in methods.split(","):
                 made = (
-                    (rare(name, seed, None if size == "natural" else int(size), method, data) for size in wanted)
+                    (rare(name, seed, size, rate, method, data) for size, rate in settings)
                     if rare_positives
                     else (natural(name, seed, rows, method, data) for _ in range(1))
                 )

@@ -134,7 +134,7 @@ class Storm:
         while time.monotonic() < until or self.kills.total() >= self.most:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(0.05)
-            size = sum(path.stat().st_size for path in (*out.glob(FILE), *out.glob("tuning/*.log")))  # runs and trials
+            size = sum(path.stat().st_size for path in (*out.glob(FILE), *out.glob("tuning/*.json")))  # runs and trials
             before = before or size
             if until == math.inf and size > before:
                 until = time.monotonic() + self.moment.uniform(0.0, 3.0)

@@ -44,7 +44,7 @@ class _Watch(Display):
     """Notes when jobs run, and kills one worker in the middle of the first epoch that is reported."""
 
     def __init__(self, console: Console, *, kill: bool) -> None:
-        super().__init__(console, "plain")
+        super().__init__(console, live=False)
         self._kill = kill
         self._at_work: set[str] = set()
         self.most = 0

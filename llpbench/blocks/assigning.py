@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from llpbench.blocks.counts import BagCounts
@@ -61,6 +60,8 @@ def _several(logits: FloatArray, counts: IntArray) -> IntArray:
     """Solve the transportation problem: for small bags as a dense assignment, for others by `_along_paths`."""
     if len(logits) > _SMALL:
         return _along_paths(logits, counts)
+    from scipy.optimize import linear_sum_assignment  # takes long to import, and `llpbench plan` does not need it
+
     places = np.repeat(np.arange(len(counts)), counts)
     row, place = linear_sum_assignment(logits[:, places], maximize=True)
     labels = np.empty(len(logits), dtype=np.int64)

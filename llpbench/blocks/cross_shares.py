@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from llpbench.core.bags import FloatArray
@@ -76,6 +75,8 @@ class CrossLikelihood:
 
     def maximum(self) -> CrossShares:
         """Return the shares with the largest posterior density."""
+        from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
         shares = self.outcomes / np.maximum(self.outcomes.sum(axis=1, keepdims=True), 1)
         people = self.weights * self.groups
         means = people.T @ shares / people.sum(axis=0)[:, None].clip(min=1e-12)

@@ -17,13 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
-from scipy.special import logsumexp
-from scipy.stats import chi2
+from scipy.special import chdtrc, logsumexp
 
-from llpbench.blocks.design import bag_average
-from llpbench.blocks.linear import LinearColumns
-from llpbench.blocks.mean_operator import class_means, prior_of
+from llpbench.blocks.design import LinearColumns, bag_average
+from llpbench.blocks.linear import class_means, prior_of
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 
 _CHANCE = 1e-6
@@ -49,7 +46,7 @@ class FlatterLogits:
         return np.asarray(self.slope * log_proba + self.intercepts)
 
 
-def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
+def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     """Return whether proportions vary by more than chance, and features between bags only with the proportions.
 
     False if counts have noise, which looks like such a variation.
@@ -59,7 +56,7 @@ def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     bags, classes = apart.shape
     freedom = bags - classes
     varied = (sizes[:, None] * apart**2 / np.maximum(prior, 1e-12)).sum()
-    if train.noise or freedom < _FEWEST or chi2.sf(varied, (bags - 1) * (classes - 1)) > _CHANCE:
+    if train.noise or freedom < _FEWEST or chdtrc((bags - 1) * (classes - 1), varied) > _CHANCE:
         return False
     columns = LinearColumns("scores", train.rows, schema)(train.rows)
     means = (bag_average(train) @ columns).toarray()
@@ -71,24 +68,30 @@ def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     excess = (rest**2).sum(axis=0)[varies] / np.maximum(inside, 1e-9)
     if not len(excess):
         return False
-    return bool(excess.mean() < _MOST * freedom and chi2.sf(excess.max(), freedom) * len(excess) > _CHANCE)
+    return bool(excess.mean() < _MOST * freedom and chdtrc(freedom, excess.max()) * len(excess) > _CHANCE)
 
 
-def corrected(fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows) -> FlatterLogits:
-    """Return the correction of a method, from log probabilities of bags that its fit has not seen.
+def correction(
+    fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows, schema: Schema
+) -> FlatterLogits | None:
+    """Return the correction of a method if rows were chosen by their labels, from bags that its fit has not seen.
 
     `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
     """
+    if not _are_chosen_by_label(train, schema):
+        return None
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
     odd = np.arange(len(train.sizes)) % 2 == 1
     for unseen in (odd, ~odd):
         rows = unseen[train.bag_of_row]
         log_proba[rows] = fit(train.some(~unseen))(Rows(*(each[rows] for each in train.rows)))
-    return flatter(log_proba, train)
+    return _flatter(log_proba, train)
 
 
-def flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
+def _flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
     """Return the slope (at most 1) and intercepts of log probabilities [rows, classes] with the largest likelihood."""
+    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
     prior = prior_of(train)
     log_proba = log_proba - logsumexp(log_proba, axis=1, keepdims=True)
     means = sparse.csr_array(bag_average(train) @ log_proba)

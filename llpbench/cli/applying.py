@@ -13,7 +13,7 @@ import click
 
 from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo, tables_console
+from llpbench.cli.output import echo
 from llpbench.cli.reading_options import (
     Formats,
     bag_options,
@@ -333,27 +333,14 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
-    from llpbench.report import render_tables
-    from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.cli.console_tables import percent, show_texts
 
-    rows = [
-        tuple(
-            text(str(field))
-            for field in (
-                *(row[name] for name in names),
-                row["class"],
-                f"{100 * row['share']:.1f}",
-                f"[{100 * row['share_lower']:.1f}, {100 * row['share_upper']:.1f}]",
-            )
-        )
-        for row in lines.head(_MOST_LINES).to_dict("records")
-    ]
-    headings = [Heading(name, numeric=False) for name in (*names, "class", "share", "interval")]
+    shown = lines.head(_MOST_LINES)
+    shares = map(percent, *(shown[name] for name in ("share", "share_lower", "share_upper")))
+    rows = [[*map(str, key), share] for key, share in zip(shown[[*names, "class"]].to_numpy(), shares, strict=True)]
     more = len(lines) - len(rows)
     caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
-    render_tables(
-        [ReportTable("groups", f"Groups in {which}", caption, tuple(headings), tuple(rows))], tables_console()
-    )
+    show_texts(f"Groups in {which}", caption, [*names, "class", "share"], rows)
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from llpbench.cli.applying import check_plot
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
-from llpbench.cli.output import echo, tables_console
+from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, format_options, warnings_as_lines
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-
-if TYPE_CHECKING:
-    from llpbench.owndata.cross_tables import CrossTable
 
 _PATH = AnyPath(path_type=Path)
 
@@ -76,33 +71,31 @@ def estimate_table(
     """
     import pandas as pd
 
+    from llpbench.cli.console_tables import percent, show_texts
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
+    from llpbench.owndata.group_estimates import ALL
+    from llpbench.report.plots.own_figures import cell_shares
+    from llpbench.report.plots.saving import save_figure
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.row_files import read_rows
     from llpbench.tables.writing import require_room, write_rows
 
-    results = [out] if differences is None else [out, differences]
-    for path in results:
-        require_room(path, [precincts, *(other for other in results if other is not path)])
+    for path, other in ((out, differences), (differences, out)):
+        if path is not None:
+            require_room(path, [precincts, other])
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
     frame = read_rows(precincts, keys=[precinct_column] if precinct_column else (), form=formats.rows, columns=wanted)
-    names = [split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates)]
-    index = pd.Index(range(1, len(frame) + 1))
+    frame.index = pd.RangeIndex(1, len(frame) + 1)
     if precinct_column is not None:
-        index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
-    if (taken := [name for name in index if str(name) == "all"]) or index.has_duplicates:
-        first = taken[0] if taken else index[index.duplicated()][0]
-        why = "is the name of all precincts together" if taken else "stands on two lines"
-        raise LLPBenchError(f"names of precincts must be different, but {first!r} {why}. Rename it in the file.")
-    margins = [
-        pd.DataFrame({name: column_of(frame, name, precincts).to_numpy() for name in some}, index) for some in names
-    ]
-    sizes, weights = (
-        None if name is None else column_of(frame, name, precincts).to_numpy() for name in (size_column, weight_column)
-    )
+        frame.index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
+        if ALL in frame.index:
+            raise LLPBenchError(f"a precinct must not be called {ALL!r}, which names all precincts. Rename it.")
+    names = [split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates)]
+    margins = [pd.DataFrame({name: column_of(frame, name, precincts) for name in some}) for some in names]
+    sizes, weights = (name and column_of(frame, name, precincts) for name in (size_column, weight_column))
     with warnings_as_lines():
         table = cross_table(
             *margins[:2],
@@ -110,45 +103,24 @@ def estimate_table(
             rest=rest_as,
             weights=weights,
             covariates=margins[2] if covariates else None,
-            among=[name.strip() for given in among for name in given.split(",")],
+            among=split_names(among, [*names[1], *([rest_as] if rest_as else [])]),
             random_state=seed,
         )
-    cells = pd.concat([table.cells.assign(precinct="all"), table.by_precinct()], ignore_index=True)
+    cells = pd.concat([table.cells.assign(precinct=ALL), table.by_precinct()], ignore_index=True)
     computed = (*NUMBERS, *SHARES, "goodman")
     write_rows(cells[["precinct", "group", "outcome", *computed]], out, computed)
     if differences is not None:
         write_rows(table.differences, differences, [*table.differences.columns[3:]])
     if plot is not None:
-        _draw(table, plot)
-    _show(table)
+        save_figure(lambda: cell_shares(table.cells), plot)
+    wide = table.cells.assign(text=[*map(percent, *(table.cells[name] for name in ("share", *SHARES[1:3])))])
+    by_group = {group: [f"{lines['people'].iloc[0]:,.0f}", *lines["text"]] for group, lines in wide.groupby("group")}
+    show_texts(
+        "Outcomes by group",
+        "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups.",
+        ["group", "people", *table.shares.columns],
+        [[group, *by_group[group]] for group in table.groups],
+    )
     size = f"{plural(len(table.groups), 'group')} x {plural(len(table.outcomes), 'outcome')}"
-    echo(f"{size}, {plural(len(index), 'precinct')}: {plural(len(cells), 'line')} in {out}")
+    echo(f"{size}, {plural(len(frame), 'precinct')}: {plural(len(cells), 'line')} in {out}")
     return 0
-
-
-def _show(table: CrossTable) -> None:
-    """Print the shares of all precincts with their intervals."""
-    from llpbench.report import render_tables
-    from llpbench.report.report_table import Heading, ReportTable, text
-
-    shares = table.cells[["share", "share_lower", "share_upper"]] * 100
-    cells = [
-        "-" if isnan(share) else f"{share:.1f} [{lower:.1f}, {upper:.1f}]"
-        for share, lower, upper in shares.itertuples(index=False)
-    ]
-    people, outcomes = table.people.sum(axis=0), [*table.shares.columns]
-    across = len(outcomes)
-    rows = [
-        tuple(text(field) for field in (group, f"{number:,.0f}", *cells[place * across : (place + 1) * across]))
-        for place, (group, number) in enumerate(zip(table.groups, people, strict=True))
-    ]
-    headings = [Heading(name, numeric=False) for name in ("group", "people", *outcomes)]
-    caption = "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups."
-    render_tables([ReportTable("cells", "Outcomes by group", caption, tuple(headings), tuple(rows))], tables_console())
-
-
-def _draw(table: CrossTable, plot: Path) -> None:
-    from llpbench.report.plots.own_figures import cell_shares
-    from llpbench.report.plots.saving import save_figure
-
-    save_figure(lambda: cell_shares(table.cells), plot)

@@ -13,7 +13,7 @@ from llpbench.core.text import hint
 RUN = {
     "What to run": (
         *("preset", "config", "study", "methods", "datasets", "baggings", "bag_sizes", "max_bags", "seeds", "encoders"),
-        *("pretraining", "numbers", "plugin", "shard", "retry", "keep_stale", "dry_run"),
+        *("pretraining", "numbers", "plugin", "retry", "keep_stale", "dry_run"),
     ),
     "Training": ("epochs", "patience", "bags_per_step", "set", "ensemble", "average"),
     "Tuning": ("tune", "tune_regimes", "tune_sampler", "tune_seed"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -31,13 +30,12 @@ from llpbench.core import __version__
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.running.interrupts import interruptible
-from llpbench.running.ray_address import require_answer
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
-    from llpbench.report import Published
+    from llpbench.report.publishing import Published
     from llpbench.results.journal import Contents
     from llpbench.results.merging import Preference
 
@@ -134,16 +132,12 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
-    require_answer(settings.ray_address)
     from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
     chosen = None if settings.study is None else _select_studies(settings.study)
     done = carry_out(settings, make_display())
-    if done.published is None:
-        _show_how_to_merge(settings)
-    else:
-        _show_published(done.published, chosen, done.results.records)
+    _show_published(done.published, chosen, done.results.records)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -163,7 +157,6 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     settings = _settings(preset, config, flags)
     if settings.tune is None:
         settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
-    require_answer(settings.ray_address)
     from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
     from llpbench.running.display import make_display
@@ -171,15 +164,11 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
 
     settings = replace(settings, tune_only=True)
     summary = runner.run(settings, make_display())
-    made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]
-    found = [record for record in made if record is not None]
-    show(tunings_table(found))
-    if settings.shard is not None:
-        _show_how_to_merge(settings)
-        return FAILED if summary.incomplete else 0
+    made = summary.contents.tunings
+    show(tunings_table(made[name] for name in summary.plan.tunings if name in made))
     files = write_configurations(summary.contents.tunings.values(), settings.out)
     echo(
-        f"journal: {settings.journal}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
+        f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
         err=True,
     )
     return FAILED if summary.incomplete else 0
@@ -305,7 +294,8 @@ def report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import TITLE, publish
+    from llpbench.report.assembling import TITLE, make_report
+    from llpbench.report.publishing import write_report
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
@@ -315,21 +305,20 @@ def report(
     merged = _merge(journals or (out,))
     records = _of_datasets(merged.counting.values(), datasets)
     tunings = list(merged.tunings.values())
-    published = publish(
+    made = make_report(
         records,
-        tunings,
-        Path(out),
         warnings=[*merged.warnings, *merged.disputes],
         stale=stale_runs(records) | stale_searches(tunings),
-        plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
+        tunings=tunings,
         metric=_known_metric(metric),
         title=title or TITLE,
     )
+    published = write_report(made, Path(out), plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS))
     _show_published(published, chosen, records)
     return 0
 
 
-@cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'results/shards/*' --out results"))
+@cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'parts/*' --out results"))
 @click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
 @click.option(
@@ -383,9 +372,9 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
             raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
         _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
-    from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
     from llpbench.report.comparing import rank_lines, shared_tasks
+    from llpbench.report.terminal import render
     from llpbench.results.merging import join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -436,19 +425,9 @@ def _show_plan(settings: Settings) -> int:
     return 0
 
 
-def _show_how_to_merge(settings: Settings) -> None:
-    """Return the shell command that joins the journals of all parts of a plan."""
-    from llpbench.results.journal import FILE
-
-    out = shlex.quote(str(settings.out))
-    named = [f"{shlex.quote(str(settings.journal.parent))}/*", *([out] if (settings.out / FILE).exists() else [])]
-    told = f"llpbench merge {' '.join(named)} --out {out}"
-    echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
-
-
 def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:
     """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
-    from llpbench.report import render
+    from llpbench.report.terminal import render
 
     if studies is None:
         render(published.report.leaderboards, tables_console())
@@ -460,8 +439,8 @@ def _show_published(published: Published, studies: Sequence[Study] | None, recor
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
     """Return tables of studies; with `beside` a summary first, then tables with the paper's numbers beside ours."""
-    from llpbench.report import render_tables
     from llpbench.report.study_tables import beside_paper, study_tables
+    from llpbench.report.terminal import render_tables
     from llpbench.report.wording import caption
     from llpbench.results.frame import tidy
     from llpbench.results.staleness import stale_runs

@@ -447,7 +447,7 @@ def choose(
     comparison with the folds that are finished.
     """
     from llpbench.owndata import choosing
-    from llpbench.report import render_tables
+    from llpbench.report.terminal import render_tables
 
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():

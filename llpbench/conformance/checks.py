@@ -26,12 +26,9 @@ from llpbench.conformance.subject import (
     InapplicableError,
     Learned,
     Subject,
-    dllp_seconds,
     require,
-    seconds_of,
     train,
     with_awkward,
-    within,
 )
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.cell import Protocol
@@ -71,8 +68,6 @@ CLOSE = 1e-4
 """largest difference of weights due to rounding alone"""
 _ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
-_TOO_DEAR, _STEPS_OF_A_FIT = 50.0, 100
-"""largest multiple of DLLP's time, and number of its steps with which the fit of a direct method is compared"""
 
 
 Result = Literal["ok", "failed", "does not apply"]
@@ -172,14 +167,6 @@ def label_free(subject: Subject) -> str:
     if control:
         return "it sees labels of validation rows, as declared, and no label of a training row"
     return "it is declared to see labels, and does" if sees else "labels permuted within bags change no bit"
-
-
-def three_classes(subject: Subject) -> str:
-    """It handles more than two classes."""
-    if subject.most_classes == 2:
-        raise InapplicableError("declared binary")
-    subject.learn(subject.toy(classes=3, unequal=True))
-    return "trained on three, in bags of different sizes"
 
 
 def padding(subject: Subject) -> str:
@@ -388,13 +375,6 @@ def _ramps(learned: Learned) -> str:
     )
 
 
-def cost(subject: Subject) -> str:
-    """Its time stays within 50 times DLLP's."""
-    # a direct method has no steps: its fit is compared with many of them
-    steps, what = (_STEPS_OF_A_FIT, f"{_STEPS_OF_A_FIT} steps") if subject.direct else (1, "a step")
-    return within(seconds_of(subject) / (steps * dllp_seconds()), _TOO_DEAR, f"the time of {what} of dllp")
-
-
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
     """Return checks made from functions, with their names and docstrings."""
     return tuple(
@@ -499,7 +479,6 @@ CHECKS = checks_of(
     seeded,
     label_free,
     search_label_free,
-    three_classes,
     padding,
     suppressed,
     missing_values,
@@ -510,5 +489,4 @@ CHECKS = checks_of(
     saved,
     storable,
     learns,
-    cost,
 )

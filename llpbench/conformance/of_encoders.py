@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
@@ -14,38 +13,30 @@ from torch import Tensor
 from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of, together
 from llpbench.conformance.subject import (
     USUAL,
-    ProportionsAlone,
     Subject,
-    proportions_alone,
     require,
     with_awkward,
-    within,
 )
 from llpbench.core.bags import Rows, Schema, Task
-from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.model import Encoder, Encoding, Network, Random
-from llpbench.core.registry import Entry
+from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.registry import METHODS, Entry
 from llpbench.core.tables import Assignment, Table
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import pure_bags, toy_assignment, toy_table
-from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.training import copies
+from llpbench.data.toy import pure_bags
 from llpbench.training.declaration import is_a
 from llpbench.training.population import Population
 
 _DROPOUT = 0.2
-_TOO_DEAR = 3000.0
-"""largest multiple of the MLP's time; the published sizes of FT-Transformer take 440 times as long, of TabM 900"""
 _BAGS, _SIZE = 2, 6
 
 
 class EncoderSubject(Subject):
-    """An encoder with its defaults, trained by the proportion loss on toy data."""
+    """An encoder with its defaults, trained by the proportion loss (`dllp`) on toy data."""
 
     def __init__(self, entry: Entry) -> None:
         self.encoder: Any = entry.load()
-        super().__init__(proportions_alone(), {"hidden": entry.facts.get("hidden", USUAL["hidden"])})
+        super().__init__(METHODS.entry("dllp"), {"hidden": entry.facts.get("hidden", USUAL["hidden"])})
         self.entry, self.name = entry, entry.name
         self.mask = torch.ones(_BAGS, _SIZE, dtype=torch.bool)
         self.mask[1, _SIZE // 2 :] = False
@@ -208,30 +199,6 @@ def learns(subject: EncoderSubject) -> str:
     return f"AUC {auc:.3f}"
 
 
-def cost(subject: EncoderSubject) -> str:
-    """Its time stays within 3,000 times the MLP's."""
-    subject.encode(subject.drawn())
-    task = build_task(toy_table(1200), toy_assignment(1200, 256))
-    rows = Rows(*(torch.from_numpy(part)[:512].reshape(2, 256, -1) for part in task.train.rows))
-    mask = torch.ones(2, 256, dtype=torch.bool)
-    torch.manual_seed(0)
-    encoders = (subject.build(task.schema), MLPEncoder(task.schema, MLPParams(), 0.1))
-    method = ProportionsAlone(MethodParams(hidden=1))
-    seconds = [_step(copies.build(method, each, task.schema), rows, mask) for each in encoders]
-    return within(seconds[0] / seconds[1], _TOO_DEAR, "the time of a step of mlp")
-
-
 ENCODER_CHECKS = checks_of(
-    declaration, encodes, seeded, padding, row_interaction, contextual, awkward, together, learns, cost
+    declaration, encodes, seeded, padding, row_interaction, contextual, awkward, together, learns
 )
-
-
-def _step(network: Network, rows: Rows, mask: Tensor) -> float:
-    """Return the seconds of a forward and a backward pass of all copies, the best of three."""
-    found = []
-    for _ in range(3):
-        start = time.perf_counter()
-        z = copies.mean_of_copies(lambda copy: copy.encoder(rows, mask, Random(torch.tensor(0))).z, network, True)
-        z.sum().backward()
-        found.append(time.perf_counter() - start)
-    return min(found)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Bags, FloatArray, Schema, Task
+from llpbench.core.bags import FloatArray, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
-from llpbench.core.method import DirectMethod, Method, Now, Predictor
-from llpbench.core.model import Encoder, Model, NoEncoder
+from llpbench.core.method import DirectMethod, Predictor
+from llpbench.core.model import Encoder, NoEncoder
 from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
@@ -152,12 +150,6 @@ def require(condition: bool, otherwise: str) -> None:
         raise FaultError(otherwise)
 
 
-def within(ratio: float, most: float, what: str) -> str:
-    """Return a ratio as text. Raises `FaultError` if it is above `most`."""
-    require(ratio <= most, f"{ratio:,.0f}x {what}, more than {most:,.0f}x")
-    return f"about {ratio:.2g}x {what}"
-
-
 def with_awkward(subject: Any, run: Callable[[Table, Assignment], object], rows: int = ROWS) -> str:
     """Return the tables with irregularities of real ones, by name. Raises `FaultError` if `run` fails with one."""
     tables = awkward_tables(rows)
@@ -192,39 +184,3 @@ def _valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
     total = proba.sum(axis=1)
     require(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, got {total[0]}")
     return proba
-
-
-def seconds_of(subject: Subject) -> float:
-    """Return the seconds of a training step on two bags of 256 rows, or of the fit of a direct method."""
-    task, seconds = subject.task(toy_table(1800), toy_assignment(1800, 256)), []
-    for epochs in (1, 4, 4):  # the first only warms up
-        if subject.direct:
-            start = time.perf_counter()
-            subject.method().fit(task.train, task.schema, generator(0, "training"))
-            seconds.append(time.perf_counter() - start)
-        else:
-            population = subject.population({0: task}, epochs)
-            train(population)
-            steps = sum(population.steps(stage) * (stage.epochs or epochs) for stage in population.method.stages)
-            seconds.append(population.seconds["train"] / steps)
-    return min(seconds[1:])
-
-
-class ProportionsAlone(Method):
-    """Method for comparison, the same as DLLP: only the proportion loss."""
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        del now
-        return proportion_loss(model.log_proba(bags), bags)
-
-
-def proportions_alone() -> Entry:
-    """Return the entry of `ProportionsAlone`."""
-    facts = {"kind": "neural", "role": "", "classes": "multi", "reference": "Ardehaly & Culotta 2017"}
-    return Entry("method", "dllp", "", facts, __file__, __name__, ProportionsAlone)
-
-
-@cache
-def dllp_seconds() -> float:
-    """Return `seconds_of` DLLP."""
-    return seconds_of(Subject(proportions_alone()))

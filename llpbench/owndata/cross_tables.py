@@ -87,11 +87,8 @@ class CrossTable:
     @property
     def goodman(self) -> pd.DataFrame:
         """Shares by Goodman's regression, for comparison. They may be below 0 or above 1."""
-        size, people = self.people.sum(axis=1), self.people @ self.joined.T
-        root = np.sqrt(self.weights / np.maximum(size, 1))[:, None]
-        there = people.sum(axis=0) > 0
         shares = np.full((len(self.groups), len(self.outcomes)), np.nan)
-        shares[there] = np.linalg.lstsq(root * people[:, there], root * self.counts, rcond=None)[0]
+        shares[self._there] = self._regression(rho=0.0).slopes
         return pd.DataFrame(self._shares(shares), self.groups, self.outcomes)
 
     @cached_property
@@ -119,9 +116,8 @@ class CrossTable:
         probability of a shift of this size if the assumption holds without covariates (Hausman 1978).
         """
         shares, drawn = self._shares(self._total), self._shares(self._drawn)
-        there = [*(self.people.sum(axis=0) @ self.joined.T > 0).nonzero()[0]]
-        with_covariates, without = self._regression(there, covariates=True), self._regression(there)
-        lines = []
+        with_covariates, without = self._regression(covariates=True), self._regression()
+        there, lines = self._there.tolist(), []
         for one, other in combinations(there, 2):
             contrast = np.isin(there, one) * 1.0 - np.isin(there, other)
             (slope, error, degrees), (plain, plain_error, _) = (
@@ -149,8 +145,7 @@ class CrossTable:
         The test (Ramsey 1969) adds the square of the fitted share. It sees neither a hidden cause that acts on all
         groups alike, nor which groups change.
         """
-        there = [*(self.people.sum(axis=0) @ self.joined.T > 0).nonzero()[0]]
-        plain = self._regression(there, covariates=True)
+        plain = self._regression(covariates=True)
         fitted, found = plain.design @ plain.slopes, []
         for k in range(len(self.outcomes)):
             more = _Regression(np.column_stack([plain.design, fitted[:, k] ** 2]), plain.values[:, [k]], plain.weights)
@@ -196,13 +191,18 @@ class CrossTable:
     def _bounds(self, some: slice) -> tuple[FloatArray, FloatArray]:
         return _bounds(self.people[some] @ self.joined.T, self.counts[some])
 
-    def _regression(self, there: Sequence[int], *, covariates: bool = False) -> _Regression:
+    @property
+    def _there(self) -> IntArray:
+        """Positions of the groups with people."""
+        return np.flatnonzero(self.joined @ self.people.sum(axis=0) > 0)
+
+    def _regression(self, *, covariates: bool = False, rho: float | None = None) -> _Regression:
         """Return the regression of shares of outcomes on shares of groups, with the fitted variance of precincts."""
-        size = self.people.sum(axis=1)
+        size, rho = self.people.sum(axis=1), self.fitted.rho if rho is None else rho
         used = (size > 0) & (self.weights > 0)
-        x, y = ((each[used] / size[used, None]) for each in (self.people @ self.joined.T[:, there], self.counts))
+        x, y = ((each[used] / size[used, None]) for each in (self.people @ self.joined.T[:, self._there], self.counts))
         design = np.column_stack([x, self.covariates[used]]) if covariates else x
-        return _Regression(design, y, self.weights[used] * size[used] / (1 + (size[used] - 1) * self.fitted.rho))
+        return _Regression(design, y, self.weights[used] * size[used] / (1 + (size[used] - 1) * rho))
 
     def _lines(
         self, estimates: FloatArray, drawn: FloatArray, bounds: Sequence[FloatArray], precincts: pd.Index
@@ -211,16 +211,15 @@ class CrossTable:
         (least, most), (estimates, drawn) = bounds, (self.joined @ each for each in (estimates, drawn))
         people = np.broadcast_to(estimates.sum(axis=2, keepdims=True), estimates.shape)
         numbers = (estimates, *_interval(estimates, drawn, least, most), least, most)
+        some = [each[..., self.among].sum(axis=-1, keepdims=True) for each in (estimates, drawn, least, most)]
+        others = [each.sum(axis=-1, keepdims=True) - part for each, part in zip((least, most), some[2:], strict=True)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            if len(self.among) == len(self.outcomes):
-                shares = [each / people for each in numbers]
-            else:
-                of_some = [
-                    each[..., self.among].sum(axis=-1, keepdims=True) for each in (estimates, drawn, least, most)
-                ]
-                share, some = estimates / of_some[0], drawn / of_some[1]
-                ends = least / (least + of_some[3] - most), most / (most + of_some[2] - least)
-                shares = [share, *_interval(share, some, *ends), *ends]
+            ends = (
+                least / (least + np.minimum(some[3] - most, people - least - others[0])),
+                most / (most + np.maximum(some[2] - least, people - most - others[1])),
+            )
+            share = estimates / some[0]
+            shares = (share, *_interval(share, drawn / some[1], *ends), *ends)
         names = [precincts, self.groups, [self.outcomes[place] for place in self.among]]
         index = pd.MultiIndex.from_product(names, names=["precinct", "group", "outcome"])
         values = zip((*NUMBERS, *SHARES), (people, *numbers, *shares), strict=True)
@@ -324,36 +323,45 @@ def cross_table(
     >>> bool(table.shares.loc["black", "ann"] > table.shares.loc["white", "ann"])
     True
     """
-    given_groups, given_outcomes = _margin(groups, "groups"), _margin(outcomes, "outcomes")
-    given_outcomes = _matched(given_groups, given_outcomes)
+    margins = [_numbers(groups, "groups")]
+    precincts = margins[0].index
+    margins.append(_numbers(outcomes, "outcomes", precincts))
+    for what, margin in zip(("groups", "outcomes"), margins, strict=True):
+        if margin.shape[1] < 2 or not len(margin):
+            other = " For an outcome of all other people, use --rest-as, in Python rest=." if what == "outcomes" else ""
+            raise LLPBenchError(
+                f"{what} must have a row for each precinct and two columns or more, got {len(margin)} x "
+                f"{margin.shape[1]}.{other}"
+            )
+    if both := {*map(str, margins[0].columns)} & {*map(str, margins[1].columns)}:
+        raise LLPBenchError(f"{min(both)!r} must not be both a group and an outcome. Name each column once.")
     if sizes is not None:
-        people = _column(sizes, given_groups.index, "sizes")[:, None]
-        given_groups, given_outcomes = (
-            _from_shares(each, people, what) for each, what in ((given_groups, "groups"), (given_outcomes, "outcomes"))
-        )
-    given_outcomes = _with_rest(given_groups, given_outcomes, rest)
-    often = np.ones(len(given_groups)) if weights is None else _column(weights, given_groups.index, "weights")
-    people, counts = given_groups.to_numpy(dtype=np.float64), given_outcomes.to_numpy(dtype=np.float64)
-    counts = counts * (people.sum(axis=1) / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
+        number = _numbers(sizes, "sizes", precincts).to_numpy()
+        margins = [_from_shares(each, number, what) for each, what in zip(margins, ("groups", "outcomes"), strict=True)]
+    margins[1] = _with_rest(margins[0], margins[1], rest)
+    people, counts = (each.to_numpy() for each in margins)
+    size = people.sum(axis=1)
+    counts = counts * (size / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
+    often = np.ones(len(people)) if weights is None else _numbers(weights, "weights", precincts).to_numpy()[:, 0]
     if (there := int((often @ people > 0).sum())) < 2:
         raise LLPBenchError(f"groups must have people in at least two groups, got {there}. Check the columns.")
-    size = people.sum(axis=1)
-    z = (
-        np.zeros((len(people), 0))
-        if covariates is None
-        else _standardised(covariates, given_groups.index, often * size)
-    )
+    z = np.zeros((len(people), 0))
+    if covariates is not None:
+        z = _numbers(covariates, "covariates", precincts, least=-np.inf).to_numpy()
+        z = z - np.average(z, axis=0, weights=often * size)
+        spread = np.sqrt(np.average(z**2, axis=0, weights=often * size))
+        z = z / np.where(spread > 0, spread, 1.0)
     fitted = CrossLikelihood(people, counts, often, z).maximum()
-    names = [*map(str, given_groups.columns)] if join is None else [*map(str, join)]
+    names = [*map(str, margins[0].columns if join is None else join)]
     if len(names) != people.shape[1]:
         raise LLPBenchError(f"join must have a name for each of {people.shape[1]} columns of groups, got {len(names)}.")
-    listed, named = [*dict.fromkeys(names)], [*map(str, given_outcomes.columns)]
+    listed, named = [*dict.fromkeys(names)], [*map(str, margins[1].columns)]
     if absent := [name for name in among or () if name not in named]:
         raise LLPBenchError(f"among must name outcomes, got {absent[0]!r}. Outcomes are {', '.join(named)}.")
     table = CrossTable(
         listed,
         named,
-        given_groups.index,
+        precincts,
         people,
         counts,
         often,
@@ -408,60 +416,31 @@ def _bounds(people: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatAr
     return np.maximum(counts[:, None, :] - others[:, :, None], 0.0), np.minimum(people[:, :, None], counts[:, None, :])
 
 
-def _standardised(given: Any, precincts: pd.Index, weights: FloatArray) -> FloatArray:
-    """Return covariates [precincts, covariates] with weighted mean 0 and variance 1; constant ones are 0."""
+def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: float = 0.0) -> pd.DataFrame:
+    """Return a frame of finite numbers [precincts, columns], `least` or more, in the order of `precincts`."""
     given = as_pandas(given)
-    frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given), precincts)
-    numbers = frame.apply(pd.to_numeric, errors="coerce").reindex(precincts).to_numpy(dtype=np.float64)
-    if len(frame) != len(precincts) or not np.isfinite(numbers).all():
-        wrong = [str(frame.columns[place]) for place in np.flatnonzero(~np.isfinite(numbers).all(axis=0))]
-        got = f"other values in {wrong[0]!r}" if wrong else f"{len(frame):,} rows"
+    frame = pd.DataFrame(given if isinstance(given, pd.DataFrame | pd.Series) else np.asarray(given))
+    if not isinstance(given, pd.DataFrame | pd.Series):
+        frame = frame.add_prefix(f"{what[:-1]} ")
+        frame.index = precincts if precincts is not None and len(precincts) == len(frame) else frame.index
+    for kind, names in (("column", frame.columns), ("precinct", frame.index)):
+        if names.has_duplicates:
+            raise LLPBenchError(f"{what} must not have the {kind} {names[names.duplicated()][0]!r} twice. Rename one.")
+    if precincts is not None and len(other := precincts.symmetric_difference(frame.index, sort=False)):
         raise LLPBenchError(
-            f"covariates must have a number for each of {len(precincts):,} precincts, got {got}. Correct them, or "
-            "leave the precincts out."
+            f"groups and {what} must be of the same precincts, got {other[0]!r} in only one of them "
+            f"({plural(len(other), 'such precinct')}). Leave these out."
         )
-    away = numbers - weights @ numbers / weights.sum()
-    spread = np.sqrt(weights @ away**2 / weights.sum())
-    return np.asarray(away / np.where(spread > 0, spread, 1.0))
-
-
-def _margin(given: Any, what: str) -> pd.DataFrame:
-    """Return one margin as a frame of numbers from 0."""
-    given = as_pandas(given)
-    frame = given if isinstance(given, pd.DataFrame) else pd.DataFrame(np.asarray(given)).add_prefix(f"{what[:-1]} ")
-    if frame.shape[1] < 2 or not len(frame):
-        other = " For an outcome of all other people, use --rest-as, in Python rest=." if what == "outcomes" else ""
-        raise LLPBenchError(
-            f"{what} must have a row for each precinct and two columns or more, got {len(frame)} x {frame.shape[1]}."
-            + other
-        )
-    if frame.columns.has_duplicates or frame.index.has_duplicates:
-        names = frame.columns if frame.columns.has_duplicates else frame.index
-        raise LLPBenchError(f"{what} must not have {names[names.duplicated()][0]!r} twice. Remove one.")
-    numbers = frame.apply(pd.to_numeric, errors="coerce")
-    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
+    numbers = frame.apply(pd.to_numeric, errors="coerce").astype(np.float64)
+    wrong = ~(np.isfinite(numbers) & (numbers >= least))
     if wrong.any(axis=None):
         row, column = map(int, np.argwhere(wrong.to_numpy())[0])
-        value = str(frame.iloc[row, column])
         raise LLPBenchError(
-            f"{what} must be numbers from 0, got {value!r} in column {frame.columns[column]!r} of "
-            f"precinct {frame.index[row]!r} ({plural(int(wrong.sum(axis=None)), 'such value')}). Correct these, or "
-            "leave the precinct out."
+            f"{what} must be numbers{' from 0' if least == 0 else ''}, got {str(frame.iloc[row, column])!r} in column "
+            f"{frame.columns[column]!r} of precinct {frame.index[row]!r} "
+            f"({plural(int(wrong.sum(axis=None)), 'such value')}). Correct these, or leave the precinct out."
         )
-    return numbers.astype(np.float64)
-
-
-def _matched(groups: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Return outcomes with the precincts of groups in their order."""
-    lacking = [*groups.index.difference(outcomes.index), *outcomes.index.difference(groups.index)]
-    if lacking:
-        raise LLPBenchError(
-            f"groups and outcomes must be of the same precincts, got {lacking[0]!r} in only one of them "
-            f"({plural(len(lacking), 'such precinct')}). Leave these out."
-        )
-    if both := {*map(str, groups.columns)} & {*map(str, outcomes.columns)}:
-        raise LLPBenchError(f"{min(both)!r} must not be both a group and an outcome. Name each column once.")
-    return outcomes.loc[groups.index]
+    return numbers if precincts is None else numbers.loc[precincts]
 
 
 def _from_shares(shares: pd.DataFrame, people: FloatArray, what: str) -> pd.DataFrame:
@@ -497,16 +476,3 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
             f"{verb(len(off))} this problem. {advice}."
         )
     return outcomes
-
-
-def _column(given: Any, precincts: pd.Index, what: str) -> FloatArray:
-    """Return a number from 0 for each precinct."""
-    given = as_pandas(given)
-    if isinstance(given, pd.Series):
-        if lacking := [*precincts.difference(given.index)]:
-            raise LLPBenchError(f"{what} must be known for every precinct, got none for {lacking[0]!r}. Add it.")
-        given = given.loc[precincts]
-    numbers = np.asarray(pd.to_numeric(pd.Series(np.asarray(given)), errors="coerce"), dtype=np.float64)
-    if len(numbers) != len(precincts) or not (np.isfinite(numbers) & (numbers >= 0)).all():
-        raise LLPBenchError(f"{what} must be a number from 0 for each of {len(precincts):,} precincts. Correct them.")
-    return numbers

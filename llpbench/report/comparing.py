@@ -16,13 +16,13 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, hint, plural, some_of, verb
 from llpbench.report.boards import HEADLINE, Board, Leaderboards, wide
-from llpbench.report.leaderboard import COLUMNS, lines
+from llpbench.report.leaderboard import COLUMNS, standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import difference_text, protocol_text, sentence
 from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
-from llpbench.results.merging import SHIPPED, shipped_lines
+from llpbench.results.merging import SHIPPED, shipped_cells
 
 _MOST_YOURS = 4
 """Entries, methods or datasets of yours that are listed."""
@@ -198,7 +198,7 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
     These are those of core if they share a task with yours, otherwise those that share most.
     """
     tasks = {_task_of(record) for record in yours}
-    shared = {name: len(tasks & {_task_of(cast(Record, line)) for line in shipped_lines(name)}) for name in SHIPPED}
+    shared = {name: len(tasks & {_task_of(cast(Record, line)) for line in shipped_cells(name)}) for name in SHIPPED}
     name = _MAIN if shared[_MAIN] else max(shared, key=lambda each: shared[each])
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]
@@ -223,7 +223,7 @@ def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
 
 def _rank_line(board: Board, entry: int) -> str:
     label, rank, mark = board.entries.loc[entry, ["label", "rank", "mark"]]
-    of_entries, values = lines(board), board.counted()[entry]
+    found, values = standings(board), board.counted()[entry]
     missing = [*values.index[values.isna()]]
     if missing:
         number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
@@ -232,8 +232,8 @@ def _rank_line(board: Board, entry: int) -> str:
             f"{verb(len(missing), 'is', 'are')} missing or failed. "
             f"Run it with {_options(board, missing)}"
         )
-    mean = f"mean {board.metric.title} {of_entries[entry]['mean']:.2f}"
-    floor = COLUMNS["floor"].field(of_entries[entry])
+    mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
+    (floor,) = COLUMNS["floor"].fields(found.loc[[entry]])
     if not floor.is_empty:
         mean += f", {floor.lines[0]} against the floor"
     if rank is None:
@@ -241,7 +241,7 @@ def _rank_line(board: Board, entry: int) -> str:
     line, first = f"{label}: rank {rank} of {len(board.ranked)}, {mean}", board.ranked[0]
     if entry == first:
         return line
-    return f"{line}; first is {board.labels[first]} with {of_entries[first]['mean']:.2f}"
+    return f"{line}; first is {board.labels[first]} with {found['mean'][first]:.2f}"
 
 
 def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:

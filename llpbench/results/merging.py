@@ -55,11 +55,11 @@ def shipped(name: str = PUBLISHED) -> Path:
     raise LLPBenchError("this installation has no published results. Reinstall llpbench.")
 
 
-def shipped_lines(name: str) -> Iterator[dict[str, Any]]:
-    """Yield the lines of shipped runs, unchecked and without evaluations: twice as fast as `read`."""
-    for line in lzma.decompress(shipped(name).read_bytes()).splitlines():
-        if "run" in (value := decode(line)):
-            yield value
+def shipped_cells(name: str) -> Iterator[dict[str, Any]]:
+    """Yield a shipped run of each cell, unchecked and without evaluations: five times as fast as `read`."""
+    lines = lzma.decompress(shipped(name).read_bytes()).splitlines()
+    cells = {cell: line for line in lines if (cell := line.partition(b'"run":"')[2].partition(b"-")[0])}
+    yield from map(decode, cells.values())
 
 
 Preference = Literal["newest", "first"]

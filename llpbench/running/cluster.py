@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llpbench.core.cell import Environment
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root, replace_file
 from llpbench.core.provenance import require_software
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Message, Outcome, RunCell
 from llpbench.running.schedule import Job
+
+
+def no_cluster(address: str, reason: str) -> LLPBenchError:
+    """Return the error of a cluster that cannot be joined."""
+    return LLPBenchError(
+        f"no Ray cluster can be joined at {address!r} ({reason}). Start one with ray start --head, and run this "
+        "command on one of its machines, with the token of the cluster if it has one (RAY_AUTH_MODE)."
+    )
 
 
 class Room(NamedTuple):

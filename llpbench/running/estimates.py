@@ -24,7 +24,7 @@ from llpbench.core.tuning_spec import Tuning
 from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
-from llpbench.results.merging import SHIPPED, shipped_lines
+from llpbench.results.merging import SHIPPED, shipped_cells
 from llpbench.running.schedule import Job
 
 _EARLY_STOPPING = 3.0
@@ -252,8 +252,8 @@ class Estimator:
 
 @cache
 def published_timings() -> Timings:
-    """Return the published timings of CPUs. They are read once per process."""
-    return timings_of(cast(Record, line) for name in SHIPPED for line in shipped_lines(name))
+    """Return the published timings of CPUs, of one run per cell. They are read once per process."""
+    return timings_of(cast(Record, run) for name in SHIPPED for run in shipped_cells(name))
 
 
 def timings_of(records: Iterable[Record]) -> Timings:

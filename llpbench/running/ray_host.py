@@ -45,9 +45,9 @@ from llpbench.running.cluster import (
     Started,
     TrialJob,
     TrialRequest,
+    no_cluster,
 )
 from llpbench.running.executors import Message, Outcome, RunCell, Warned
-from llpbench.running.ray_address import no_cluster
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.worker import Worker
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
@@ -21,7 +20,6 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import duration, plural
 from llpbench.results.journal import FILE, Contents, Journal, read
-from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
 from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, table_sizes
@@ -35,7 +33,6 @@ from llpbench.running.executors import (
     notify,
     usable_cpus,
 )
-from llpbench.running.executors.inline import HeadStart
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, plan_tunings, tunings_of
@@ -55,8 +52,6 @@ _PACE_SECONDS, _PACE_DECAY, _MOST_PACE = 30.0, 0.8, 20.0
 _MOST_ATTEMPTS = 3
 """Largest number of attempts of a job that was lost with its machine."""
 
-_AnyRecord = TypeVar("_AnyRecord", Record, TuningRecord)
-
 
 @dataclass(frozen=True)
 class RunSummary:
@@ -72,9 +67,7 @@ class RunSummary:
     @property
     def failed(self) -> list[Record | TuningRecord]:
         """Runs and searches of the plan that failed, in this run or earlier."""
-        searches = [
-            record for one in self.plan.tunings if (record := self.contents.tunings.get(one.tuning.id)) is not None
-        ]
+        searches = [self.contents.tunings[name] for name in self.plan.tunings if name in self.contents.tunings]
         chosen = [cell for record in searches for cell in chosen_cells(record)]
         cells = (*(one.cell for one in self.plan.cells), *chosen)
         names = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
@@ -95,7 +88,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     Downloads, writes and runs nothing. Raises `LLPBenchError` for bad settings, and if all cells are impossible.
     """
     cells = expand(settings)
-    contents = _with_common_journal(settings, read(settings.journal / FILE))
+    contents = read(settings.out / FILE)
     plan = _plan(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
@@ -114,8 +107,8 @@ def run(settings: Settings, display: Display) -> RunSummary:
     """
     end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
-    with interruptible(), Journal(settings.journal) as journal:
-        plan = _plan(settings, cells, _with_common_journal(settings, journal.contents))
+    with interruptible(), Journal(settings.out) as journal:
+        plan = _plan(settings, cells, journal.contents)
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
@@ -126,10 +119,10 @@ def run(settings: Settings, display: Display) -> RunSummary:
                 display.say(f"impossible: {reason}", warning=True)
             for doubt in plan.doubts:
                 display.say(doubt, warning=True)
-            if without := _without_predictions(settings, plan, journal.contents):
+            if without := _without_predictions(settings, plan):
                 display.say(f"{plural(without, 'run')} done without predictions. To add predictions, use --retry done.")
             left = _execute(settings, plan, journal, display, end)
-        return RunSummary(plan, left, _with_common_journal(settings, journal.contents))
+        return RunSummary(plan, left, journal.contents)
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> int:
@@ -145,8 +138,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    known = _with_common_journal(settings, journal.contents)
-    estimator = _estimator(settings, known.records, resources)
+    estimator = _estimator(settings, journal.contents.records, resources)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
     executor, note = pick_executor(settings, jobs, resources, estimator)
@@ -165,7 +157,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     remaining = listener.remaining
     display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
     _show_changes(plan, display)
-    display.begin(sum(len(job.seeds) for job in jobs), _retained_records(plan, known), plan.search_results)
+    display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(remaining.seconds)
     executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
@@ -319,12 +311,11 @@ def counts(plan: Plan) -> str:
     stale = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
     if stale:
         parts.append(f"{stale:,} of them stale")
-    retained = [(cell, cell.retained) for cell in plan.cells]
     others = {
-        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in retained),
-        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in retained),
-        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in retained),
-        "impossible": sum(len(cell.wanted) for cell in plan.of("impossible")),
+        "done": sum(len(cell.retained.intersection(cell.done)) for cell in plan.cells),
+        "failed": sum(len(cell.retained.intersection(cell.failed)) for cell in plan.cells),
+        "stale and kept": sum(len(cell.retained.intersection(cell.stale)) for cell in plan.cells),
+        "impossible": sum(len(cell.wanted) for cell in plan.cells if cell.state == "impossible"),
     }
     text = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
     return f"{_searches(plan)}; {text}" if plan.tunings else text
@@ -332,7 +323,8 @@ def counts(plan: Plan) -> str:
 
 def _searches(plan: Plan) -> str:
     """Return `2 searches to do (their choices run afterwards), 1 done`."""
-    number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
+    searches = plan.tunings.values()
+    number, states = sum(one.runs for one in searches), Counter(one.state for one in searches)
     to_do = f"{plural(number, 'search')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
@@ -356,21 +348,21 @@ def _plan(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan
         return searches
     chosen = (
         one.resolved._replace(cell=cell)
-        for one in searches.tunings
-        if one.record is not None and not one.wanted and one.record["status"] == "ok"
-        for cell in chosen_cells(one.record)
+        for name, one in searches.tunings.items()
+        if not one.wanted and contents.tunings[name]["status"] == "ok"
+        for cell in chosen_cells(contents.tunings[name])
     )
-    every = {one.cell.id: one for one in (*cells, *(tuning.resolved for tuning in tunings), *chosen)}
+    every = {one.cell.id: one for one in (*cells, *(start for start, _ in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
-    runs = (contents.records.get(one.cell.run_id(seed)) for one in plan.cells for seed in one.wanted)
-    _require_not_newer([*runs, *(one.record for one in searches.tunings if one.wanted)])
-    return replace(plan, tunings=searches.tunings, seeds=settings.seeds)
+    plan = Plan((*searches.entries, *plan.entries), settings.seeds)
+    _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
+    return plan
 
 
-def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None:
+def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
     """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
     for record in repeated:
-        if record is not None and record["numerics"] > NUMERICS:
+        if record["numerics"] > NUMERICS:
             raise LLPBenchError(
                 f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (version "
                 f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
@@ -378,36 +370,13 @@ def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None
             )
 
 
-def _with_common_journal(settings: Settings, contents: Contents) -> Contents:
-    """Return the contents of a journal; for a shard, joined with those of the common journal.
-
-    Records of today's code count in any case, since only clocks say which of two journals is newer.
-    """
-    if settings.shard is None:
-        return contents
-    joined, why_stale = join((read(settings.out / FILE), contents)), comparison()
-    runs = {run: [record] for run, record in _current(contents.records, joined.records, why_stale).items()}
-    tunings = _current(contents.tunings, joined.tunings, why_stale)
-    return replace(contents, runs=joined.runs | runs, tunings=joined.tunings | tunings)
-
-
-def _current(
-    records: Mapping[str, _AnyRecord],
-    joined: Mapping[str, _AnyRecord],
-    why_stale: Callable[[Record | TuningRecord], str],
-) -> dict[str, _AnyRecord]:
-    """Return the records that are current although the joined ones are stale."""
-    return {name: record for name, record in records.items() if why_stale(joined[name]) and not why_stale(record)}
-
-
 def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: TuningRecord) -> list[Job]:
     """Return the runs that follow from the result of a search of the plan."""
     if settings.tune_only or record["status"] != "ok":
         return []
-    known = _with_common_journal(settings, journal.contents)
-    start = next(one.resolved for one in plan.tunings if one.tuning.id == record["tuning"])
-    cells = (start._replace(cell=cell) for cell in chosen_cells(record))
-    return make_plan(cells, settings.seeds, known.records, repeat=settings.repeat, why_stale=comparison()).jobs
+    start = plan.tunings[record["tuning"]].resolved
+    cells, known = (start._replace(cell=cell) for cell in chosen_cells(record)), journal.contents.records
+    return make_plan(cells, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
@@ -420,22 +389,13 @@ def _estimator(settings: Settings, records: Mapping[str, Record], resources: Res
     )
 
 
-def _retained_records(plan: Plan, contents: Contents) -> list[Record]:
-    """Return the records of a plan that are not replaced."""
-    return [contents.records[one.cell.run_id(seed)] for one in plan.cells for seed in one.retained]
-
-
-def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> int:
+def _without_predictions(settings: Settings, plan: Plan) -> int:
     """Return the number of runs that are done and not repeated, but whose predictions were not saved."""
     if not settings.save_predictions:
         return 0
     folder = settings.out / PREDICTIONS
-    done = [
-        record
-        for record in _retained_records(plan, _with_common_journal(settings, contents))
-        if record["status"] == "ok"
-    ]
-    return sum(not (folder / f"{record['run']}.parquet").exists() for record in done)
+    done = (one.cell.run_id(seed) for one in plan.cells for seed in one.retained.intersection(one.done))
+    return sum(not (folder / f"{run}.parquet").exists() for run in done)
 
 
 def _compiling(settings: Settings, cells: Iterable[Resolved], resources: Resources) -> str:
@@ -484,5 +444,4 @@ def pick_executor(
         return make_executor("inline", request), ""
     if importlib.util.find_spec("ray") is None:
         return make_executor("inline", request), "Ray is not installed: cells run one after the other."
-    start = partial(make_executor, "ray", request)
-    return HeadStart("ray", resources.slots(settings.threads), start, settings.environment), ""
+    return make_executor("ray", request), ""

@@ -103,7 +103,6 @@ class Schedule:
         pairs = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
         shortest_first = [job for _, job in pairs]
         cheap = sum(total <= _CHEAP_SECONDS for total in accumulate(length for length, _ in pairs))
-        self._cheap = {job.id for job in shortest_first[:cheap]}
         first = max(cheap, 1)  # the shortest job, even if it is not cheap: the board should not stay empty for long
         self._queue = [*shortest_first[first:], *reversed(shortest_first[:first])]
         """Waiting jobs. The next one is last, where removing it is fast."""
@@ -123,10 +122,6 @@ class Schedule:
     def waiting(self) -> list[Job]:
         """Jobs that have not started."""
         return self._queue[::-1]
-
-    def is_cheap(self, job: Job) -> bool:
-        """Return whether a job belongs to the cheap ones."""
-        return job.id in self._cheap
 
     def put(self, job: Job) -> None:
         """Add a job at the end of the queue."""

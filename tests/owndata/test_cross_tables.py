@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,31 @@ def test_joined_columns_are_sums_and_shares_among_some_outcomes_cover_the_truth(
     assert np.mean(inside) > 0.9
 
 
-def test_order_of_precincts_and_columns_is_irrelevant() -> None:
-    people, votes, _ = simulated()
-    plain = cross_table(people, votes).shares
-    turned = cross_table(people[::-1][GROUPS[::-1]], votes[OUTCOMES[::-1]]).shares
-    assert np.allclose(turned.loc[GROUPS, OUTCOMES], plain, atol=1e-4)
+def shares_of(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Shares of precincts in four digits."""
+    return numbers.div(numbers.sum(axis=1), axis=0).round(4)
+
+
+@pytest.mark.parametrize(
+    ("given", "tolerance"),
+    [
+        (lambda people, votes: {"groups": people[::-1][GROUPS[::-1]], "outcomes": votes[OUTCOMES[::-1]]}, 1e-4),
+        (lambda people, votes: {"groups": people.to_numpy(), "outcomes": votes.to_numpy()}, 1e-9),
+        (lambda people, votes: {"groups": people.assign(nobody=0), "outcomes": votes}, 1e-4),
+        (lambda people, votes: {"groups": people, "outcomes": votes.iloc[:, :2], "rest": "abstained"}, 1e-9),
+        (
+            lambda people, votes: {"groups": shares_of(people), "outcomes": shares_of(votes), "sizes": people.T.sum()},
+            0.01,
+        ),
+    ],
+    ids=["other order", "arrays", "a group without people", "rest", "shares with sizes"],
+)
+def test_same_precincts_give_same_shares(given: Any, tolerance: float) -> None:
+    people, votes, _ = simulated(30)
+    expected, table = cross_table(people, votes).shares, cross_table(**given(people, votes))
+    found = table.shares if "group 0" in table.groups else table.shares.loc[GROUPS, OUTCOMES]
+    assert np.allclose(found, expected, atol=tolerance)
+    assert "nobody" not in table.groups or table.shares.loc["nobody"].isna().all()
 
 
 def test_weights_equal_repeated_precincts() -> None:
@@ -153,36 +174,18 @@ def test_weights_equal_repeated_precincts() -> None:
     assert np.allclose(weighted.cells[["count_min", "count_max"]], plain.cells[["count_min", "count_max"]])
 
 
-def test_shares_with_sizes_equal_counts() -> None:
-    people, votes, _ = simulated(30)
-    sizes = people.sum(axis=1)
-    given = [table.div(sizes, axis=0).round(4) for table in (people, votes)]
-    found = cross_table(*given, sizes=sizes).shares
-    assert np.allclose(found, cross_table(people, votes).shares, atol=0.01)
-
-
-def test_uncounted_people_form_the_rest() -> None:
-    people, votes, _ = simulated(30)
-    counted = votes.drop(columns="abstained")
-    assert np.allclose(cross_table(people, counted, rest="abstained").shares, cross_table(people, votes).shares)
-    with pytest.raises(LLPBenchError, match="rest="):
-        cross_table(people, counted)
-
-
 def test_totals_may_differ_by_rounding() -> None:
     people, votes, _ = simulated(30)
     votes.iloc[0, 0] += 2
     assert np.allclose(cross_table(people, votes).cells["count"].sum(), people.to_numpy().sum())
     votes.iloc[0, 0] += 20
-    with pytest.raises(LLPBenchError, match="'P00'"):
-        cross_table(people, votes)
+    for outcomes, told in ((votes, "'P00'"), (votes.iloc[:, :2], "rest=")):
+        with pytest.raises(LLPBenchError, match=told):
+            cross_table(people, outcomes)
 
 
-def test_empty_groups_and_single_precinct_are_handled() -> None:
+def test_single_precinct_has_wide_intervals() -> None:
     people, votes, _ = simulated(30)
-    nobody = cross_table(people.assign(nobody=0), votes)
-    assert nobody.shares.loc["nobody"].isna().all()
-    assert np.allclose(nobody.shares.loc[GROUPS], cross_table(people, votes).shares, atol=1e-4)
     one = cross_table(people[:1], votes[:1]).cells
     assert np.allclose(one.groupby("outcome", sort=False)["count"].sum(), votes.iloc[0])
     bounds = (one["share_max"] - one["share_min"]).clip(upper=0.9)
@@ -210,14 +213,9 @@ def test_robustness_matches_regression() -> None:
     bias = scale * np.sqrt(line["robustness"] ** 2 / (1 - line["robustness"]))
     assert bias == pytest.approx(abs(line["difference"]))
     assert line["difference_lower"] < line["difference"] < line["difference_upper"]
-
-
-def test_all_pairwise_differences_are_given() -> None:
-    people, votes, _ = simulated(40)
-    differences = cross_table(people.assign(nobody=0), votes).differences
-    assert len(differences) == 3 * 3
-    assert {*differences["group"], *differences["other"]} == {*GROUPS}
-    assert differences["robustness"].between(0, 1).all()
+    others = cross_table(simulated(40)[0].assign(nobody=0), votes).differences
+    assert len(others) == 3 * 3, "each pair of groups with people, and each outcome"
+    assert others["robustness"].between(0, 1).all()
     assert cross_table(people[:2], votes[:2]).differences["robustness"].isna().all()
 
 
@@ -255,45 +253,44 @@ def test_new_zealand_districts_reach_stated_error() -> None:
     assert np.mean(errors) < 9.5  # 8.3 in these districts of 2002
 
 
-@pytest.mark.parametrize("results", [["precincts.csv"], ["cells.csv", "precincts.csv"], ["cells.csv", "cells.csv"]])
 def test_estimate_table_does_not_replace_its_files(
-    results: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("precincts.csv").write_text("black,white,ann,bob\n", encoding="utf-8")
+    for results in (["precincts.csv"], ["cells.csv", "precincts.csv"], ["cells.csv", "cells.csv"]):
+        named = [part for pair in zip(("--out", "--differences"), results, strict=False) for part in pair]
+        result = llpbench("estimate-table", "precincts.csv", "--groups", "black,white", "--outcomes", "ann,bob", *named)
+        assert (result.code, results[-1] in result.err, len([*tmp_path.iterdir()])) == (2, True, 1)
+
+
+def test_estimate_table_command_writes_every_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     people, votes, _ = simulated(12)
-    pd.concat([people, votes], axis=1).to_csv("precincts.csv")
-    before = Path("precincts.csv").read_text()
-    named = [part for pair in zip(("--out", "--differences"), results, strict=False) for part in pair]
-    columns = ["--groups", ",".join(GROUPS), "--outcomes", "ann,bob", "--rest-as", "others"]
-    result = llpbench("estimate-table", "precincts.csv", *columns, *named)
-    assert (result.code, results[-1] in result.err) == (2, True)
-    assert (Path("precincts.csv").read_text(), Path("cells.csv").exists()) == (before, False)
+    pd.concat([people, votes], axis=1).rename_axis("precinct").to_csv("precincts.csv")
 
+    def run(*options: str, groups: Sequence[str] = GROUPS) -> Any:
+        columns = ["--groups", ",".join(groups), "--outcomes", "ann,bob", "--precinct-column", "precinct"]
+        return llpbench("estimate-table", "precincts.csv", *columns, "--out", "cells.csv", *options)
 
-def test_estimate_table_command_writes_every_cell(tmp_path: Path, llpbench: Any) -> None:
-    people, votes, _ = simulated(12)
-    pd.concat([people, votes], axis=1).rename_axis("precinct").to_csv(tmp_path / "precincts.csv")
-    columns = ["--groups", ",".join(GROUPS), "--outcomes", "ann,bob"]
-    out = ["--precinct-column", "precinct", "--out", str(tmp_path / "cells.csv"), "--plot", str(tmp_path / "cells.svg")]
-    result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, "--rest-as", "others", *out)
+    result = run("--rest-as", "others", "--plot", "cells.svg")
     assert result.code == 0, result.err
-    cells = pd.read_csv(tmp_path / "cells.csv")
+    cells = pd.read_csv("cells.csv")
     names = [*product(["all", *people.index], GROUPS, ["ann", "bob", "others"])]
     assert [*cells[["precinct", "group", "outcome"]].itertuples(index=False, name=None)] == names
     assert cells["count"][:9].sum() == pytest.approx(people.to_numpy().sum(), rel=1e-4)
     assert all(name in result.out for name in (*GROUPS, "ann", "others"))
-    assert (tmp_path / "cells.svg").stat().st_size > 1_000
-    options = ["--rest-as", "others", "--among", "ann,bob", "--covariates", "asian", *out]
-    options += ["--differences", str(tmp_path / "differences.csv")]
-    result = llpbench(
-        "estimate-table", str(tmp_path / "precincts.csv"), "--groups", "black,white", *columns[2:], *options
-    )
+    assert Path("cells.svg").stat().st_size > 1_000
+    options = ["--rest-as", "others", "--among", "ann,bob", "--covariates", "asian", "--differences", "d.csv"]
+    result = run(*options, groups=GROUPS[:2])
     assert (result.code, "same total" in result.err) == (2, True), "asian is no group now"
-    result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, *options)
+    result = run(*options)
     assert result.code == 0, result.err
-    cells = pd.read_csv(tmp_path / "cells.csv")
+    cells = pd.read_csv("cells.csv")
     assert [*cells["outcome"][:2]] == ["ann", "bob"]
     assert np.allclose(cells.groupby(["precinct", "group"])["share"].sum(), 1.0)
-    assert {"shift", "shift_p"} < {*pd.read_csv(tmp_path / "differences.csv").columns}
-    result = llpbench("estimate-table", str(tmp_path / "precincts.csv"), *columns, *out)
+    assert {"shift", "shift_p"} < {*pd.read_csv("d.csv").columns}
+    result = run()
     assert (result.code, "--rest-as" in result.err) == (2, True)

@@ -11,7 +11,7 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, Journal, contains, read, shards
-from llpbench.results.merging import SHIPPED, journal_files, merge, merge_into, shipped, shipped_lines
+from llpbench.results.merging import SHIPPED, journal_files, merge, merge_into, shipped, shipped_cells
 from llpbench.results.published import EXCERPT, write_published
 from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -84,7 +84,8 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
 def test_no_published_run_is_stale(name: str) -> None:
     contents = read(shipped(name))
     assert (contents.disputes, contents.warnings) == ([], ())
-    assert contents.records.keys() == {line["run"] for line in shipped_lines(name)}
+    cells = {run["cell"] for run in contents.records.values()}
+    assert sorted(cells) == sorted(run["cell"] for run in shipped_cells(name))
     assert stale_runs(contents.records.values()) == {}
     assert stale_searches(contents.tunings.values()) == {}
 

@@ -36,7 +36,7 @@ from llpbench.running.estimates import Estimator, published_timings, table_sizes
 from llpbench.running.executors import Resources, run_job
 from llpbench.running.executors import ray as ray_executor
 from llpbench.running.executors.debug import Debug
-from llpbench.running.executors.inline import HeadStart, Inline
+from llpbench.running.executors.inline import Inline
 from llpbench.running.runner import pick_executor
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
@@ -165,25 +165,6 @@ def test_interrupt_is_passed_on() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run_job(JOB, Environment(), lambda _: None, interrupted)
-
-
-def test_cheap_direct_methods_run_first() -> None:
-    direct, neural = scripted_jobs(7, 8, 9), [Job(make_cell_of(size=10), (0,))]
-    schedule = Schedule([*direct, *neural], lambda job: 99.0 if job.cell.bag_size == 8 else 1.0)
-    here, there = Diary(), Diary()
-
-    class Later(Debug):
-        def run(self, schedule: Schedule, listener: Any) -> None:
-            assert listener is here
-            super().run(schedule, there)
-
-    executor = HeadStart("later", 3, lambda: Later(Environment(), scripted), Environment(), scripted)
-    executor.run(schedule, here)
-    assert [line for line in here.lines if line.startswith("started")] == ["started 7", "started 9"]
-    assert [line for line in there.lines if line.startswith("started")] == ["started 10", "started 8"]
-    idle = HeadStart("never", 1, lambda: pytest.fail("nothing is left to start it for"), Environment(), scripted)
-    idle.run(Schedule(direct[:1], lambda _: 1.0), here)
-    assert here.lines.count("started 7") == 2
 
 
 # Choice

@@ -92,7 +92,6 @@ def test_config_file_accepts_every_flag(tmp_path: Path) -> None:
         tune-sampler = "random"
         tune-seed = 77
         numbers = ["scores", "robust"]
-        shard = "2/3"
         set.dllp.learning_rate = 0.001
         space.dllp.dropout = [0.0, 0.1]
         """,
@@ -198,9 +197,6 @@ def test_bad_numbers_and_times_are_refused(name: str, given: list[Any], message:
         ({"set": ("dllp.rate=",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=,",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=1", "dllp.rate=2")}, "--set must be given once for dllp.rate"),
-        ({"shard": "4/3"}, "--shard must be"),
-        ({"shard": "0/3"}, "--shard must be"),
-        ({"shard": "1"}, "--shard must be"),
         ({"tune": "0"}, "--tune must be a positive whole number, got 0"),
         ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, got -1"),
         ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, got cmaes"),

@@ -116,8 +116,8 @@ def test_resumed_search_after_kill_gives_same_result(tiny_bench: Path, tmp_path:
     undisturbed, killed = tmp_path / "one", tmp_path / "other"
     words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "20"]
     process = start(arguments(tiny_bench, killed, *words))
-    while process.poll() is None and sum(1 for log in killed.glob("tuning/*.log") for _ in log.open("rb")) < 150:
-        time.sleep(0.05)
+    while process.poll() is None and sum(len(search.read_bytes()) for search in killed.glob("tuning/*.json")) < 3000:
+        time.sleep(0.02)
     process.kill()
     process.communicate()
     one, other = (run(settings(tiny_bench, out, methods="bag-mean-linear", tune="20")) for out in (undisturbed, killed))

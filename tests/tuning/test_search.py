@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from optuna.storages.journal import JournalFileBackend
 
+from llpbench.core import files
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.training.specification import make_cell
+from llpbench.tuning import search as search_module
 from llpbench.tuning.search import Search, opened
 from llpbench.tuning.space import architecture, search_space
 
@@ -74,39 +76,26 @@ def test_fixed_condition_makes_parameter_unconditional(method: str, fixed: dict[
     assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
 
 
-@pytest.mark.parametrize("first", range(2))
 def test_killed_search_gives_same_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial], first: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial]
 ) -> None:
-    """Killed at some hundredth write to Optuna's file, before or after it, with a torn line behind."""
-    append = JournalFileBackend.append_logs
-    moments = itertools.cycle([97 + 7 * first, 3, 131, 41 + first, 11, 150])
-    kills = 0
-    left: Iterator[int] = iter(())
+    """Killed in every round: before its results are stored, or after it."""
+    attempts = itertools.count()
 
-    def torn(self: JournalFileBackend, logs: list[dict[str, object]]) -> None:
-        nonlocal left
-        if next(left, None) is None:
-            path = next(tmp_path.glob("*.log"))
-            if first % 2:
-                append(self, logs)
-            with path.open("ab") as file:
-                file.write(b'{"op_code": 4, "wor')
+    def replace_file(path: Path, content: str) -> None:
+        attempt = next(attempts)
+        if attempt % 3 > 0:
+            files.replace_file(path, content)
+        if attempt % 3 < 2:
             raise Killed
-        append(self, logs)
 
-    monkeypatch.setattr(JournalFileBackend, "append_logs", torn)
+    monkeypatch.setattr(search_module, "replace_file", replace_file)
     found = None
     while found is None:
-        left = iter(range(next(moments)))
-        try:
-            with opened(TUNING, tmp_path) as search:
-                found = finish(search)
-        except Killed:
-            kills += 1
-            assert kills < 200, "it gets nowhere"
+        with suppress(Killed), opened(TUNING, tmp_path) as search:
+            found = finish(search)
     assert found == undisturbed
-    assert kills >= 4
+    assert next(attempts) == 9, "six rounds, three of them made twice"
 
 
 def test_search_of_other_code_starts_over(tmp_path: Path) -> None:
@@ -120,7 +109,9 @@ def test_search_of_other_code_starts_over(tmp_path: Path) -> None:
 def test_damaged_search_file_is_named(tmp_path: Path) -> None:
     with opened(TUNING, tmp_path) as search:
         search.tell(made(search.ask()))
-    path = tmp_path / f"{TUNING.search_id}.log"
-    path.write_bytes(path.read_bytes() + b"\0\0\n")
-    with pytest.raises(LLPBenchError, match=r"\.log' is damaged\. Delete it"), opened(TUNING, tmp_path):
-        pass
+    path = tmp_path / f"{TUNING.search_id}.json"
+    whole = path.read_text()
+    for content in (whole[:-9], whole.replace('"status"', '"state"'), "{}", "[]", "\0"):
+        path.write_text(content)
+        with pytest.raises(LLPBenchError, match=r"\.json' is damaged"), opened(TUNING, tmp_path):
+            pass

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import duration, plural
+from llpbench.core.text import duration, one_line, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Alive, Child, ChildDied
 from llpbench.running.cluster import (
@@ -30,16 +31,16 @@ from llpbench.running.cluster import (
     Started,
     TrialJob,
     TrialRequest,
+    no_cluster,
 )
 from llpbench.running.executors import Listener, Outcome, Request, Resources, RunCell, Warned, gpu_share, notify
-from llpbench.running.ray_address import no_cluster, require_answer
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.worker import SECONDS_OF_SILENCE
 
 _MOST_STARTS = 4
 """Largest number of starts of Ray in one run."""
 _SECONDS_TO_START = 180.0
-_SECONDS_TO_JOIN = 60.0
+_SECONDS_TO_ANSWER, _SECONDS_TO_JOIN = 8.0, 60.0
 _SECONDS_OF_SILENCE = 60.0
 """Time without a message after which Ray is considered frozen."""
 _SECONDS_OF_SILENT_TRIAL = SECONDS_OF_SILENCE + 120.0
@@ -121,7 +122,7 @@ class RayExecutor:
         self._was_up = False
         """Whether Ray has started once in this run."""
         if address is not None:
-            require_answer(address)
+            _require_port(address)
             try:
                 self._connect(_SECONDS_TO_JOIN)
             except TimeoutError:
@@ -265,6 +266,16 @@ class RayExecutor:
         while megabytes < (self._megabytes(job) or 0.0):
             megabytes *= 2
         return min(megabytes, self._nodes.least_megabytes)
+
+
+def _require_port(address: str) -> None:
+    """Raise `LLPBenchError` if nothing listens at HOST:PORT, for which Ray itself would wait."""
+    host, colon, port = address.rpartition("//")[2].rpartition(":")
+    try:
+        if colon:
+            socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise no_cluster(address, one_line(error)) from error
 
 
 def _private_ray() -> dict[str, str]:
