@@ -22,6 +22,11 @@ def _settings() -> dict[str, tuple[Any, Callable[[Any], object]]]:
 
     cudnn = torch.backends.cudnn
     cudnn_flags = {name: getattr(cudnn, name) for name in ("enabled", "benchmark", "deterministic")}
+
+    def set_cudnn(flags: dict[str, bool]) -> None:
+        for name, flag in flags.items():
+            setattr(cudnn, name, flag)
+
     device = torch.get_default_device()
     settings: dict[str, tuple[Any, Callable[[Any], object]]] = {
         "torch's default dtype": (torch.get_default_dtype(), torch.set_default_dtype),
@@ -34,7 +39,7 @@ def _settings() -> dict[str, tuple[Any, Callable[[Any], object]]]:
             torch.set_float32_matmul_precision,
         ),
         "torch's autocast": (torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")),
-        "cuDNN's flags": (cudnn_flags, lambda old: [setattr(cudnn, name, flag) for name, flag in old.items()]),
+        "cuDNN's flags": (cudnn_flags, set_cudnn),
         "numpy's handling of floating-point errors": (np.geterr(), lambda old: np.seterr(**old)),
     }
     if (sklearn := sys.modules.get("sklearn")) is not None:  # its import takes a second
