@@ -21,7 +21,7 @@ _LEAST = 1e-12
 
 
 @register_bagging("dirichlet", version=1)
-def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
+def _dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
     """Draw bag proportions from Dirichlet(alpha x class proportions), with random rows of each class.
 
     Their standard deviation is sqrt(p (1 - p) / (alpha + 1)): a small `alpha` makes nearly pure bags, a large one

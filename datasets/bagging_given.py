@@ -12,7 +12,7 @@ from llpbench.data.baggings import grouped
 
 
 @register_bagging("given", version=1)
-def given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
+def _given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
     """Use the bags with published counts. In datasets without labels, validation and test consist of whole bags."""
     if table.published is None:
         raise LLPBenchError(f"dataset {table.name!r} has labels of rows and no counts of bags. Choose another bagging.")

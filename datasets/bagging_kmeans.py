@@ -16,7 +16,7 @@ _LARGEST_SEED = 2**32
 
 
 @register_bagging("kmeans", version=1)
-def kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100) -> IntArray:
+def _kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100) -> IntArray:
     """Cluster standardised numbers and frequent categories, and drop empty clusters.
 
     The clustering is scikit-learn's mini-batch k-means in one thread. Other versions may draw other clusters.

@@ -15,7 +15,7 @@ _DIGITS = 9
 
 
 @register_bagging("principal-component", version=1)
-def principal_component(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+def _principal_component(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
     """Sort rows by the first principal component of their standardised numbers and frequent categories, and cut."""
     features = standardised(table, rows)
     values = features @ _first_component(features.T @ features)

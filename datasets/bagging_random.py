@@ -11,6 +11,6 @@ from llpbench.data.baggings import shuffled
 
 
 @register_bagging("random", version=1)
-def random(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+def _random(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
     """Cut rows in random order into bags."""
     return shuffled(rows, rng).reshape(-1, size)

@@ -11,13 +11,13 @@ from llpbench.core.registry import register_suite
 
 
 @register_suite("paper")
-def paper() -> tuple[str, ...]:
+def _paper() -> tuple[str, ...]:
     """The seven public datasets of the TabLLP-BDC paper."""
     return ("adult", "bank_marketing", "california", "credit", "electricity", "road_safety", "movielens_1m")
 
 
 @register_suite("core")
-def core() -> tuple[str, ...]:
+def _core() -> tuple[str, ...]:
     """Embedded datasets of 5,000 to 150,000 rows with at least two classes; nothing is downloaded."""
     return (
         "adult",
@@ -55,7 +55,7 @@ def core() -> tuple[str, ...]:
 
 
 @register_suite("natural")
-def natural() -> tuple[str, ...]:
+def _natural() -> tuple[str, ...]:
     """Datasets with natural bags, such as days, states, schools and clinics."""
     return (
         "bike_sharing",
@@ -79,7 +79,7 @@ def natural() -> tuple[str, ...]:
 
 
 @register_suite("rare")
-def rare() -> tuple[str, ...]:
+def _rare() -> tuple[str, ...]:
     """Datasets with two classes and 1 to 8 % positive rows."""
     return (
         "ai4i2020",
@@ -94,7 +94,7 @@ def rare() -> tuple[str, ...]:
 
 
 @register_suite("multiclass")
-def multiclass() -> tuple[str, ...]:
+def _multiclass() -> tuple[str, ...]:
     """Datasets with more than two classes."""
     return (
         "avila",

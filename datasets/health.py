@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     licence="MIT",
     reference="Higgins, R package medicaldata",
 )
-def covid_testing(frame: DataFrame) -> DataFrame:
+def _covid_testing(frame: DataFrame) -> DataFrame:
     """COVID-19 tests: is the result positive?
 
     Invalid results are left out, and so are names, numbers of persons and tests, and columns known only after the test.
@@ -44,7 +44,7 @@ _NEVER_GIVEN = ("examide", "citoglipton")
     licence="CC BY 4.0",
     reference="Strack et al. 2014, UCI Machine Learning Repository; OpenML 4541",
 )
-def diabetes130(frame: DataFrame) -> DataFrame:
+def _diabetes130(frame: DataFrame) -> DataFrame:
     """Hospital stays: is the patient readmitted within 30 days?
 
     Numbers of stays and patients are left out, and so are two drugs without any patient. Some patients have several
@@ -62,7 +62,7 @@ def diabetes130(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Roesler 2013, UCI Machine Learning Repository; OpenML 1471",
 )
-def eeg_eye_state(frame: DataFrame) -> DataFrame:
+def _eeg_eye_state(frame: DataFrame) -> DataFrame:
     """Electroencephalogram: is the eye closed?
 
     Voltages at 14 electrodes of one person, in order of time. Random splits mix neighbouring rows. Four rows are
@@ -82,7 +82,7 @@ def eeg_eye_state(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Woods et al. 1993",
 )
-def mammography(frame: DataFrame) -> DataFrame:
+def _mammography(frame: DataFrame) -> DataFrame:
     """Mammograms: is the candidate a microcalcification?
 
     Six unnamed features of an image region. Read from `mammography.parquet` in the data directory, or downloaded.

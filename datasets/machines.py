@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Matzka 2020, UCI Machine Learning Repository; OpenML 42890",
 )
-def ai4i2020(frame: DataFrame) -> DataFrame:
+def _ai4i2020(frame: DataFrame) -> DataFrame:
     """Milling machines: does the machine fail?
 
     Simulated by its authors. Row numbers and the five kinds of failure are left out, since these determine the target.
@@ -36,7 +36,7 @@ def ai4i2020(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="De Stefano, Maniaci, Fontanella & Scotto di Freca 2018, UCI Machine Learning Repository",
 )
-def avila(frame: DataFrame) -> DataFrame:
+def _avila(frame: DataFrame) -> DataFrame:
     """Avila bible: which of twelve copyists wrote the page?
 
     Layout of four rows of text each, as z-scores over the whole file, as published.
@@ -52,7 +52,7 @@ def avila(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Tromp 1995, UCI Machine Learning Repository; OpenML 40668",
 )
-def connect_4(frame: DataFrame) -> DataFrame:
+def _connect_4(frame: DataFrame) -> DataFrame:
     """Connect-4: does the first player win, lose or draw?
 
     The 42 fields, each x (first player), o or b (blank). The outcome is that of perfect play, without noise.
@@ -71,7 +71,7 @@ def connect_4(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Ghahramani 1996, DELVE",
 )
-def kin8nm(frame: DataFrame) -> DataFrame:
+def _kin8nm(frame: DataFrame) -> DataFrame:
     """Robot arm: is the distance to the target at or below its mean?
 
     Class P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
@@ -87,7 +87,7 @@ def kin8nm(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Frey & Slate 1991, UCI Machine Learning Repository",
 )
-def letter(frame: DataFrame) -> DataFrame:
+def _letter(frame: DataFrame) -> DataFrame:
     """Capital letters in 20 fonts, distorted: which of 26 is it?
 
     Features are counts and moments of the pixels that are on, scaled to whole numbers from 0 to 15.
@@ -108,7 +108,7 @@ _EMPTY_BLOCKS = ("input1", "input40")
     licence="CC BY 4.0",
     reference="Alpaydin & Kaynak 1998, UCI Machine Learning Repository",
 )
-def optdigits(frame: DataFrame) -> DataFrame:
+def _optdigits(frame: DataFrame) -> DataFrame:
     """Scanned digits: which of ten?
 
     Counts of dark pixels in 8 x 8 blocks of 4 x 4 pixels. The two blocks that are always empty are left out.
@@ -125,7 +125,7 @@ def optdigits(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Alpaydin & Alimoglu 1998, UCI Machine Learning Repository",
 )
-def pendigits(frame: DataFrame) -> DataFrame:
+def _pendigits(frame: DataFrame) -> DataFrame:
     """Pen strokes: which of ten digits?
 
     Eight points of the pen's path, resampled and scaled to the range 0 to 100.
@@ -142,7 +142,7 @@ def pendigits(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="ELENA project 1995",
 )
-def phoneme(frame: DataFrame) -> DataFrame:
+def _phoneme(frame: DataFrame) -> DataFrame:
     """Vowels: nasal or oral?
 
     Amplitudes of five harmonics as in KEEL, not standardised (OpenML 1489 is). Read from `phoneme.parquet` in the data
@@ -166,7 +166,7 @@ _VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
     licence="none stated",
     reference="Weiss & Indurkhya 1995",
 )
-def pol(frame: DataFrame) -> DataFrame:
+def _pol(frame: DataFrame) -> DataFrame:
     """Telecommunication: is the target at or below its mean?
 
     Class P is a target at or below the mean. The 22 constant columns are left out. Read from `pol.parquet` in the data
@@ -183,7 +183,7 @@ def pol(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Statlog, UCI Machine Learning Repository; OpenML 40685",
 )
-def shuttle(frame: DataFrame) -> DataFrame:
+def _shuttle(frame: DataFrame) -> DataFrame:
     """Space Shuttle: which of seven states?
 
     The classes are those of Statlog. Four of them have fewer than 200 rows.

@@ -43,7 +43,7 @@ _BANK_ANSWERS = {"1": "no", "2": "yes"}
     licence="CC BY 4.0",
     reference="Moro, Rita & Cortez 2014, UCI Machine Learning Repository",
 )
-def bank_marketing(frame: DataFrame) -> DataFrame:
+def _bank_marketing(frame: DataFrame) -> DataFrame:
     """Phone calls of a bank: does the client subscribe to a term deposit?"""
     if "V1" not in frame.columns:
         return frame
@@ -64,7 +64,7 @@ def bank_marketing(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Pace & Barry 1997; Grinsztajn, Oyallon & Varoquaux 2022",
 )
-def california(frame: DataFrame) -> DataFrame:
+def _california(frame: DataFrame) -> DataFrame:
     """Census blocks of 1990: is the median house price above the median of all blocks?"""
     return frame
 
@@ -80,7 +80,7 @@ def california(frame: DataFrame) -> DataFrame:
     licence="Kaggle competition rules",
     reference="Kaggle 2011; Grinsztajn, Oyallon & Varoquaux 2022",
 )
-def credit(frame: DataFrame) -> DataFrame:
+def _credit(frame: DataFrame) -> DataFrame:
     """Bank customers: will a payment be 90 days overdue within two years?"""
     return frame
 
@@ -94,7 +94,7 @@ def credit(frame: DataFrame) -> DataFrame:
     licence="Kaggle competition rules",
     reference="Kaggle 2011",
 )
-def credit_raw(frame: DataFrame) -> DataFrame:
+def _credit_raw(frame: DataFrame) -> DataFrame:
     """Bank customers, unbalanced: will a payment be 90 days overdue within two years?
 
     Training file of the competition, without row numbers. `credit` is a balanced part of it. Read from
@@ -112,7 +112,7 @@ def credit_raw(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Yeh & Lien 2009, UCI Machine Learning Repository; OpenML 42477",
 )
-def default_credit(frame: DataFrame) -> DataFrame:
+def _default_credit(frame: DataFrame) -> DataFrame:
     """Credit card clients: does the client default next month?
 
     Sex, education and marriage are categories. Education includes the undocumented codes 0, 5 and 6.
@@ -128,7 +128,7 @@ def default_credit(frame: DataFrame) -> DataFrame:
     licence="MIT",
     reference="Wickham 2016, ggplot2",
 )
-def diamonds(frame: DataFrame) -> DataFrame:
+def _diamonds(frame: DataFrame) -> DataFrame:
     """Diamonds: which of five qualities does the cut have?
 
     Classes are in string order (Fair, Good, Ideal, Premium, Very Good). Methods do not use the better order (Fair,
@@ -148,7 +148,7 @@ def diamonds(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Harries 1999; Grinsztajn, Oyallon & Varoquaux 2022",
 )
-def electricity(frame: DataFrame) -> DataFrame:
+def _electricity(frame: DataFrame) -> DataFrame:
     """Half-hours of the New South Wales market: does the price rise above the last day's average?"""
     day = as_text(frame["day"])
     if (day == "0").any():  # OpenML's version counts days from 0, the original from 1
@@ -167,7 +167,7 @@ def electricity(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Harries 1999; Gama et al. 2004",
 )
-def electricity_raw(frame: DataFrame) -> DataFrame:
+def _electricity_raw(frame: DataFrame) -> DataFrame:
     """Half-hours of the New South Wales market, unbalanced: does the price rise above the last day's average?
 
     `electricity` is a balanced part of it. Read from `electricity_raw.parquet` in the data directory, or downloaded.
@@ -184,7 +184,7 @@ def electricity_raw(frame: DataFrame) -> DataFrame:
     licence="FICO challenge terms",
     reference="FICO 2018; OpenML 45553 is a cleaned version",
 )
-def heloc(frame: DataFrame) -> DataFrame:
+def _heloc(frame: DataFrame) -> DataFrame:
     """Credit lines: is the risk performance bad?
 
     File of the FICO challenge on explainable machine learning, without applications that have no bureau record. -8 and
@@ -204,7 +204,7 @@ def heloc(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Antonio, de Almeida & Nunes 2019, Data in Brief 22",
 )
-def hotel_bookings(frame: DataFrame) -> DataFrame:
+def _hotel_bookings(frame: DataFrame) -> DataFrame:
     """Hotel bookings: is the booking cancelled?
 
     Columns that reveal the outcome are left out (reservation status and its date). Codes of agents and companies are
@@ -224,7 +224,7 @@ def hotel_bookings(frame: DataFrame) -> DataFrame:
     licence="CC0",
     reference="King County house sales 2014-2015",
 )
-def kc_house(frame: DataFrame) -> DataFrame:
+def _kc_house(frame: DataFrame) -> DataFrame:
     """House sales: is the price above 450,000 dollars, the median?
 
     The price is used only as the target. The day of sale makes bags and is not a feature. Zip codes are categories.
@@ -242,7 +242,7 @@ def kc_house(frame: DataFrame) -> DataFrame:
     licence="MIT",
     reference="Kuhn, R package modeldata",
 )
-def lending_club(frame: DataFrame) -> DataFrame:
+def _lending_club(frame: DataFrame) -> DataFrame:
     """Loans: does the loan go bad?
 
     A sample of the company's loans. State and sub-grade of a loan are features and make bags.
@@ -261,7 +261,7 @@ def lending_club(frame: DataFrame) -> DataFrame:
     licence="GroupLens: research use, no redistribution",
     reference="Harper & Konstan 2015, ACM TiiS 5(4)",
 )
-def movielens_1m(frame: DataFrame) -> DataFrame:
+def _movielens_1m(frame: DataFrame) -> DataFrame:
     """Ratings of movies: did the user like the movie, with four or five of five stars?
 
     The features are the seven of AutoInt (Song et al. 2019). Ratings of three stars are neutral and are left out.
@@ -289,7 +289,7 @@ def movielens_1m(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Sakar, Polat, Katircioglu & Kastro 2019, UCI Machine Learning Repository",
 )
-def online_shoppers(frame: DataFrame) -> DataFrame:
+def _online_shoppers(frame: DataFrame) -> DataFrame:
     """Shop sessions: does the session end with a purchase?
 
     Month, region, kind of traffic and similar columns are categories. Three of them make bags.
@@ -306,7 +306,7 @@ def online_shoppers(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Zieba, Tomczak & Tomczak 2016, UCI Machine Learning Repository",
 )
-def polish_bankruptcy(frame: DataFrame) -> DataFrame:
+def _polish_bankruptcy(frame: DataFrame) -> DataFrame:
     """Companies: is the company bankrupt within five years?
 
     Financial ratios of the first year, with the names in UCI's description.
@@ -323,7 +323,7 @@ def polish_bankruptcy(frame: DataFrame) -> DataFrame:
     licence="MIT",
     reference="IBM sample data; Kuhn, R package modeldata; OpenML 42178",
 )
-def telco_churn(frame: DataFrame) -> DataFrame:
+def _telco_churn(frame: DataFrame) -> DataFrame:
     """Telephone customers: does the customer leave?
 
     Simulated by IBM. Customer numbers are not in the file.
@@ -342,7 +342,7 @@ def telco_churn(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="carclaims, example data of a database vendor",
 )
-def vehicle_fraud(frame: DataFrame) -> DataFrame:
+def _vehicle_fraud(frame: DataFrame) -> DataFrame:
     """Insurance claims: is the claim fraudulent?
 
     File `fraud_oracle.csv` (carclaims), without policy numbers. Year and month together make bags and are not a

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Lyon et al. 2016, UCI Machine Learning Repository",
 )
-def htru2(frame: DataFrame) -> DataFrame:
+def _htru2(frame: DataFrame) -> DataFrame:
     """Pulsar candidates: is the candidate a pulsar?
 
     Mean, standard deviation, kurtosis and skewness of the pulse profile and of its curve over dispersion measures.
@@ -36,7 +36,7 @@ def htru2(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Bock et al. 2004, UCI Machine Learning Repository; OpenML 1120",
 )
-def magic(frame: DataFrame) -> DataFrame:
+def _magic(frame: DataFrame) -> DataFrame:
     """Telescope images: a gamma ray rather than a hadron?
 
     Parameters of an ellipse fitted to the image of a shower. Class g is a gamma ray.
@@ -54,7 +54,7 @@ def magic(frame: DataFrame) -> DataFrame:
     licence="CC0",
     reference="Ernest, Brown, Valone & White, Portal Project",
 )
-def portal_rodents(frame: DataFrame) -> DataFrame:
+def _portal_rodents(frame: DataFrame) -> DataFrame:
     """Trapped rodents: which of ten species is it?
 
     The ten most frequent species of the Portal Project, from the teaching extract in the R package ratdat. The day
@@ -71,7 +71,7 @@ def portal_rodents(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Srinivasan 1993, Statlog, UCI Machine Learning Repository; OpenML 182",
 )
-def satimage(frame: DataFrame) -> DataFrame:
+def _satimage(frame: DataFrame) -> DataFrame:
     """Landsat pixels: which of six kinds of ground?
 
     Four spectral bands of each pixel and its neighbours, 3 x 3 pixels.
@@ -90,7 +90,7 @@ def satimage(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Australian Bureau of Meteorology; Williams 2011, rattle",
 )
-def weather_aus(frame: DataFrame) -> DataFrame:
+def _weather_aus(frame: DataFrame) -> DataFrame:
     """Weather stations: does it rain tomorrow?
 
     File `weatherAUS.csv` of the R package rattle, without tomorrow's amount of rain. The day makes bags and is not a
@@ -108,7 +108,7 @@ def weather_aus(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Cortez et al. 2009, UCI Machine Learning Repository; OpenML 287",
 )
-def wine_quality(frame: DataFrame) -> DataFrame:
+def _wine_quality(frame: DataFrame) -> DataFrame:
     """Wines: is the quality at least 6 of 10?
 
     The colour is added as a feature. 1,177 rows are duplicates.

@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 
 @register_datasets(OPENML, declared)
-def openml(frame: DataFrame) -> DataFrame:
+def _openml(frame: DataFrame) -> DataFrame:
     """A dataset of OpenML with its default target in the last column."""
     return frame

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Becker & Kohavi 1996, UCI Machine Learning Repository",
 )
-def adult(frame: DataFrame) -> DataFrame:
+def _adult(frame: DataFrame) -> DataFrame:
     """Census income: does the person earn more than 50,000 dollars a year?"""
     return frame
 
@@ -36,7 +36,7 @@ def adult(frame: DataFrame) -> DataFrame:
     licence="none stated for the extract (survey: CC0)",
     reference="Ansolabehere & Schaffner 2017, CCES 2016",
 )
-def cces_2016(frame: DataFrame) -> DataFrame:
+def _cces_2016(frame: DataFrame) -> DataFrame:
     """Voters of 2016: Trump rather than Clinton?
 
     Answers of the Cooperative Congressional Election Study: `TV16` of the R package stevedata. Respondents with neither
@@ -56,7 +56,7 @@ def cces_2016(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Fielding, Yang & Goldstein 2003",
 )
-def chem97(frame: DataFrame) -> DataFrame:
+def _chem97(frame: DataFrame) -> DataFrame:
     """Pupils: grade A or B in A-level chemistry?
 
     `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. Positive is a score of 8 or 10.
@@ -76,7 +76,7 @@ def chem97(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Larson, Mattu, Kirchner & Angwin 2016, ProPublica",
 )
-def compas(frame: DataFrame) -> DataFrame:
+def _compas(frame: DataFrame) -> DataFrame:
     """Defendants: is the person arrested again within two years?
 
     ProPublica's file `compas-scores-two-years.csv`, with ProPublica's filter. Names, scores and columns known only
@@ -95,7 +95,7 @@ def compas(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Statistics Netherlands 2001; Le Quy et al. 2022",
 )
-def dutch_census(frame: DataFrame) -> DataFrame:
+def _dutch_census(frame: DataFrame) -> DataFrame:
     """Census: does the person have a high-level occupation?
 
     All features are codes, and 70 % of the rows are duplicates. Read from `dutch_census.parquet` in the data directory.
@@ -114,7 +114,7 @@ def dutch_census(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Open Minneapolis 2017; Fox & Weisberg, carData",
 )
-def mpls_stops(frame: DataFrame) -> DataFrame:
+def _mpls_stops(frame: DataFrame) -> DataFrame:
     """Police stops: is the person searched?
 
     `MplsStops` of the R package carData. Stops without a record of the search are left out, and so are the other
@@ -131,7 +131,7 @@ def mpls_stops(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Rajkovic 1997, UCI Machine Learning Repository; OpenML 26",
 )
-def nursery(frame: DataFrame) -> DataFrame:
+def _nursery(frame: DataFrame) -> DataFrame:
     """Nursery schools: which of four recommendations does the application get?
 
     A full grid of the attributes, without noise. The two rows of class `recommend` are left out, too few for three
@@ -151,7 +151,7 @@ def nursery(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Kuzilek, Hlosta & Zdrahal 2017, Scientific Data 4",
 )
-def oulad(frame: DataFrame) -> DataFrame:
+def _oulad(frame: DataFrame) -> DataFrame:
     """University students: does the student pass the module?
 
     `studentInfo` of the Open University Learning Analytics Dataset, without student numbers. Positive is a pass or a

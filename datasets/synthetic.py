@@ -6,7 +6,7 @@ common with them.
 
 A bag is a point in a latent space of few dimensions, and its rows scatter around it. Columns are noisy views of a row's
 position: linear ones, skewed ones, counts, and categories of all sizes, some with missing values. Classes depend on
-the position, including products, and on an effect of the bag that no column shows. Labels never leave `draw`.
+the position, including products, and on an effect of the bag that no column shows. Labels never leave `_draw`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Drawn:
         return counts
 
 
-def draw(of: _SyntheticTable) -> _Drawn:
+def _draw(of: _SyntheticTable) -> _Drawn:
     """Draw the table; every call returns the same rows."""
     from scipy.special import softmax
 
@@ -123,11 +123,11 @@ def _normal(rng: Generator, *shape: int) -> FloatArray:
 
 
 @cache
-def tables(of: _SyntheticTable) -> tuple[DataFrame, DataFrame]:
+def _tables(of: _SyntheticTable) -> tuple[DataFrame, DataFrame]:
     """Return rows with their bags, and bags with their counts."""
     import pandas as pd
 
-    drawn = draw(of)
+    drawn = _draw(of)
     names = [f"bag{number:04}" for number in range(drawn.bag_of_row.max() + 1)]
     rows = pd.DataFrame(drawn.numeric, columns=[f"n{column:02}" for column in range(NUMERIC)])
     for column, width in enumerate(WIDTHS):
@@ -138,37 +138,37 @@ def tables(of: _SyntheticTable) -> tuple[DataFrame, DataFrame]:
     return rows, bags.assign(bag=names)
 
 
-def rows_of(of: _SyntheticTable) -> DataFrame:
-    """Return the first of `tables`."""
-    return tables(of)[0]
+def _rows_of(of: _SyntheticTable) -> DataFrame:
+    """Return the first of `_tables`."""
+    return _tables(of)[0]
 
 
-def bags_of(of: _SyntheticTable) -> DataFrame:
-    """Return the second of `tables`."""
-    return tables(of)[1]
+def _bags_of(of: _SyntheticTable) -> DataFrame:
+    """Return the second of `_tables`."""
+    return _tables(of)[1]
 
 
 @register_dataset(
     A.name,
-    source=Generated(partial(rows_of, A)),
-    bags=Generated(partial(bags_of, A)),
+    source=Generated(partial(_rows_of, A)),
+    bags=Generated(partial(_bags_of, A)),
     by=("bag",),
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private A",
 )
-def synthetic_a(frame: DataFrame) -> DataFrame:
+def _synthetic_a(frame: DataFrame) -> DataFrame:
     """Synthetic, in the shape of the paper's Private A: two classes, bags with counts, no labels."""
     return frame
 
 
 @register_dataset(
     B.name,
-    source=Generated(partial(rows_of, B)),
-    bags=Generated(partial(bags_of, B)),
+    source=Generated(partial(_rows_of, B)),
+    bags=Generated(partial(_bags_of, B)),
     by=("bag",),
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private B",
 )
-def synthetic_b(frame: DataFrame) -> DataFrame:
+def _synthetic_b(frame: DataFrame) -> DataFrame:
     """Synthetic, in the shape of the paper's Private B: three classes, bags with counts, no labels."""
     return frame

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Fanaee-T & Gama 2014, UCI Machine Learning Repository",
 )
-def bike_sharing(frame: DataFrame) -> DataFrame:
+def _bike_sharing(frame: DataFrame) -> DataFrame:
     """Bike rentals: does the hour have more than 142 rentals, the median?
 
     Counts of rentals are left out, except in the target. The day makes bags and is not a feature. Year, month, hour and
@@ -43,7 +43,7 @@ def bike_sharing(frame: DataFrame) -> DataFrame:
     licence="public domain",
     reference="US National Highway Traffic Safety Administration, FARS 2001; OpenML 40672",
 )
-def fars(frame: DataFrame) -> DataFrame:
+def _fars(frame: DataFrame) -> DataFrame:
     """Road crashes: how severe is the injury, of seven grades?
 
     The nine persons who died before the accident are left out, too few for three parts of a split. Codes of nominal
@@ -62,7 +62,7 @@ def fars(frame: DataFrame) -> DataFrame:
     licence="CC0",
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
-def flights_2013(frame: DataFrame) -> DataFrame:
+def _flights_2013(frame: DataFrame) -> DataFrame:
     """Flights from New York: does the flight arrive more than 15 minutes late?
 
     All features are known before the flight. The delay at departure is left out, and scheduled times are minutes of the
@@ -86,7 +86,7 @@ _SAMPLE_SEED = 0
     licence="CC0",
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
-def flights_2013_sample(frame: DataFrame) -> DataFrame:
+def _flights_2013_sample(frame: DataFrame) -> DataFrame:
     """Flights from New York, a sample: does the flight arrive more than 15 minutes late?
 
     The rows of `flights_2013` with the 150,000 smallest numbers of PCG64 with seed 0, in their order. Use
@@ -108,7 +108,7 @@ def flights_2013_sample(frame: DataFrame) -> DataFrame:
     licence="public domain",
     reference="US National Highway Traffic Safety Administration, NASS CDS; Maindonald & Braun, DAAG",
 )
-def nass_cds(frame: DataFrame) -> DataFrame:
+def _nass_cds(frame: DataFrame) -> DataFrame:
     """Car crashes: does the occupant die?
 
     Severity of the injury and sampling weights are left out, since the weights depend on the severity. The sampling
@@ -130,6 +130,6 @@ _NOMINAL = ("Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Casua
     licence="Open Government Licence v3.0",
     reference="UK Department for Transport 2015; Grinsztajn, Oyallon & Varoquaux 2022",
 )
-def road_safety(frame: DataFrame) -> DataFrame:
+def _road_safety(frame: DataFrame) -> DataFrame:
     """Road accidents in Great Britain: what was the sex of the driver?"""
     return frame.assign(**{column: as_text(frame[column]) for column in _NOMINAL})

@@ -34,7 +34,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class AHILParams(MethodParams):
+class _AHILParams(MethodParams):
     """Hyperparameters of the pseudo-labels."""
 
     weight: Annotated[float, Uniform(0.1, 1.0), AtLeast(0.0)] = 0.5
@@ -51,8 +51,8 @@ class AHILParams(MethodParams):
 class AHIL(Method):
     """DLLP with pseudo-labels, each weighted by two entropies."""
 
-    Params = AHILParams
-    params: AHILParams
+    Params = _AHILParams
+    params: _AHILParams
     stages = (Stage("proportions"), Stage("labels"))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
@@ -62,20 +62,20 @@ class AHIL(Method):
             return loss
         with torch.no_grad():
             weak = model.frozen().log_proba(bags)
-            weights = row_weights(weak, self.params.row_scale) * bag_weights(weak, bags, self.params.bag_scale)
+            weights = _row_weights(weak, self.params.row_scale) * _bag_weights(weak, bags, self.params.bag_scale)
         strong = model.classify(mixed_view(model, bags, 0.1, self.params.mixup).z)
         chosen = strong.gather(-1, weak.argmax(dim=-1, keepdim=True)).squeeze(-1)
         inside = bags.mask & bags.known.unsqueeze(-1)
         return loss + self.params.weight * masked_mean(-weights * chosen, inside)
 
 
-def row_weights(log_proba: Tensor, scale: float | Tensor) -> Tensor:
+def _row_weights(log_proba: Tensor, scale: float | Tensor) -> Tensor:
     """Return exp(-H^2 / scale) [bags, size], H the entropy of each row's prediction."""
     entropy = -(log_proba.exp() * log_proba).sum(dim=-1)
     return (-entropy.square() / scale).exp()
 
 
-def bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor:
+def _bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor:
     """Return exp(-(h_kc - log n_kc)^2 / scale) [bags, size], c the row's predicted class; 0 if its bag has no c."""
     counts = bags.proportions * bags.mask.sum(dim=-1, keepdim=True)
     inside = log_proba.masked_fill(~bags.mask.unsqueeze(-1), -1e9)

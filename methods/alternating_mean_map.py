@@ -27,8 +27,15 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.assigning import assigned
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights
-from llpbench.blocks.mean_operator import labelled_operator, laplacian_operator, logistic_of_means, mean_operator
+from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.linear import (
+    LogitPredictor,
+    LogitWeights,
+    labelled_operator,
+    laplacian_operator,
+    logistic_of_means,
+    mean_operator,
+)
 from llpbench.blocks.trees import full_logits
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
@@ -42,7 +49,7 @@ _ALIKE = 1e-4
 
 
 @dataclass(frozen=True)
-class AlternatingMeanMapParams(DirectParams):
+class _AlternatingMeanMapParams(DirectParams):
     """Hyperparameters."""
 
     features: Annotated[str, FEATURES] = "scores"
@@ -59,8 +66,8 @@ class AlternatingMeanMapParams(DirectParams):
 class AlternatingMeanMap(DirectMethod):
     """Logistic regression refitted to labels that match the counts of bags."""
 
-    Params = AlternatingMeanMapParams
-    params: AlternatingMeanMapParams
+    Params = _AlternatingMeanMapParams
+    params: _AlternatingMeanMapParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
         """Alternate until the objective changes by less than 0.001, for at most `rounds` rounds."""
@@ -74,12 +81,12 @@ class AlternatingMeanMap(DirectMethod):
         start = logistic_of_means(columns, operator, self.params.strength)[1]
         if np.ptp(start(columns), axis=0).max() < _ALIKE:  # labels would be arbitrary and confirm themselves
             return LogitPredictor(design, start)
-        path = alternated(columns, train, start, self.params)
+        path = _alternated(columns, train, start, self.params)
         return LogitPredictor(design, min(path, key=lambda fit: fit[0])[1])
 
 
-def alternated(
-    columns: sparse.csr_array, train: BaggedRows, start: LogitWeights, params: AlternatingMeanMapParams
+def _alternated(
+    columns: sparse.csr_array, train: BaggedRows, start: LogitWeights, params: _AlternatingMeanMapParams
 ) -> list[tuple[float, LogitWeights]]:
     """Return the objective and the weights of each round."""
     path: list[tuple[float, LogitWeights]] = []

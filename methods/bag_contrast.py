@@ -37,11 +37,11 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class BagContrastParams(MethodParams):
+class _BagContrastParams(MethodParams):
     """Hyperparameters of the comparison of bags."""
 
     form: Annotated[str, Choice("contrast", "genbags")] = "contrast"
-    """`contrast`: squared differences of residuals; `genbags`: the expected loss of generalized bags"""
+    """`contrast`: squared differences of residuals; `_genbags`: the expected loss of generalized bags"""
     level: Annotated[float, Choice(0.0, 0.1, 1.0, 10.0), When("form", "contrast")] = 1.0
     """weight of the squared mean residual of the step"""
 
@@ -50,19 +50,19 @@ class BagContrastParams(MethodParams):
 class BagContrast(Method):
     """Compare the residuals of bags with each other."""
 
-    Params = BagContrastParams
-    params: BagContrastParams
+    Params = _BagContrastParams
+    params: _BagContrastParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss of differences and level, or the quadratic form of generalized bags."""
         residuals, sizes = bag_residuals(model.log_proba(bags), bags), bag_sizes(bags)
         if self.params.form == "genbags":
-            return genbags(residuals * sizes.unsqueeze(-1), sizes)
+            return _genbags(residuals * sizes.unsqueeze(-1), sizes)
         level = mean_residual(residuals, sizes).square().sum()
         return pair_contrast(residuals, sizes) + self.params.level * level
 
 
-def genbags(differences: Tensor, sizes: Tensor) -> Tensor:
+def _genbags(differences: Tensor, sizes: Tensor) -> Tensor:
     """Return d' Sigma d / rows of the step, summed over classes.
 
     `differences` d [bags, classes] are numbers of rows; `sizes` [bags] are 0 for bags without known counts.

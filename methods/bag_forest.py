@@ -5,23 +5,32 @@
 This is a method of this benchmark. The nearest published forests alternate fitting and relabelling (Shi et al. 2018).
 
 - The leaf values of a tree come from ridge regression. Its input is the fraction of each bag's rows in each leaf.
-- Each split is the one that reduces the residual of this regression most (`blocks/bag_trees.py`).
+- Each split is the one that reduces the residual of this regression most.
 - Each tree is fitted to a bootstrap sample of the bags. Each leaf considers half of the features.
 - Numbers are divided into 16 quantile bins. A split of a categorical feature separates one category from the others.
 - The prediction is the mean over trees.
+
+A tree is a partition of the rows. H_kl is the fraction of bag k's rows in leaf l. A bag's proportion is sum_l H_kl
+theta_l plus noise of variance v / m_k, with v = prior (1 - prior) and theta_l ~ N(prior, v / rho). So leaf values come
+from ridge regression on bags, not from averages of rows. A split adds a column h to H: the fraction of each bag's rows
+that go to its left side. The chosen split maximises
+
+    gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
+
+summed over classes, where e is the residual of the current fit. Columns and targets are multiplied by sqrt(m_k), and
+targets are divided by sqrt(v).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from llpbench.blocks.bag_trees import BagTargets, BagTree, Growth, grow_tree
-from llpbench.blocks.binning import RowBins
+from llpbench.blocks.binning import FeatureBins, RowBins
 from llpbench.blocks.design import as_proba
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
@@ -41,12 +50,151 @@ class _BagForestParams(DirectParams):
     """prior precision of leaf values; 1 counts as much as one row"""
 
 
+class _TreeSplit(NamedTuple):
+    """The split of a leaf."""
+
+    leaf: int
+    feature: int
+    left: BoolArray
+    """[bins] whether a bin stays in the leaf; the other bins go to a new leaf"""
+
+
 @dataclass(frozen=True, eq=False)
-class Forest:
+class _BagTree:
+    """A partition of rows, with a prediction for each leaf."""
+
+    leaves: IntArray
+    """[splits] leaf that each split divides; the right side becomes a new leaf with the next number"""
+    features: IntArray
+    """[splits]"""
+    left: list[BoolArray]
+    values: FloatArray
+    """[leaves, outputs]"""
+
+    def __call__(self, codes: IntArray) -> FloatArray:
+        """Return predictions [rows, outputs] for binned rows [features, rows]."""
+        leaf = np.zeros(codes.shape[1], dtype=np.int64)
+        for number, (divided, feature) in enumerate(zip(self.leaves, self.features, strict=True), start=1):
+            leaf[(leaf == divided) & ~self.left[number - 1][codes[feature]]] = number
+        return np.asarray(self.values[leaf])
+
+
+@dataclass(frozen=True, eq=False)
+class _BagTargets:
+    """The bags that a tree is fitted to."""
+
+    bag_of_row: IntArray
+    sizes: IntArray
+    root: FloatArray
+    """[bags] inverse standard deviation of the noise, up to sqrt(v); 0 for excluded bags"""
+    targets: FloatArray
+    """[bags, outputs] (proportions - prior) / sqrt(v), not yet multiplied by `root`"""
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """Settings for growing trees."""
+
+    leaves: int = 8
+    rho: float = 1.0
+    """prior precision of leaf values in units of 1 / v"""
+    least: int = 20
+    """smallest number of rows in a leaf"""
+    features: float = 0.5
+    """fraction of the features that are considered in each leaf"""
+
+
+class _Candidates(NamedTuple):
+    """Possible splits of one leaf."""
+
+    columns: FloatArray
+    """[bags, candidates] fraction of each bag's rows on the left side, times `root`"""
+    feature: IntArray
+    bin: IntArray
+    """[candidates] last bin on the left side; for a categorical feature, the only one"""
+
+
+def _grow_tree(
+    codes: IntArray, features: list[FeatureBins], bags: _BagTargets, growth: _Growth, rng: np.random.Generator
+) -> _BagTree:
+    """Grow a tree, always by the best split, until it has enough leaves or no split has a gain."""
+    leaf = np.zeros(codes.shape[1], dtype=np.int64)
+    columns = _share(leaf, bags, 1)
+    targets = bags.targets * bags.root[:, None]
+    candidates = [_candidates(codes, features, bags, np.arange(len(leaf)), growth, rng)]
+    splits: list[_TreeSplit] = []
+    while True:
+        inverse = np.linalg.inv(columns.T @ columns + growth.rho * np.eye(columns.shape[1]))
+        fitted = inverse @ (columns.T @ targets)
+        if columns.shape[1] == growth.leaves:
+            break
+        residual = targets - columns @ fitted
+        gains = [_split_gains(each.columns, columns, inverse, residual, growth.rho) for each in candidates]
+        best = [float(gain.max(initial=0.0)) for gain in gains]
+        divided = int(np.argmax(best))
+        if best[divided] <= 0:
+            break
+        chosen = int(gains[divided].argmax())
+        feature, number = int(candidates[divided].feature[chosen]), int(candidates[divided].bin[chosen])
+        bins = np.arange(features[feature].size)
+        left = bins == number if features[feature].positions is None else bins <= number
+        splits.append(_TreeSplit(divided, feature, left))
+        new = len(splits)
+        leaf[(leaf == divided) & ~left[codes[feature]]] = new
+        halves = [np.flatnonzero(leaf == each) for each in (divided, new)]
+        columns = _share(leaf, bags, new + 1)
+        candidates[divided] = _candidates(codes, features, bags, halves[0], growth, rng)
+        candidates.append(_candidates(codes, features, bags, halves[1], growth, rng))
+    leaves, chosen_features = (np.array([split[i] for split in splits], dtype=np.int64) for i in (0, 1))
+    return _BagTree(leaves, chosen_features, [split.left for split in splits], fitted)
+
+
+def _split_gains(
+    added: FloatArray, columns: FloatArray, inverse: FloatArray, residual: FloatArray, rho: float
+) -> FloatArray:
+    """Return the gain [candidates] from adding each column of `added` to `columns`, given the ridge `inverse`."""
+    crossed = columns.T @ added
+    apart = (added**2).sum(axis=0) - (crossed * (inverse @ crossed)).sum(axis=0)
+    return np.asarray(((added.T @ residual) ** 2).sum(axis=1) / (np.maximum(apart, 0.0) + rho))
+
+
+def _share(leaf: IntArray, bags: _BagTargets, leaves: int) -> FloatArray:
+    """Return the fraction of each bag's rows in each leaf, times `root` [bags, leaves]."""
+    counts = np.bincount(bags.bag_of_row * leaves + leaf, minlength=len(bags.sizes) * leaves)
+    return np.asarray(counts.reshape(-1, leaves) * (bags.root / bags.sizes)[:, None])
+
+
+def _candidates(
+    codes: IntArray,
+    features: list[FeatureBins],
+    bags: _BagTargets,
+    rows: IntArray,
+    growth: _Growth,
+    rng: np.random.Generator,
+) -> _Candidates:
+    """Return all splits on a random subset of features that leave enough rows on both sides."""
+    looked_at = rng.choice(len(features), int(np.ceil(growth.features * len(features))), replace=False)
+    bag, scale = bags.bag_of_row[rows], (bags.root / bags.sizes)[:, None]
+    columns, feature, number = [np.zeros((len(bags.sizes), 0))], [], []
+    for place in sorted(looked_at.tolist()) if len(rows) >= 2 * growth.least else []:
+        size = features[place].size
+        counts = np.bincount(bag * size + codes[place, rows], minlength=len(bags.sizes) * size).reshape(-1, size)
+        if features[place].positions is not None:
+            counts = counts.cumsum(axis=1)[:, :-1]
+        inside = counts.sum(axis=0)
+        kept = np.flatnonzero((inside >= growth.least) & (len(rows) - inside >= growth.least))
+        columns.append(counts[:, kept] * scale)
+        feature += [place] * len(kept)
+        number += kept.tolist()
+    return _Candidates(np.hstack(columns), np.array(feature, dtype=np.int64), np.array(number, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class _Forest:
     """Mean prediction of the trees."""
 
     bins: RowBins
-    trees: list[BagTree]
+    trees: list[_BagTree]
     prior: FloatArray
     """[classes]"""
 
@@ -70,7 +218,7 @@ class BagForest(DirectMethod):
     Params = _BagForestParams
     params: _BagForestParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Forest:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _Forest:
         """Grow one tree after the other, each on bags drawn with replacement."""
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
@@ -82,10 +230,10 @@ class BagForest(DirectMethod):
         # variance of a bag's proportion: v / m for independent rows, plus the variance of the noise in its counts
         added = train.noise**2 / max(float(variance[variance > 0].mean() if variance.any() else 1.0), 1e-12)
         precision = 1 / (1 / sizes + added / sizes**2)
-        growth = Growth(leaves=self.params.leaves, rho=self.params.rho)
+        growth = _Growth(leaves=self.params.leaves, rho=self.params.rho)
         trees = []
         for _ in range(self.params.trees):
             drawn = np.bincount(rng.integers(0, len(sizes), len(sizes)), minlength=len(sizes))
-            bags = BagTargets(train.bag_of_row, sizes, np.sqrt(drawn * precision), targets)
-            trees.append(grow_tree(codes, bins.features, bags, growth, rng))
-        return Forest(bins, trees, prior)
+            bags = _BagTargets(train.bag_of_row, sizes, np.sqrt(drawn * precision), targets)
+            trees.append(_grow_tree(codes, bins.features, bags, growth, rng))
+        return _Forest(bins, trees, prior)

@@ -26,8 +26,8 @@ from typing import Annotated
 import numpy as np
 
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor, fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
-from llpbench.blocks.label_shift import are_chosen_by_label, corrected
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_confounding_aware
+from llpbench.blocks.label_shift import correction
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -67,7 +67,7 @@ class BagGP(DirectMethod):
     Params = _BagGPParams
     params: _BagGPParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor | FittedProcess:
         """Fit the process to shares, with scales chosen by the evidence; then to logits, with the same scales."""
         train = train.where_known()
 
@@ -75,6 +75,5 @@ class BagGP(DirectMethod):
             return fit_logits(fit_confounding_aware(part, self.params.process, rng), part)
 
         if self.params.link == "identity":
-            return ProcessPredictor(fit_confounding_aware(train, self.params.process, rng))
-        process = fitted(train)
-        return ProcessPredictor(process, corrected(fitted, train) if are_chosen_by_label(train, schema) else None)
+            return fit_confounding_aware(train, self.params.process, rng)
+        return ProcessPredictor(fitted(train), correction(fitted, train, schema))

@@ -21,10 +21,9 @@ from scipy.special import log_softmax, softmax
 
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
-from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.label_shift import FlatterLogits, are_chosen_by_label, corrected
-from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.blocks.label_shift import FlatterLogits, correction
+from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings, boost_counts, boost_posteriors
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.method import DirectMethod, DirectParams
@@ -33,7 +32,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True, eq=False)
-class UnionPredictor:
+class _UnionPredictor:
     """The softmax of the mean log probabilities of three models."""
 
     process: LogitProcess
@@ -74,18 +73,16 @@ class BagGPGBDT(DirectMethod):
     Params = _BagGPGBDTParams
     params: _BagGPGBDTParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
         train = train.where_known()
         union = self._union(train, rng)
-        if not are_chosen_by_label(train, schema):
-            return union
-        return replace(union, flatter=corrected(lambda part: self._union(part, rng).logits, train))
+        return replace(union, flatter=correction(lambda part: self._union(part, rng).logits, train, schema))
 
-    def _union(self, train: BaggedRows, rng: np.random.Generator) -> UnionPredictor:
+    def _union(self, train: BaggedRows, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
         process = fit_logits(fit_confounding_aware(train, ProcessSettings(), rng), train)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
         counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
-        return UnionPredictor(process, refitted, counted)
+        return _UnionPredictor(process, refitted, counted)

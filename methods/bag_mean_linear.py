@@ -13,7 +13,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.design import LinearPredictor, OneHot, bag_average, linear_fit
+from llpbench.blocks.design import OneHot, bag_average
+from llpbench.blocks.linear import LinearPredictor, linear_fit
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

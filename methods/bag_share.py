@@ -19,7 +19,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True, eq=False)
-class PriorPredictor:
+class _PriorPredictor:
     """Prior class probabilities, the same for every row."""
 
     prior: FloatArray
@@ -34,6 +34,6 @@ class PriorPredictor:
 class BagShare(DirectMethod):
     """The proportions of a row's bag, or the prior if the bag is unknown."""
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> PriorPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _PriorPredictor:
         """Compute the proportion of each class in all counts."""
-        return PriorPredictor(train.prior)
+        return _PriorPredictor(train.prior)

@@ -36,7 +36,7 @@ class _BagSoftLabelKNNParams(DirectParams):
 
 
 @dataclass(frozen=True, eq=False)
-class NearestBags:
+class _NearestBags:
     """Mean targets of the nearest training rows."""
 
     points: Points
@@ -67,9 +67,9 @@ class BagSoftLabelKNN(DirectMethod):
     Params = _BagSoftLabelKNNParams
     params: _BagSoftLabelKNNParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NearestBags:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _NearestBags:
         """Store the training rows."""
         train = train.where_known()
         points = Points(train.rows, schema)
         neighbours = min(self.params.neighbours, len(train.bag_of_row))
-        return NearestBags(points, dense_if_narrow(points(train.rows)), soft_labels(train), neighbours)
+        return _NearestBags(points, dense_if_narrow(points(train.rows)), soft_labels(train), neighbours)

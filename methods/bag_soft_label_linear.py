@@ -12,7 +12,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.design import LinearPredictor, OneHot, linear_fit, soft_labels
+from llpbench.blocks.design import OneHot, soft_labels
+from llpbench.blocks.linear import LinearPredictor, linear_fit
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

@@ -52,7 +52,7 @@ class _ClusterSharesParams(DirectParams):
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class _Waves:
     """Random Fourier features of a Gaussian kernel. Its width is the root mean square distance of rows."""
 
     frequencies: FloatArray
@@ -65,11 +65,11 @@ class Waves:
 
 
 @dataclass(frozen=True, eq=False)
-class Clusterings:
+class _Clusterings:
     """Assignment of rows to their nearest centres, in several clusterings."""
 
     points: Points
-    waves: Waves | None
+    waves: _Waves | None
     centres: FloatArray
     """[clusterings, clusters, coordinates]"""
 
@@ -85,10 +85,10 @@ class Clusterings:
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterPredictor:
+class _ClusterPredictor:
     """The mean class proportions of a row's clusters."""
 
-    clusters: Clusterings
+    clusters: _Clusterings
     shares: FloatArray
     """[clusterings, clusters, classes]"""
 
@@ -105,7 +105,7 @@ class ClusterShares(DirectMethod):
     Params = _ClusterSharesParams
     params: _ClusterSharesParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ClusterPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _ClusterPredictor:
         """Fit five clusterings by mini-batch k-means, and the proportions of each by least squares."""
         from sklearn.cluster import MiniBatchKMeans
 
@@ -116,25 +116,25 @@ class ClusterShares(DirectMethod):
         if self.params.points == "waves":
             squares = plain.multiply(plain).mean(axis=0) - np.asarray(plain.mean(axis=0)) ** 2
             width = np.sqrt(2 * max(float(squares.sum()), 1e-12))
-            waves = Waves(rng.normal(size=(plain.shape[1], _WAVES)) / width, rng.uniform(0, 2 * np.pi, _WAVES))
+            waves = _Waves(rng.normal(size=(plain.shape[1], _WAVES)) / width, rng.uniform(0, 2 * np.pi, _WAVES))
             seen = np.concatenate([waves(plain[i : i + _BLOCK]) for i in range(0, plain.shape[0], _BLOCK)])
         number = min(self.params.clusters, plain.shape[0])
         centres = [
             MiniBatchKMeans(number, n_init=1, random_state=int(rng.integers(2**31))).fit(seen).cluster_centers_
             for _ in range(_STARTS)
         ]
-        clusters = Clusterings(points, waves, np.stack(centres).astype(np.float64))
+        clusters = _Clusterings(points, waves, np.stack(centres).astype(np.float64))
         in_bag, weights = bag_average(train), train.sizes / train.sizes.mean()
         shares = []
         for labels in clusters(train.rows):
             place = (np.arange(len(labels)), labels)
             of_cluster = sparse.csr_array((np.ones(len(labels)), place), shape=(len(labels), number))
             inside = (in_bag @ of_cluster).toarray()
-            shares.append(cluster_shares(inside, train.proportions, weights, train.prior, self.params.shrinkage))
-        return ClusterPredictor(clusters, np.stack(shares))
+            shares.append(_cluster_shares(inside, train.proportions, weights, train.prior, self.params.shrinkage))
+        return _ClusterPredictor(clusters, np.stack(shares))
 
 
-def cluster_shares(
+def _cluster_shares(
     inside: FloatArray, proportions: FloatArray, weights: FloatArray, prior: FloatArray, shrinkage: float
 ) -> FloatArray:
     """Return class proportions of clusters [clusters, classes] that explain the `proportions` [bags, classes].

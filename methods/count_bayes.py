@@ -53,7 +53,7 @@ class _CountBayesParams(DirectParams):
 
 
 @dataclass(frozen=True, eq=False)
-class NaiveBayes:
+class _NaiveBayes:
     """Bayes' rule with independent features."""
 
     bins: RowBins
@@ -64,7 +64,7 @@ class NaiveBayes:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
-        return np.asarray(softmax(bayes_logits(self.bins(rows), self.tables, self.prior), axis=1))
+        return np.asarray(softmax(_bayes_logits(self.bins(rows), self.tables, self.prior), axis=1))
 
 
 @register_method("count-bayes", version=1, reference="Hernandez-Gonzalez et al. 2013", family="classical", extra=True)
@@ -74,22 +74,22 @@ class CountBayes(DirectMethod):
     Params = _CountBayesParams
     params: _CountBayesParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NaiveBayes:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _NaiveBayes:
         """Run at most `rounds` rounds of EM."""
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
         codes, counts, q = bins(train.rows), BagCounts(train), soft_labels(train)
         sizes = [feature.size for feature in bins.features]
-        tables = bayes_tables(codes, sizes, q, self.params.smoothing)
+        tables = _bayes_tables(codes, sizes, q, self.params.smoothing)
         for _ in range(self.params.rounds - 1):
-            before, q = q, responsibilities(counts, bayes_logits(codes, tables, train.prior), self.params.posterior)
-            tables = bayes_tables(codes, sizes, q, self.params.smoothing)
+            before, q = q, _responsibilities(counts, _bayes_logits(codes, tables, train.prior), self.params.posterior)
+            tables = _bayes_tables(codes, sizes, q, self.params.smoothing)
             if np.abs(q - before).max() < _STILL:
                 break
-        return NaiveBayes(bins, tables, train.prior)
+        return _NaiveBayes(bins, tables, train.prior)
 
 
-def bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: float) -> list[FloatArray]:
+def _bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: float) -> list[FloatArray]:
     """Return log P(bin | class) [bins, classes] of each feature, with rows weighted by `q` [rows, classes]."""
     tables = []
     for feature, size in zip(codes, sizes, strict=True):
@@ -98,7 +98,7 @@ def bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: fl
     return tables
 
 
-def bayes_logits(codes: IntArray, tables: list[FloatArray], prior: FloatArray) -> FloatArray:
+def _bayes_logits(codes: IntArray, tables: list[FloatArray], prior: FloatArray) -> FloatArray:
     """Return logits [rows, classes]: log prior + sum over features of log P(bin | class)."""
     logits = np.tile(np.log(np.maximum(prior, _LEAST)), (codes.shape[1], 1))
     for feature, table in zip(codes, tables, strict=True):
@@ -106,6 +106,6 @@ def bayes_logits(codes: IntArray, tables: list[FloatArray], prior: FloatArray) -
     return logits
 
 
-def responsibilities(counts: BagCounts, logits: FloatArray, posterior: str) -> FloatArray:
+def _responsibilities(counts: BagCounts, logits: FloatArray, posterior: str) -> FloatArray:
     """Return class probabilities of rows [rows, classes], given the counts of their bags."""
     return counts.fitted(logits) if posterior == "shift" else counts.posterior(softmax(logits, axis=1))

@@ -17,9 +17,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.count_trees import TreeProba, boost_counts
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings, boost_counts
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

@@ -20,8 +20,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.bag_losses import BAG_LOSSES, fit_bags
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor
+from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.linear import BAG_LOSSES, LogitPredictor, fit_bags
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import LogUniform

@@ -16,7 +16,7 @@ Differences from the published code:
 - With B bags a step, `leave-out` shrinks f - pi by (B - 1) / B in expectation, because the mean of the other bags is
   noisy. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1), and at least a
   thousandth of f, which avoids ties. Rows are normalised afterwards.
-- In `stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
+- In `_stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
 - The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With the
   published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's mean.
 - `history` 0 is the default of the published code. It corrects by the step's own mean, which overshoots.
@@ -46,7 +46,7 @@ LEAST = 1e-3
 
 
 @dataclass(frozen=True)
-class DebiasedSquareParams(MethodParams):
+class _DebiasedSquareParams(MethodParams):
     """Hyperparameters of the correction."""
 
     form: Annotated[str, Choice("leave-out", "stream")] = "leave-out"
@@ -77,8 +77,8 @@ class _Offsets(nn.Module):
 class DebiasedSquare(Method):
     """Square loss of bags, corrected for the offset common to all of them."""
 
-    Params = DebiasedSquareParams
-    params: DebiasedSquareParams
+    Params = _DebiasedSquareParams
+    params: _DebiasedSquareParams
     phases = (Phase(modules=("encoder.", "head.")),)
 
     def __init__(self, params: MethodParams | None = None) -> None:
@@ -90,7 +90,7 @@ class DebiasedSquare(Method):
         return super().build(encoder, schema).add(offsets=_Offsets(schema))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """Count the bags of a step. In `stream`, also average the predictions before every epoch."""
+        """Count the bags of a step. In `_stream`, also average the predictions before every epoch."""
         offsets: _Offsets = member.network.offsets
         with torch.no_grad():
             offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))
@@ -102,8 +102,8 @@ class DebiasedSquare(Method):
         residuals, sizes = bag_residuals(log_proba := model.log_proba(bags), bags), bag_sizes(bags)
         means = means_of_bags(log_proba.exp(), bags.mask)
         if self.params.form == "leave-out":
-            return leave_out(residuals, means, sizes, bags.prior)
-        return stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)
+            return _leave_out(residuals, means, sizes, bags.prior)
+        return _stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return log predictions, in `leave-out` stretched away from the prior."""
@@ -111,10 +111,10 @@ class DebiasedSquare(Method):
         if self.params.form == "stream" or not self.params.unshrink:
             return log_proba
         offsets: _Offsets = model.network.offsets
-        return stretched(log_proba, offsets.prior, offsets.bags)
+        return _stretched(log_proba, offsets.prior, offsets.bags)
 
 
-def leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -> Tensor:
+def _leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -> Tensor:
     """Return the mean over bags of m_k |o_k - r_k|^2 + |o_k|^2, o_k the mean prediction of other bags - prior.
 
     `residuals`, `means` [bags, classes]; `sizes` [bags], 0 for bags without known counts. Without others, o_k is 0.
@@ -125,7 +125,7 @@ def leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) ->
     return masked_mean(each, sizes > 0)
 
 
-def stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: Tensor, history: float) -> Tensor:
+def _stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: Tensor, history: float) -> Tensor:
     """Return the mean over bags of m_k |r_k|^2 - (m_k - 1) |F - prior|^2.
 
     F = history * `old` + (1 - history) * the step's mean. Its gradient is that of the step's mean.
@@ -136,10 +136,10 @@ def stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: 
     return masked_mean(sizes * residuals.square().sum(dim=-1) - (sizes - 1) * offset, sizes > 0)
 
 
-def stretched(log_proba: Tensor, prior: Tensor, bags: Tensor) -> Tensor:
+def _stretched(log_proba: Tensor, prior: Tensor, bags: Tensor) -> Tensor:
     """Return the log of prior + (f - prior) B / (B - 1), at least `LEAST` f, normalised; of f with one bag a step."""
     proba = log_proba.exp()
     factor = bags / (bags - 1).clamp(min=1)
     moved = torch.maximum(prior + (proba - prior) * factor, LEAST * proba)
-    stretched = moved.log() - moved.sum(dim=-1, keepdim=True).log()
-    return torch.where(bags > 1, stretched, log_proba)
+    log_moved = moved.log() - moved.sum(dim=-1, keepdim=True).log()
+    return torch.where(bags > 1, log_moved, log_proba)

@@ -57,12 +57,12 @@ class EasyLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the estimate."""
-        losses = class_losses(model.log_proba(bags), self.params.loss)
+        losses = _class_losses(model.log_proba(bags), self.params.loss)
         means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
-        return masked_mean(bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
+        return masked_mean(_bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
 
 
-def class_losses(log_proba: Tensor, kind: str) -> Tensor:
+def _class_losses(log_proba: Tensor, kind: str) -> Tensor:
     """Return the loss of a prediction for each label c [..., classes]: -log P_c, or |e_c - P|^2."""
     if kind == "cross-entropy":
         return -log_proba
@@ -70,8 +70,8 @@ def class_losses(log_proba: Tensor, kind: str) -> Tensor:
     return 1 - 2 * proba + proba.square().sum(dim=-1, keepdim=True)
 
 
-def bag_estimates(means: Tensor, sizes: Tensor, bags: Bags, baseline: str) -> Tensor:
-    """Return unbiased estimates [bags] of the mean loss, from each bag's `means` [bags, classes] of `class_losses`.
+def _bag_estimates(means: Tensor, sizes: Tensor, bags: Bags, baseline: str) -> Tensor:
+    """Return unbiased estimates [bags] of the mean loss, from each bag's `means` [bags, classes] of `_class_losses`.
 
     `sizes` [bags] are 0 for suppressed bags. Nothing is subtracted if a step has no other bag.
     """

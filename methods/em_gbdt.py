@@ -18,9 +18,8 @@ import numpy as np
 
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
-from llpbench.blocks.count_trees import TreeProba, boost_posteriors
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings, boost_posteriors
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

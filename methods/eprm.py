@@ -44,11 +44,11 @@ class EPRM(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the mean distance of bags with known counts."""
         log_mean = bag_log_proba(model.log_proba(bags), bags.mask)
-        each = distance(log_mean, bags.proportions, self.params.loss, self.params.tolerance)
+        each = _distance(log_mean, bags.proportions, self.params.loss, self.params.tolerance)
         return masked_mean(each, bags.known)
 
 
-def distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float | Tensor) -> Tensor:
+def _distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float | Tensor) -> Tensor:
     """Return the distance [bags] between mean predictions, given as logs, and `proportions`, both [bags, classes]."""
     if kind == "bce":
         own = torch.eye(log_mean.shape[-1], dtype=torch.bool, device=log_mean.device)

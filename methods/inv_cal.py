@@ -25,8 +25,8 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
-from llpbench.blocks.design import bag_average
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights, hinge, minimise, outputs
+from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
+from llpbench.blocks.linear import LogitPredictor, LogitWeights, hinge, minimise, outputs
 from llpbench.core.bags import BaggedRows, FloatArray, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -64,12 +64,12 @@ class InvCal(DirectMethod):
         means = sparse.csr_array(bag_average(train) @ columns(train.rows))
         edge = 1 / train.sizes.sum() if self.params.clip == "rows" else 0.5 / train.sizes[:, None]
         shares = train.proportions[:, -outputs(schema.classes) :].clip(edge, 1 - edge)
-        fits = [calibrated(means, p, self.params.cost, self.params.epsilon) for p in shares.T]
+        fits = [_calibrated(means, p, self.params.cost, self.params.epsilon) for p in shares.T]
         coefficients = np.hstack([fit.coefficients for fit in fits])
         return LogitPredictor(columns, LogitWeights(coefficients, np.concatenate([fit.intercept for fit in fits])))
 
 
-def calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> LogitWeights:
+def _calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> LogitWeights:
     """Fit one logit to bag means [bags, columns] with proportions `shares` [bags], none of them 0 or 1."""
     targets, tolerances = np.log(shares / (1 - shares)), epsilon / (shares * (1 - shares))
     transposed = sparse.csr_array(means.T)

@@ -23,8 +23,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor
-from llpbench.blocks.mean_operator import laplacian_operator, logistic_of_means
+from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.linear import LogitPredictor, laplacian_operator, logistic_of_means
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import LogUniform

@@ -36,7 +36,7 @@ STYLE = 8
 
 
 @dataclass(frozen=True)
-class LLPAAEParams(MethodParams):
+class _LLPAAEParams(MethodParams):
     """Hyperparameters of the autoencoder and its critics."""
 
     reconstruction: Annotated[float, LogUniform(0.01, 10.0), AtLeast(0.0)] = 0.1
@@ -47,7 +47,7 @@ class LLPAAEParams(MethodParams):
     """weight of the squared error of reconstructed numbers"""
 
 
-class Code(Encoder):
+class _Code(Encoder):
     """The decoder's input (a class and a style), with the interface of an encoder."""
 
     contextual = False
@@ -61,8 +61,8 @@ class Code(Encoder):
 class LLPAAE(Method):
     """Adversarial autoencoder that codes a row as class and style, with the proportion loss."""
 
-    Params = LLPAAEParams
-    params: LLPAAEParams
+    Params = _LLPAAEParams
+    params: _LLPAAEParams
 
     def __init__(self, params: MethodParams | None = None) -> None:
         super().__init__(params)
@@ -79,7 +79,7 @@ class LLPAAE(Method):
             .build(encoder, schema)
             .add(
                 style=nn.Linear(encoder.dim, STYLE),
-                decoder=Decoder(Code(schema.classes, encoder.token_dim), schema),
+                decoder=Decoder(_Code(schema.classes, encoder.token_dim), schema),
                 class_critic=MLP(schema.classes, self.hidden, 1),
                 style_critic=MLP(STYLE, self.hidden, 1),
             )
@@ -100,7 +100,7 @@ class LLPAAE(Method):
         if now.phase == "deceive":
             fooled = [masked_mean(softplus(-critic(own).squeeze(-1)), mask) for critic, own, mask in critics]
             return torch.stack(fooled).sum()
-        real = (drawn_classes(bags, model.random), model.random.normal(*style.shape))
+        real = (_drawn_classes(bags, model.random), model.random.normal(*style.shape))
         told = [
             masked_mean(softplus(-critic(true).squeeze(-1)) + softplus(critic(own.detach()).squeeze(-1)), mask)
             for (critic, own, mask), true in zip(critics, real, strict=True)
@@ -108,7 +108,7 @@ class LLPAAE(Method):
         return torch.stack(told).sum()
 
 
-def drawn_classes(bags: Bags, random: Random) -> Tensor:
+def _drawn_classes(bags: Bags, random: Random) -> Tensor:
     """Return one-hot classes [bags, size, classes] drawn from the proportions of each row's bag."""
     drawn = random.uniform(*bags.mask.shape, 1)
     upper = bags.proportions.cumsum(dim=-1).unsqueeze(-2)

@@ -40,7 +40,7 @@ NEARLY_NONE = 1e-6
 
 
 @dataclass(frozen=True)
-class LLPCoParams(MethodParams):
+class _LLPCoParams(MethodParams):
     """Hyperparameters of views and losses."""
 
     mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
@@ -66,8 +66,8 @@ class _Prototypes(nn.Module):
 class LLPCo(Method):
     """Two views of a row that predict each other's class, matched to the proportions of bags."""
 
-    Params = LLPCoParams
-    params: LLPCoParams
+    Params = _LLPCoParams
+    params: _LLPCoParams
     stages = (Stage("proportions"), Stage("prototypes"))
     phases = (Phase(modules=("encoder.", "head.", "prototypes.vectors")),)
 
@@ -95,27 +95,27 @@ class LLPCo(Method):
         prototypes = model.network.prototypes
         other = mixed_view(model, bags, 0.1, self.params.mixup)
         first, second = prototypes(model.encode(bags).z), prototypes(other.z)
-        loss = swapped_loss(first, second, bags)
+        loss = _swapped_loss(first, second, bags)
         if self.params.bag_weight:
-            loss = loss + self.params.bag_weight * proportion_loss(predicted(first), bags)
+            loss = loss + self.params.bag_weight * proportion_loss(_predicted(first), bags)
         return loss
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return log softmax(s / 0.1), or the head's prediction in the first stage."""
         z = model.encode(bags).z
         prototypes: _Prototypes = model.network.prototypes
-        return torch.where(prototypes.active > 0, predicted(prototypes(z)), model.classify(z))
+        return torch.where(prototypes.active > 0, _predicted(prototypes(z)), model.classify(z))
 
 
-def predicted(cosines: Tensor) -> Tensor:
+def _predicted(cosines: Tensor) -> Tensor:
     """Return log predictions [..., classes]."""
     return (cosines / TEMPERATURE).log_softmax(dim=-1)
 
 
-def swapped_loss(first: Tensor, second: Tensor, bags: Bags) -> Tensor:
+def _swapped_loss(first: Tensor, second: Tensor, bags: Bags) -> Tensor:
     """Return L, averaged over bags with known counts, from the cosines of two views [bags, size, classes]."""
     each = torch.zeros_like(bags.mask, dtype=first.dtype)
     for one, other in ((first, second), (second, first)):
         codes = transported(one.detach(), bags, CODES, ROUNDS)
-        each = each - (codes * predicted(other)).sum(dim=-1) / 2
+        each = each - (codes * _predicted(other)).sum(dim=-1) / 2
     return masked_mean(each.masked_fill(~bags.mask, 0.0).sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)

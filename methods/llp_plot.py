@@ -58,7 +58,7 @@ class PLOT(Method):
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:
         """Return the targets [rows, classes] of the stage on rows."""
-        return None if now.stage == "proportions" else matching_labels(member.proba(), member.train)
+        return None if now.stage == "proportions" else _matching_labels(member.proba(), member.train)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss of the current stage."""
@@ -69,13 +69,13 @@ class PLOT(Method):
         log_proba, targets = (
             self._mixed(model, bags, targets) if self.params.mixup else (model.log_proba(bags), targets)
         )
-        return masked_mean(symmetric_loss(log_proba, targets, self.params.noise), told)
+        return masked_mean(_symmetric_loss(log_proba, targets, self.params.noise), told)
 
     def _mixed(self, model: Model, bags: Bags, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return log predictions and targets [bags, size, classes] of mixtures of two rows."""
         assert model.random is not None
         partner = random_partner(bags.mask.flatten(), model.random)
-        share = folded_arcsine(model.random.uniform(*bags.mask.shape))[..., None]
+        share = _folded_arcsine(model.random.uniform(*bags.mask.shape))[..., None]
         embeddings = model.network.encoder.embed(bags.rows)
         others = embeddings.flatten(0, 1)[partner].view_as(embeddings)
         mixed = torch.lerp(others, embeddings, share[..., None])
@@ -83,19 +83,19 @@ class PLOT(Method):
         return model.classify(z), torch.lerp(targets.flatten(0, 1)[partner].view_as(targets), targets, share)
 
 
-def folded_arcsine(uniform: Tensor) -> Tensor:
+def _folded_arcsine(uniform: Tensor) -> Tensor:
     """Return numbers with distribution Beta(1/2, 1/2) folded above 1/2, from uniform numbers."""
     share = (uniform * (math.pi / 2)).sin().square()
     return torch.maximum(share, 1 - share)
 
 
-def symmetric_loss(log_proba: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor:
+def _symmetric_loss(log_proba: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor:
     """Return CE(y, P) + noise * RCE(y, P) [...]; `log_proba` and `targets` [..., classes]."""
     reverse = -(log_proba.exp() * targets.log().clamp(min=LOG_OF_NONE)).sum(dim=-1)
     return -(targets * log_proba).sum(dim=-1) + noise * reverse
 
 
-def matching_labels(proba: FloatArray, train: BaggedRows) -> FloatArray:
+def _matching_labels(proba: FloatArray, train: BaggedRows) -> FloatArray:
     """Return one-hot labels [rows, classes] that match counts with the least total -log P; 0 in suppressed bags."""
     known = train.known[train.bag_of_row]
     targets = np.zeros(proba.shape)

@@ -31,7 +31,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class VATParams(MethodParams):
+class _VATParams(MethodParams):
     """Hyperparameters of the consistency term."""
 
     weight: Annotated[float, LogUniform(0.01, 5.0), AtLeast(0.0)] = 0.05
@@ -50,8 +50,8 @@ class VATParams(MethodParams):
 class LLPVAT(Method, Reports):
     """DLLP with predictions that hardly change around every row (virtual adversarial training)."""
 
-    Params = VATParams
-    params: VATParams
+    Params = _VATParams
+    params: _VATParams
     compiles = False  # compiling the second derivatives takes minutes
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:

@@ -39,7 +39,7 @@ ON_SIMPLEX = 1e4
 
 
 @dataclass(frozen=True)
-class LLPFCParams(MethodParams):
+class _LLPFCParams(MethodParams):
     """Hyperparameters of the groups."""
 
     prior: Annotated[str, Choice("uniform", "fit")] = "uniform"
@@ -52,8 +52,8 @@ class LLPFCParams(MethodParams):
 class LLPFC(Method):
     """Predict the bag of a row in its group, corrected for the proportions of the bags."""
 
-    Params = LLPFCParams
-    params: LLPFCParams
+    Params = _LLPFCParams
+    params: _LLPFCParams
 
     def __init__(self, params: MethodParams | None = None) -> None:
         super().__init__(params)
@@ -61,7 +61,7 @@ class LLPFC(Method):
 
     def prepare(self, member: Member, now: Now) -> FloatArray:
         """Return P(noisy label | class) [rows, classes] of each row; 1 for all classes if a row is not used."""
-        return forward_targets(member.train, self.params.prior, member.rng)
+        return _forward_targets(member.train, self.params.prior, member.rng)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return -mean log sum_c t_c P_c of rows with targets t."""
@@ -69,7 +69,7 @@ class LLPFC(Method):
         return masked_mean(-noisy, bags.known)
 
 
-def forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> FloatArray:
+def _forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> FloatArray:
     """Return the row of T [rows, classes] for each training row; 1 for rows without a group and dropped rows."""
     classes = train.counts.shape[1]
     targets = np.ones((len(train.bag_of_row), classes))
@@ -77,22 +77,22 @@ def forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> 
     rows_of = np.split(train.bag_by_bag, np.cumsum(train.sizes)[:-1])
     for group in order[: len(order) // classes * classes].reshape(-1, classes):
         gamma = train.proportions[group]
-        alpha = np.full(classes, 1 / classes) if prior == "uniform" else noisy_prior(gamma, train.prior)
+        alpha = np.full(classes, 1 / classes) if prior == "uniform" else _noisy_prior(gamma, train.prior)
         weights = alpha / train.sizes[group]
-        for bag, row, keep in zip(group, transition(gamma, alpha), weights / weights.max(), strict=True):
+        for bag, row, keep in zip(group, _transition(gamma, alpha), weights / weights.max(), strict=True):
             chosen = rows_of[bag]
             targets[chosen[rng.random(len(chosen)) < keep]] = row
     return targets
 
 
-def transition(gamma: FloatArray, alpha: FloatArray) -> FloatArray:
+def _transition(gamma: FloatArray, alpha: FloatArray) -> FloatArray:
     """Return T_jc = P(noisy j | c), from a group's proportions `gamma` [bags, classes]; alpha_j for absent classes."""
     total = alpha @ gamma
     joint = gamma * alpha[:, None]
     return np.asarray(np.where(total > 0, joint / np.where(total > 0, total, 1.0), alpha[:, None]))
 
 
-def noisy_prior(gamma: FloatArray, prior: FloatArray) -> FloatArray:
+def _noisy_prior(gamma: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the alpha on the simplex with the least squared distance of gamma' alpha from `prior` [classes]."""
     equations = np.vstack([gamma.T, np.full(len(gamma), ON_SIMPLEX)])
     alpha, _ = nnls(equations, np.append(prior, ON_SIMPLEX))

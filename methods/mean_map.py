@@ -18,8 +18,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor
-from llpbench.blocks.mean_operator import logistic_of_means, mean_operator
+from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.linear import LogitPredictor, logistic_of_means, mean_operator
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

@@ -33,7 +33,7 @@ QUANTILE = 2.575829
 
 
 @dataclass(frozen=True)
-class MixBagParams(MethodParams):
+class _MixBagParams(MethodParams):
     """Hyperparameters of the mixtures."""
 
     probability: Annotated[float, Uniform(0.0, 1.0)] = 0.5
@@ -44,8 +44,8 @@ class MixBagParams(MethodParams):
 class MixBag(Method):
     """DLLP on bags and on mixtures of two bags."""
 
-    Params = MixBagParams
-    params: MixBagParams
+    Params = _MixBagParams
+    params: _MixBagParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the mean over known bags, mixed or not, of -sum_c p_c log(mean prediction) outside intervals."""
@@ -57,28 +57,28 @@ class MixBag(Method):
         kept = (model.random.uniform(len(sizes)) * sizes).round().clamp(min=1).minimum(sizes)
         own = torch.where(mixed, kept, sizes)
         other = torch.where(mixed, (sizes[partner] * (1 - own / sizes)).round(), 0.0)
-        mine = some_of(log_proba, bags.mask, own, model.random)
-        theirs = some_of(log_proba[partner], bags.mask[partner], other, model.random)
+        mine = _some_of(log_proba, bags.mask, own, model.random)
+        theirs = _some_of(log_proba[partner], bags.mask[partner], other, model.random)
         log_mean = torch.logaddexp(mine, theirs) - (own + other).log().unsqueeze(-1)
         share = (own / (own + other)).unsqueeze(-1)
         p, q = bags.proportions, bags.proportions[partner]
         target = share * p + (1 - share) * q
-        of_own = standard_error(p, own, sizes)
-        of_other = standard_error(q, other, sizes[partner])
+        of_own = _standard_error(p, own, sizes)
+        of_other = _standard_error(q, other, sizes[partner])
         width = QUANTILE * (share * of_own + (1 - share) * of_other)
         inside = mixed.unsqueeze(-1) & ((log_mean.detach().exp() - target).abs() < width)
         loss = torch.xlogy(target, target) - target * log_mean
         return masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
 
 
-def some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> Tensor:
+def _some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> Tensor:
     """Return the log of the summed predictions of `number` [bags] random rows of each bag [bags, classes]."""
     rank = random.uniform(*mask.shape).masked_fill(~mask, 2.0).argsort(dim=-1).argsort(dim=-1)
     chosen = (rank < number.unsqueeze(-1)) & mask
     return log_proba.masked_fill(~chosen.unsqueeze(-1), -1e9).logsumexp(dim=-2)
 
 
-def standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor) -> Tensor:
+def _standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor) -> Tensor:
     """Return standard errors [bags, classes] of the proportions among `drawn` of `sizes` rows, both [bags]."""
     variance = proportions * (1 - proportions) / drawn.clamp(min=1).unsqueeze(-1)
     left = (sizes - drawn) / (sizes - 1).clamp(min=1)

@@ -54,25 +54,25 @@ class MomentMatching(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss, averaged over orders and over bags with known counts."""
-        return moment_loss(model.log_proba(bags), bags, self.params.order)
+        return _moment_loss(model.log_proba(bags), bags, self.params.order)
 
 
-def moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNIFORM) -> Tensor:
+def _moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNIFORM) -> Tensor:
     """Return the mean cross-entropy of orders 1 to `order`, averaged over bags with known counts."""
     sizes = bags.mask.sum(dim=-1).float()
     classes = log_proba.shape[-1]
     total = -(bags.proportions * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
     orders = torch.ones_like(total)
     for r in range(2, min(order, 2 if classes > MANY else 3) + 1):
-        predicted = drawn_classes(log_proba.exp().masked_fill(~bags.mask.unsqueeze(-1), 0.0), sizes, r)
+        predicted = _drawn_classes(log_proba.exp().masked_fill(~bags.mask.unsqueeze(-1), 0.0), sizes, r)
         smooth = (1 - uniform) * predicted.clamp(min=0) + uniform / classes**r
-        target = counted_classes(bags.proportions * sizes.unsqueeze(-1), r)
+        target = _counted_classes(bags.proportions * sizes.unsqueeze(-1), r)
         each = -(target * smooth.clamp(min=torch.finfo(smooth.dtype).tiny).log()).flatten(1).sum(dim=-1)
         total, orders = total + torch.where(sizes >= r, each, 0.0), orders + (sizes >= r)
     return masked_mean(total / orders, bags.known)
 
 
-def drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
+def _drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
     """Return P(classes of `order` different rows) [bags, classes, ..]; `proba` [bags, size, classes], 0 in padding."""
     one = proba.sum(dim=1)
     two = torch.einsum("kia,kib->kab", proba, proba)
@@ -86,7 +86,7 @@ def drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
     return triples / (sizes * (sizes - 1) * (sizes - 2)).clamp(min=1)[:, None, None, None]
 
 
-def counted_classes(counts: Tensor, order: int) -> Tensor:
+def _counted_classes(counts: Tensor, order: int) -> Tensor:
     """Return P(classes of `order` rows drawn without replacement), from `counts` [bags, classes]."""
     same = torch.eye(counts.shape[-1], device=counts.device, dtype=counts.dtype)
     law = (counts[:, :, None] * (counts[:, None, :] - same)).clamp(min=0)

@@ -25,9 +25,8 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.assigning import assigned
-from llpbench.blocks.bag_losses import fit_bags
-from llpbench.blocks.design import bag_average, linear_fit
-from llpbench.blocks.linear import FEATURES, LinearColumns, LogitWeights, hinge, minimise, outputs, probabilities
+from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
+from llpbench.blocks.linear import LogitWeights, fit_bags, hinge, linear_fit, minimise, outputs, probabilities
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -51,7 +50,7 @@ class _PropSVMParams(DirectParams):
 
 
 @dataclass(frozen=True, eq=False)
-class CalibratedScores:
+class _CalibratedScores:
     """Probabilities from scores, by logistic curves fitted to the proportions of bags."""
 
     columns: LinearColumns
@@ -78,7 +77,7 @@ class PropSVM(DirectMethod):
     Params = _PropSVMParams
     params: _PropSVMParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> CalibratedScores:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _CalibratedScores:
         """Fit each class against the rest, or once with two classes."""
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
@@ -88,12 +87,12 @@ class PropSVM(DirectMethod):
             share = train.proportions[:, label]
             against = BaggedRows(train.rows, train.index, np.stack([1 - share, share], axis=1) * train.sizes[:, None])
             fits = [
-                proportion_svm(columns, against, share, labels, self.params.cost, self.params.proportions, anneal)
+                _proportion_svm(columns, against, share, labels, self.params.cost, self.params.proportions, anneal)
                 for labels in self._starts(columns, against, rng)
             ]
             scores.append(min(fits, key=lambda fit: fit[0])[1])
             curves.append(fit_bags(sparse.csr_array(scores[-1](columns)), against, "kl", 1e-3))
-        return CalibratedScores(design, tuple(scores), tuple(curves))
+        return _CalibratedScores(design, tuple(scores), tuple(curves))
 
     def _starts(self, columns: sparse.csr_array, train: BaggedRows, rng: np.random.Generator) -> list[BoolArray]:
         """Return one or several sets of labels [rows] that match the counts."""
@@ -111,7 +110,7 @@ _FIRST, _FACTOR, _ROUNDS, _STILL = 1e-4, 1.5, 100, 0.01
 """first factor of C, its growth per round, largest number of rounds, and change of the objective at which they stop"""
 
 
-def best_labels(scores: FloatArray, train: BaggedRows, shares: FloatArray, weight: float) -> BoolArray:
+def _best_labels(scores: FloatArray, train: BaggedRows, shares: FloatArray, weight: float) -> BoolArray:
     """Return the labels [rows] that minimise the hinges + `weight` sum_k m_k |share of y in bag k - shares_k|."""
     of_row, sizes = train.bag_of_row, train.sizes
     positive, negative = np.maximum(1 - scores, 0), np.maximum(1 + scores, 0)
@@ -131,7 +130,7 @@ def best_labels(scores: FloatArray, train: BaggedRows, shares: FloatArray, weigh
     return labels
 
 
-def proportion_cost(labels: BoolArray, train: BaggedRows, shares: FloatArray) -> float:
+def _proportion_cost(labels: BoolArray, train: BaggedRows, shares: FloatArray) -> float:
     """Return sum_k m_k |share of y in bag k - shares_k|."""
     return float(np.abs(np.bincount(train.bag_of_row, labels, len(shares)) - shares * train.sizes).sum())
 
@@ -152,7 +151,7 @@ def _support_vectors(
     return minimise(objective, start)
 
 
-def proportion_svm(
+def _proportion_svm(
     columns: sparse.csr_array,
     train: BaggedRows,
     shares: FloatArray,
@@ -169,10 +168,10 @@ def proportion_svm(
     factor, before = _FIRST if anneal else 1.0, np.inf
     for _ in range(_ROUNDS):
         value, weights = _support_vectors(columns, labels, factor * cost, weights)
-        value += factor * cost * weight * proportion_cost(labels, train, shares)
+        value += factor * cost * weight * _proportion_cost(labels, train, shares)
         if factor == 1 and before - value < _STILL:
             break
         before = value if factor == 1 else np.inf
         factor = min(factor * _FACTOR, 1.0)
-        labels = best_labels(weights(columns)[:, 0], train, shares, weight)
+        labels = _best_labels(weights(columns)[:, 0], train, shares, weight)
     return value, weights

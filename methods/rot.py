@@ -34,7 +34,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class ROTParams(MethodParams):
+class _ROTParams(MethodParams):
     """Hyperparameters of the targets."""
 
     stages: Annotated[str, Choice("warm", "joint")] = "warm"
@@ -51,8 +51,8 @@ class ROTParams(MethodParams):
 class ROT(Method):
     """Train rows on targets that are close to predictions and match the counts of bags."""
 
-    Params = ROTParams
-    params: ROTParams
+    Params = _ROTParams
+    params: _ROTParams
 
     def __init__(self, params: MethodParams | None = None) -> None:
         super().__init__(params)
@@ -66,13 +66,13 @@ class ROT(Method):
             return proportion_loss(log_proba, bags)
         with torch.no_grad():
             calm = model.frozen().log_proba(bags)
-        rows = row_targets_loss(log_proba, calm, bags, self.params.labels, self.params.entropy)
+        rows = _row_targets_loss(log_proba, calm, bags, self.params.labels, self.params.entropy)
         if self.params.stages == "warm":
             return rows
         return self.params.alpha * proportion_loss(log_proba, bags) + (1 - self.params.alpha) * rows
 
 
-def row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
+def _row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
     """Return mean_i CE(target of row i, P_i), averaged over bags with known counts.
 
     `log_proba` [bags, size, classes]; `calm`: the same without dropout, from which targets are computed.

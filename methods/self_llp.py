@@ -38,7 +38,7 @@ PARTS = ("encoder", "head")
 
 
 @dataclass(frozen=True)
-class SelfLLPParams(MethodParams):
+class _SelfLLPParams(MethodParams):
     """Hyperparameters of the task and the teacher."""
 
     task_weight: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0)] = 0.1
@@ -71,8 +71,8 @@ class _Rotations(nn.Module):
 class SelfLLP(Method, Reports):
     """DLLP with a self-supervised task and a teacher, the moving average of earlier weights."""
 
-    Params = SelfLLPParams
-    params: SelfLLPParams
+    Params = _SelfLLPParams
+    params: _SelfLLPParams
     phases = (Phase(modules=("encoder.", "head.", "rotations.head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:

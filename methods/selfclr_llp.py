@@ -32,7 +32,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class SelfCLRParams(MethodParams):
+class _SelfCLRParams(MethodParams):
     """Hyperparameters of the contrastive term."""
 
     mode: Annotated[str, Choice("cos", "dot")] = "cos"
@@ -53,7 +53,7 @@ class SelfCLRParams(MethodParams):
             object.__setattr__(self, "weight", 0.1 if self.mode == "cos" else 0.5)
 
 
-class GroupedHead(nn.Module):
+class _GroupedHead(nn.Module):
     """Published head: groups x classes activations with ReLU; a class's logit is the largest of its group."""
 
     def __init__(self, dim: int, hidden: int, groups: int, classes: int) -> None:
@@ -79,14 +79,14 @@ class GroupedHead(nn.Module):
 class SelfCLR(Method):
     """DLLP with a contrastive term in which all other rows are negatives."""
 
-    Params = SelfCLRParams
-    params: SelfCLRParams
+    Params = _SelfCLRParams
+    params: _SelfCLRParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network; in `dot`, it has the published head."""
         network = super().build(encoder, schema)
         if self.params.mode == "dot":
-            network.head = GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
+            network.head = _GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
         return network
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:

@@ -34,7 +34,7 @@ MOST_ROWS = 400
 
 
 @dataclass(frozen=True)
-class SimLLPParams(MethodParams):
+class _SimLLPParams(MethodParams):
     """Hyperparameters of the second stage."""
 
     similarity: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
@@ -60,8 +60,8 @@ class _Earlier(nn.Module):
 class SimLLP(Method):
     """Square loss of bags, and similar predictions for similar rows."""
 
-    Params = SimLLPParams
-    params: SimLLPParams
+    Params = _SimLLPParams
+    params: _SimLLPParams
     stages = (Stage("proportions"), Stage("similarity"))
     phases = (Phase(modules=("encoder.", "head.")),)
 
@@ -91,7 +91,7 @@ class SimLLP(Method):
             phi = earlier.encoder(bags.rows, bags.mask, None).z / (earlier.scale * self.params.bandwidth)
         chosen = _drawn_rows(bags.mask.flatten(), model.random)
         proba = log_proba.exp().flatten(0, 1)[chosen]
-        unlike = similarity_loss(phi.float().flatten(0, 1)[chosen], proba, bags.mask.flatten()[chosen])
+        unlike = _similarity_loss(phi.float().flatten(0, 1)[chosen], proba, bags.mask.flatten()[chosen])
         return self.params.similarity * unlike + self.params.bag_weight * of_bags
 
 
@@ -100,7 +100,7 @@ def _drawn_rows(mask: Tensor, random: Random) -> Tensor:
     return (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()[:MOST_ROWS]
 
 
-def similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:
+def _similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:
     """Return the mean over all pairs (i, j) of rows, including i = j, of exp(-|phi_i - phi_j|^2) |P_i - P_j|^2.
 
     `phi` [rows, dim], `proba` [rows, classes], `mask` [rows].

@@ -45,7 +45,7 @@ _OF_PAIRS = When("objective", "sup-info-nce", "cosine-embedding")
 
 
 @dataclass(frozen=True)
-class BDCParams(MethodParams):
+class _BDCParams(MethodParams):
     """Components in the paper's table, and their hyperparameters."""
 
     generator: Annotated[str, Choice("linear", "greedy"), _OF_PAIRS] = "linear"
@@ -78,8 +78,8 @@ class BDCParams(MethodParams):
 class TabLLPBDC(Method, Reports):
     """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
 
-    Params = BDCParams
-    params: BDCParams
+    Params = _BDCParams
+    params: _BDCParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network, with projectors for the self-contrastive objective."""

@@ -40,7 +40,7 @@ STARTS = 20
 
 
 @dataclass(frozen=True)
-class DECParams(MethodParams):
+class _DECParams(MethodParams):
     """Hyperparameters of the clustering."""
 
     gamma: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
@@ -53,7 +53,7 @@ class DECParams(MethodParams):
     """whether the target expects clusters as large as the classes, instead of equally large ones"""
 
 
-class Clusters(nn.Module):
+class _Clusters(nn.Module):
     """Centroids, and the degrees to which rows belong to them."""
 
     size: Tensor
@@ -75,8 +75,8 @@ class Clusters(nn.Module):
 class TabLLPDEC(Method):
     """Deep embedded clustering with one cluster per class and the proportion loss."""
 
-    Params = DECParams
-    params: DECParams
+    Params = _DECParams
+    params: _DECParams
 
     def __init__(self, params: MethodParams | None = None) -> None:
         super().__init__(params)
@@ -87,7 +87,7 @@ class TabLLPDEC(Method):
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network (its head serves the warm-up), clusters, and a decoder for denoising."""
-        network = super().build(encoder, schema).add(clusters=Clusters(encoder.dim, schema))
+        network = super().build(encoder, schema).add(clusters=_Clusters(encoder.dim, schema))
         if self.params.warm_up == "denoise":
             network.add(decoder=Decoder(encoder, schema))
         return network
@@ -120,10 +120,10 @@ class TabLLPDEC(Method):
         """Set centroids by k-means at the start of the clustering, and update cluster sizes every epoch."""
         if now.stage == "warm-up":
             return
-        clusters: Clusters = member.network.clusters
+        clusters: _Clusters = member.network.clusters
         with torch.no_grad():
             if now.epoch == 0:
-                centroids = class_centroids(member.encode(), member.train, member.rng)
+                centroids = _class_centroids(member.encode(), member.train, member.rng)
                 clusters.centroids.copy_(torch.from_numpy(centroids))
             clusters.size.copy_(torch.from_numpy(member.proba().mean(axis=0)))
 
@@ -141,17 +141,17 @@ def _masked_share(q: Tensor, mask: Tensor) -> Tensor:
     return (q * mask.unsqueeze(-1)).sum(dim=(0, 1)) / mask.sum()
 
 
-def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
+def _class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
     """Return k-means centroids [classes, dim] of `z` [rows, dim], in the order of their classes."""
     from sklearn.cluster import KMeans
 
     classes = train.counts.shape[1]
     kmeans = KMeans(classes, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(z)
-    order = clusters_of_classes(kmeans.labels_.astype(np.int64), train)
+    order = _clusters_of_classes(kmeans.labels_.astype(np.int64), train)
     return np.asarray(kmeans.cluster_centers_[order], dtype=np.float32)
 
 
-def clusters_of_classes(labels: IntArray, train: BaggedRows) -> IntArray:
+def _clusters_of_classes(labels: IntArray, train: BaggedRows) -> IntArray:
     """Return the cluster of each class [classes]: least sum over bags of (p_kc - the cluster's fraction of bag k)^2."""
     from scipy.optimize import linear_sum_assignment  # takes long to import, and `llpbench plan` does not need it
 

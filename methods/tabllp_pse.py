@@ -35,7 +35,7 @@ ITERATIONS = 50
 
 
 @dataclass(frozen=True)
-class PSEParams(MethodParams):
+class _PSEParams(MethodParams):
     """Hyperparameters of the second stage."""
 
     refresh: Annotated[int | None, Choice(1, 5, 10, None)] = 10
@@ -50,8 +50,8 @@ class PSEParams(MethodParams):
 class TabLLPPSE(Method):
     """DLLP, then training on pseudo-labels from k-means constrained by each bag's counts."""
 
-    Params = PSEParams
-    params: PSEParams
+    Params = _PSEParams
+    params: _PSEParams
 
     def __init__(self, params: MethodParams | None = None) -> None:
         super().__init__(params)
@@ -68,18 +68,18 @@ class TabLLPPSE(Method):
             return None
         proba = member.proba().astype(np.float64)
         points = proba if self.params.space == "proba" else member.encode().astype(np.float64)
-        labels, _ = constrained_kmeans(points, centroids_of(points, proba), member.train)
+        labels, _ = _constrained_kmeans(points, _centroids_of(points, proba), member.train)
         return np.asarray(np.eye(proba.shape[1])[labels])
 
 
-def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
+def _centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
     """Return means [classes, dim] of `points` [rows, dim] with `weights` [rows, classes]; without weight, of all."""
     total = weights.sum(axis=0)[:, None]
     means = weights.T @ points / np.maximum(total, np.finfo(np.float64).tiny)
     return np.asarray(np.where(total > 0, means, points.mean(axis=0)))
 
 
-def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedRows) -> tuple[IntArray, list[float]]:
+def _constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedRows) -> tuple[IntArray, list[float]]:
     """Run k-means with labels that match the counts of each bag.
 
     From `points` [rows, dim] and first `centroids` [classes, dim], return labels [rows] and the objective (the sum of
@@ -88,19 +88,19 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
     labels, objective = np.full(len(points), -1), []
     for _ in range(ITERATIONS):
         cost = ((points**2).sum(axis=1)[:, None] - 2 * points @ centroids.T) + (centroids**2).sum(axis=1)
-        before, labels = labels, match_counts(cost, train)
+        before, labels = labels, _match_counts(cost, train)
         objective.append(float(cost[np.arange(len(cost)), labels].sum()))
         if (before == labels).all():
             break
         centroids = np.where(
             np.bincount(labels, minlength=len(centroids))[:, None] > 0,
-            centroids_of(points, np.eye(len(centroids))[labels]),
+            _centroids_of(points, np.eye(len(centroids))[labels]),
             centroids,
         )
     return labels, objective
 
 
-def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
+def _match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
     """Return the labels [rows] of least total `cost` [rows, classes] that match the counts of every bag.
 
     Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. In bags with suppressed counts, each row

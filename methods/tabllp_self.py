@@ -25,7 +25,7 @@ from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
-class SelfParams(MethodParams):
+class _SelfParams(MethodParams):
     """Hyperparameters of the self-contrastive term."""
 
     weight: Annotated[float, LogUniform(1e-3, 1.0)] = 0.5
@@ -42,8 +42,8 @@ class SelfParams(MethodParams):
 class TabLLPSelf(Method):
     """DLLP with a self-contrastive term on views with mixed features."""
 
-    Params = SelfParams
-    params: SelfParams
+    Params = _SelfParams
+    params: _SelfParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network with two projectors."""

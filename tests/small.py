@@ -16,7 +16,7 @@ from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Encoder, Random
 from llpbench.data.toy import toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.encoders.saint import Saint, SaintParams
+from llpbench.encoders.saint import Saint, _SaintParams
 from llpbench.training.device import Machine
 from llpbench.training.members import EncoderFactory, Outcome, Trainee
 from llpbench.training.population import Population
@@ -95,7 +95,7 @@ def small_encoder(kind: str = "mlp", dropout: float = 0.0) -> Encoder:
     torch.manual_seed(0)
     if kind == "mlp":
         return MLPEncoder(SCHEMA, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), dropout)
-    return Saint(SCHEMA, SaintParams(dim=8, depth=1, heads=2, head_dim=4, numeric_hidden=8), dropout)
+    return Saint(SCHEMA, _SaintParams(dim=8, depth=1, heads=2, head_dim=4, numeric_hidden=8), dropout)
 
 
 def mlp(task: Task) -> Encoder:

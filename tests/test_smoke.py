@@ -10,7 +10,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.tables import Assignment, Split, Table
 from llpbench.data.tasks import build_task
-from llpbench.training.cell_runs import train_population
+from llpbench.training.cell_runs import _train_population
 from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
@@ -31,7 +31,7 @@ def test_methods_with_a_proportion_loss_learn_mixed_bags(name: str, epochs: int)
     cell = make_cell(name, "mixed", bag_size=16, encoder="mlp", protocol=protocol, params={"learning_rate": 3e-3})
     declared = METHODS.get(name)
     method = declared(read_params(declared.Params, cell.params, name))
-    (result,) = train_population(cell, method, {0: build_task(*mixed_bags())}, Machine(), None)
+    (result,) = _train_population(cell, method, {0: build_task(*mixed_bags())}, Machine(), None)
     auc = result.results["l1"]["test"]["auc"]
     assert auc is not None
     assert auc >= 0.9

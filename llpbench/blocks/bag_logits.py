@@ -40,10 +40,6 @@ class LogitProcess:
         values = self.components.value(merged, binned) + np.array(self.offsets)
         return np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
 
-    def proba(self, rows: Rows) -> FloatArray:
-        """Return probabilities [rows, classes]."""
-        return np.asarray(softmax(self(rows), axis=1))
-
     def effects(self, label: int = -1, slope: float = 1.0) -> list[FeatureEffect]:
         """Return each feature's effect on the log odds of a class, with Laplace's uncertainty at the fitted scales.
 
@@ -59,21 +55,18 @@ class LogitProcess:
 class ProcessPredictor:
     """Probabilities of rows and effects of features, from a process."""
 
-    process: FittedProcess | LogitProcess
+    process: LogitProcess
     flatter: FlatterLogits | None = None
-    """correction of a process on logits, if rows were chosen by their labels"""
+    """correction, if rows were chosen by their labels"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
-        if self.flatter is None or not isinstance(self.process, LogitProcess):
-            return self.process.proba(rows)
-        return np.asarray(softmax(self.flatter(self.process(rows)), axis=1))
+        log_proba = self.process(rows)
+        return np.asarray(softmax(log_proba if self.flatter is None else self.flatter(log_proba), axis=1))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effect of each feature on a class."""
-        if self.flatter is None or not isinstance(self.process, LogitProcess):
-            return self.process.effects(label)
-        return self.process.effects(label, self.flatter.slope)
+        return self.process.effects(label, 1.0 if self.flatter is None else self.flatter.slope)
 
 
 def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
@@ -179,7 +172,7 @@ class _LogitFit:
     def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
         """Return the bags' observations, linearised at `weights`, and the misfit of each bag's proportion."""
         parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
-        values = self.center + weights[0] + group.values(parts)
+        values = self.center + weights[0] + group.components.value([part[:, None] for part in parts])[:, 0]
         p = expit(values)
         v = p * (1 - p)
         average, bags = group.mean(v), group.bags

@@ -2,7 +2,7 @@
 
 Each class is pi + sqrt(pi (1 - pi)) g(x), with g the sum of `Components`. Hyperparameters are the scale of each
 feature's effect, one factor for all pairs, the scales of the two joint components, the noise and, if bags differ in
-size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`hmc`). With
+size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`_hmc`). With
 many bags the mode suffices.
 
 `fit_confounding_aware`: if bags are confounded, priors of scales depend on the part of a feature's variance that lies
@@ -108,7 +108,7 @@ class FittedProcess:
         """Return the posterior mean of shares [rows, classes], possibly outside [0, 1]. None: of the training rows."""
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)
 
-    def proba(self, rows: Rows) -> FloatArray:
+    def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes] in [0, 1]."""
         return as_proba(self.shares(self.components.bin(rows)))
 
@@ -124,7 +124,7 @@ class FittedProcess:
         return Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
 
 
-def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
+def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Return the posterior mean of shares. All counts in `train` must be known.
 
     With more than 600,000 rows, everything except the weights is estimated from randomly drawn bags: about half a
@@ -144,10 +144,10 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
 
 def fit_confounding_aware(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Fit a process; if bags are confounded, fit again with priors that allow for it."""
-    plain = fit_process(train, settings, rng)
+    plain = _fit_process(train, settings, rng)
     if not plain.confounded:
         return plain
-    return replace(fit_process(train, replace(settings, confounding_aware=True), rng), unexplained=plain.unexplained)
+    return replace(_fit_process(train, replace(settings, confounding_aware=True), rng), unexplained=plain.unexplained)
 
 
 def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:
@@ -180,7 +180,7 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
             return value, gradient * std
 
         start = (mode - center) / std
-        drawn = center + std * hmc(whitened, start, rng, draws=settings.draws, burn_in=settings.draws // 2)
+        drawn = center + std * _hmc(whitened, start, rng, draws=settings.draws, burn_in=settings.draws // 2)
     posteriors = [evidence.posterior(t) for t in drawn]
     weights = [np.mean([each.scales[c] * each.alpha for each in posteriors], axis=0) for c in range(len(means))]
     coefficients = [mean.T @ weight for mean, weight in zip(means, weights, strict=True)]
@@ -191,10 +191,8 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
 def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) -> FittedProcess:
     """Return the process with coefficients from all bags, computed in one pass over them."""
     evidence, t = found.evidence, found.hyperparameters
-    prior = train.prior.clip(1e-9, 1 - 1e-9)
-    spread = np.sqrt(prior * (1 - prior))
-    targets = (train.proportions - train.prior) / spread
-    noise = evidence.variances(t, train.sizes, (train.noise / train.sizes) ** 2 / (spread**2).mean())
+    targets, known = _standardised(train)
+    noise = evidence.diagonal(t, train.sizes, known)
     scales, components = evidence.scales(t), found.components.on(train.rows)
     root = np.sqrt(np.repeat(scales, [len(each) for each in found.coefficients]))
     equations = NormalEquations()
@@ -230,10 +228,7 @@ def _mode(
     start: FloatArray | None = None,
 ) -> tuple[Evidence, FloatArray]:
     """Return the evidence of some components, and the hyperparameters that maximise it, searched from `start`."""
-    prior = train.prior.clip(1e-9, 1 - 1e-9)
-    spread = np.sqrt(prior * (1 - prior))
-    targets = (train.proportions - train.prior) / spread
-    noise = (train.noise / train.sizes) ** 2 / (spread**2).mean()
+    targets, noise = _standardised(train)
     exponents, expected = _hyperparameters(components, train)
     if confounding_aware:
         expected = _expecting_little(expected, components, means, train)
@@ -244,6 +239,13 @@ def _mode(
     from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
 
     return evidence, minimize(evidence, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
+
+
+def _standardised(train: BaggedRows) -> tuple[FloatArray, FloatArray]:
+    """Return proportions minus the prior [bags, classes] and the variance of their noise [bags], in standard units."""
+    prior = train.prior.clip(1e-9, 1 - 1e-9)
+    spread = np.sqrt(prior * (1 - prior))
+    return (train.proportions - train.prior) / spread, (train.noise / train.sizes) ** 2 / (spread**2).mean()
 
 
 def _screened(
@@ -305,7 +307,7 @@ def _expecting_little(prior: Prior, components: Components, means: list[FloatArr
     return Prior(lower, prior.std)
 
 
-def hmc(
+def _hmc(
     minus_log: Callable[[FloatArray], tuple[float, FloatArray]],
     start: FloatArray,
     rng: np.random.Generator,

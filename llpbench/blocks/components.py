@@ -31,7 +31,7 @@ _NEGLIGIBLE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Effect:
+class _Effect:
     """The effect of one feature or a pair: a value for each bin or pair of bins."""
 
     features: tuple[int, ...]
@@ -94,7 +94,7 @@ class Binned:
 class Components:
     """The components of an additive process on some training rows."""
 
-    effects: list[Effect]
+    effects: list[_Effect]
     """effects of single features in their order, then effects of pairs"""
     joint: list[Joint]
 
@@ -123,7 +123,7 @@ class Components:
         self.binned = self.bin(rows)
         self._same = distinct((*self.binned.fine, *self.binned.coarse))
         self._training = self.binned if self._same is None else self.binned.rows(self._same.first)
-        self.effects = [Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
+        self.effects = [_Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
         size = sum(1 if feature.positions is not None else feature.size for feature in fine)
         frequencies = rng.standard_normal((size, waves), np.float32) / np.float32(joint_lengthscale * len(fine) ** 0.5)
         phases = rng.uniform(0, 2 * np.pi, waves).astype(np.float32)
@@ -158,12 +158,12 @@ class Components:
             found.append(counts.reshape(fine.size, coarse.size) / len(self.binned))
         return found
 
-    def pair(self, i: int, j: int) -> Effect:
+    def pair(self, i: int, j: int) -> _Effect:
         """Return the joint effect of two features, including their single effects."""
         width = self._coarse.features[j].size
         bins = self._coarse.features[i].size * width
         weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
-        return Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
+        return _Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
 
     def on(self, rows: Rows) -> Components:
         """Return the same components with `rows` as training rows; all estimates stay the same."""
@@ -171,6 +171,14 @@ class Components:
         other.overlaps = self.overlaps
         other.binned = other._training = self.bin(rows)
         other._same = other._kept = None
+        return other
+
+    def some(self, rows: IntArray) -> Components:
+        """Return the same components with some of the training rows, in the given order."""
+        other = copy(self)
+        other.binned = other._training = self.binned.rows(rows)
+        other._same = None
+        other._kept = [other.joint_values(chunk) for _, chunk in other.binned.chunks()]
         return other
 
     def bin(self, rows: Rows) -> Binned:
@@ -231,7 +239,7 @@ class Components:
         return sums.row.astype(np.int64), sums.col.astype(np.int64), sums.data
 
     def _effect_means(
-        self, effect: Effect, bag_of_row: IntArray, place_of_row: IntArray | None, share: FloatArray, bags: int
+        self, effect: _Effect, bag_of_row: IntArray, place_of_row: IntArray | None, share: FloatArray, bags: int
     ) -> FloatArray:
         bins = len(effect.factor)
         codes = self.codes(effect, self._training)
@@ -239,7 +247,7 @@ class Components:
         histogram = np.bincount(place, weights=share, minlength=bags * bins)
         return np.asarray(histogram.reshape(bags, bins) @ effect.factor)
 
-    def effect_means(self, effect: Effect, bag_of_row: IntArray, sizes: IntArray) -> FloatArray:
+    def effect_means(self, effect: _Effect, bag_of_row: IntArray, sizes: IntArray) -> FloatArray:
         """Return the bag means of one effect, [bags, features]."""
         cells = self._cells(bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
         return self._effect_means(effect, *cells, len(sizes))
@@ -254,7 +262,7 @@ class Components:
             yield part, chunk, self.joint_values(chunk) if self._kept is None else self._kept[i]
 
     @staticmethod
-    def codes(effect: Effect, binned: Binned) -> IntArray:
+    def codes(effect: _Effect, binned: Binned) -> IntArray:
         """Return the index into `Effect.factor` for each row [rows]."""
         first, *second = effect.features
         return _pair(binned, first, second[0], effect.width) if second else np.asarray(binned.fine[first])

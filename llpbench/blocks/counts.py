@@ -99,7 +99,7 @@ class BagCounts:
             inside = self._rows >= 0  # padding has probability 0 of the second class
             counts = np.rint(self.counts[self._small, 1]).astype(np.int64)
             padded = np.where(inside, p[self._rows], 0.0)
-            q[self._rows[inside]] = poisson_binomial_posterior(padded, counts, self.sizes[self._small])[inside]
+            q[self._rows[inside]] = poisson_binomial(padded, counts, self.sizes[self._small])[0][inside]
         return np.asarray(q.clip(0, 1))
 
     def fitted(self, logits: FloatArray) -> FloatArray:
@@ -223,11 +223,12 @@ _SPREADS = tuple(0.01 * 2.0**power for power in range(9))
 """standard deviations of bags' random effects on logits, 0.01 to 2.6"""
 
 
-def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntArray) -> FloatArray:
-    """Return P(y_i = 1 | sum of y = n) [bags, size] for independent y_i with `proba` [bags, size], n = `counts` [bags].
+def poisson_binomial(proba: FloatArray, counts: IntArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return P(y_i = 1 | sum of y = n) [bags, size] and P(sum of y = n) [bags], with n = `counts` [bags].
 
-    Padding, beyond the `sizes` [bags], must have probability 0. Sums are built from left and right; time and memory
-    grow with the square of the width. If rows are certain and the count is impossible, the result is n / size.
+    The y_i are independent with `proba` [bags, size]. Padding, beyond the `sizes` [bags], must have probability 0. Sums
+    are built from left and right; time and memory grow with the square of the width. If rows are certain and the count
+    is impossible, the first result is n / size.
     """
     bags, size = proba.shape
     p = np.ascontiguousarray(proba.T)
@@ -242,5 +243,5 @@ def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntAr
         np.einsum("jb,jb->b", left[i, : i + 1], after[1 : i + 2], out=others[i])
         after[:-1] = after[:-1] * (1 - p[i]) + after[1:] * p[i]
     total = left[size, counts, np.arange(bags)]
-    share = counts / sizes
-    return np.asarray(np.where(total > 0, p * others / np.where(total > 0, total, 1.0), share).T)
+    posterior = np.where(total > 0, p * others / np.where(total > 0, total, 1.0), counts / sizes)
+    return np.asarray(posterior.T), total

@@ -1,18 +1,19 @@
-"""Shared parts of the direct methods: matrices of rows, and regressions that predict probabilities."""
+"""Rows as direct methods take them: normal scores, sparse matrices, points and columns for boosting."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 
+from llpbench.blocks.binning import RowBins
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows, Schema
 from llpbench.core.numbers import NormalScores
+from llpbench.core.ranges import Choice
 
 
-class ScoredRows:
+class _ScoredRows:
     """Normal scores of every numeric column, with 0 for missing numbers."""
 
     def __init__(self, rows: Rows) -> None:
@@ -52,10 +53,51 @@ class OneHot:
     def _matrix(self, rows: Rows) -> sparse.csr_array:
         parts = [sparse.csr_array(rows.numeric.astype(np.float64)), sparse.csr_array(rows.missing.astype(np.float64))]
         for column, cardinality in enumerate(self.cardinalities):
-            codes = rows.categorical[:, column]
-            ones, starts = np.ones(len(codes)), np.arange(len(codes) + 1)
-            parts.append(sparse.csr_array((ones, codes, starts), shape=(len(codes), cardinality)))
+            parts.append(_one_hot(rows.categorical[:, column], cardinality))
         return sparse.csr_array(sparse.hstack(parts))
+
+
+def _one_hot(codes: IntArray, width: int, value: float = 1.0) -> sparse.csr_array:
+    """Return a matrix [rows, width] with `value` in the column of each row's code; its indices are as wide as codes."""
+    starts = np.arange(len(codes) + 1, dtype=codes.dtype)
+    return sparse.csr_array((np.full(len(codes), value), codes, starts), shape=(len(codes), width))
+
+
+FEATURES = Choice("plain", "scores", "scores+bins")
+"""how linear methods represent numbers: unchanged, as normal scores, or as scores and quantile bins"""
+_BINS = 10
+"""quantile bins of a number"""
+
+
+class LinearColumns:
+    """Rows as a sparse matrix: numbers, missing-value indicators and one-hot categories of unit variance, then bins.
+
+    Bins are columns of 0 and 1. Their variance is below 0.1, so they bend the effect of a score but do not replace it.
+    Columns are not centred, because they would become dense. Models here have an intercept without penalty instead.
+    """
+
+    def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
+        """`features` is one of `FEATURES`; `rows` are the training rows."""
+        self.scores = None if features == "plain" else _ScoredRows(rows)
+        self.bins = RowBins(rows, _BINS, 1) if features == "scores+bins" else None
+        self.one_hot = OneHot(self._scored(rows), schema)
+
+    def __call__(self, rows: Rows) -> sparse.csr_array:
+        """Return the matrix [rows, columns]."""
+        plain = self.one_hot(self._scored(rows))
+        if self.bins is None:
+            return plain
+        return sparse.csr_array(sparse.hstack([plain, *_binned(rows, self.bins)]))
+
+    def _scored(self, rows: Rows) -> Rows:
+        return rows if self.scores is None else rows._replace(numeric=self.scores(rows))
+
+
+def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
+    """Yield the one-hot bins of each number, without the bin of missing values, which have an indicator."""
+    for codes, feature in zip(bins(rows), bins.features, strict=True):
+        if feature.positions is not None:
+            yield _one_hot(codes.astype(np.int64), feature.size)[:, :-1]
 
 
 def bag_average(train: BaggedRows) -> sparse.csr_array:
@@ -86,78 +128,6 @@ def as_proba(scores: FloatArray, edge: float = 0.05) -> FloatArray:
     return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeShares:
-    """Class proportions by ridge regression."""
-
-    coefficients: FloatArray
-    """[columns, classes]"""
-    intercept: FloatArray
-    """[classes]"""
-
-    def __call__(self, features: sparse.csr_array) -> FloatArray:
-        """Return probabilities [rows, classes]."""
-        return as_proba(np.asarray(features @ self.coefficients + self.intercept))
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticShares:
-    """Class proportions by logistic regression."""
-
-    coefficients: FloatArray
-    """[columns, outputs], one output for two classes"""
-    intercept: FloatArray
-    """[outputs]"""
-    present: IntArray
-    """classes with a proportion above 0"""
-    classes: int
-
-    def __call__(self, features: sparse.csr_array) -> FloatArray:
-        """Return probabilities [rows, classes]."""
-        from sklearn.utils.extmath import softmax
-
-        scores = np.asarray(features @ self.coefficients + self.intercept)
-        proba = np.zeros((features.shape[0], self.classes))
-        if len(self.present) == 2:
-            second = expit(scores[:, 0])
-            proba[:, self.present] = np.stack([1 - second, second], axis=1)
-        else:
-            proba[:, self.present] = softmax(scores)
-        return proba
-
-
-@dataclass(frozen=True, eq=False)
-class LinearPredictor:
-    """Probabilities of rows by a linear model of their columns."""
-
-    design: OneHot
-    shares: RidgeShares | LogisticShares
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        """Return probabilities [rows, classes]."""
-        return self.shares(self.design(rows))
-
-
-def linear_fit(
-    model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
-) -> RidgeShares | LogisticShares:
-    """Fit ridge or logistic regression of class proportions; return a function from features to [rows, classes]."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    classes = targets.shape[1]
-    if model == "ridge":
-        ridge = Ridge(alpha=strength, solver="sparse_cg", tol=1e-8).fit(features, targets, sample_weight=weights)
-        return RidgeShares(ridge.coef_.T, ridge.intercept_)
-    # a soft label becomes one example of each class, weighted by its proportion
-    labels = np.repeat(np.arange(classes), len(targets))
-    repeated = sparse.csr_array(sparse.vstack([features] * classes))
-    share = (targets * weights[:, None]).T.ravel()
-    present = share > 0
-    logistic = LogisticRegression(C=1 / strength, max_iter=1000)
-    logistic.fit(repeated[present], labels[present], sample_weight=share[present])
-    return LogisticShares(logistic.coef_.T, logistic.intercept_, logistic.classes_, classes)
-
-
 _APART = np.sqrt(0.5)
 """value of an indicator, which puts two categories at distance 1"""
 
@@ -167,7 +137,7 @@ class Points:
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
         """`rows` are the training rows."""
-        self.scores, self.numbers, self.cardinalities = ScoredRows(rows), schema.numeric, schema.cardinalities
+        self.scores, self.numbers, self.cardinalities = _ScoredRows(rows), schema.numeric, schema.cardinalities
         self.gaps = np.flatnonzero(rows.missing.any(axis=0))
 
     @property
@@ -180,9 +150,7 @@ class Points:
         numbers = np.hstack([self.scores(rows), _APART * rows.missing[:, self.gaps]])
         parts = [sparse.csr_array(numbers)]
         for codes, cardinality in zip(rows.categorical.T, self.cardinalities, strict=True):
-            values, starts = np.full(len(codes), _APART), np.arange(len(codes) + 1, dtype=np.int32)
-            # scikit-learn accepts no 64-bit indices
-            parts.append(sparse.csr_array((values, codes.astype(np.int32), starts), shape=(len(codes), cardinality)))
+            parts.append(_one_hot(codes.astype(np.int32), cardinality, _APART))  # scikit-learn takes no 64-bit indices
         return sparse.csr_array(sparse.hstack(parts))
 
 
@@ -191,7 +159,7 @@ def dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_arr
     return np.asarray(points.toarray()) if points.shape[1] <= most else points
 
 
-MOST_CATEGORIES = 254
+_MOST_CATEGORIES = 254
 """most categories of a column in histogram boosting; rarer ones count as missing"""
 
 
@@ -221,7 +189,7 @@ def _frequent(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
     """Return the new code of each old code; NaN for code 0 and for all but the most frequent categories."""
     counts = np.bincount(codes)
     counts[0] = 0
-    order = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]
+    order = np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES]
     chosen = order[counts[order] > 0]
     table = np.full(len(counts), np.nan)
     table[chosen] = np.arange(len(chosen))

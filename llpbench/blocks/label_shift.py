@@ -19,9 +19,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import chdtrc, logsumexp
 
-from llpbench.blocks.design import bag_average
-from llpbench.blocks.linear import LinearColumns
-from llpbench.blocks.mean_operator import class_means, prior_of
+from llpbench.blocks.design import LinearColumns, bag_average
+from llpbench.blocks.linear import class_means, prior_of
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 
 _CHANCE = 1e-6
@@ -47,7 +46,7 @@ class FlatterLogits:
         return np.asarray(self.slope * log_proba + self.intercepts)
 
 
-def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
+def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     """Return whether proportions vary by more than chance, and features between bags only with the proportions.
 
     False if counts have noise, which looks like such a variation.
@@ -72,20 +71,24 @@ def are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
     return bool(excess.mean() < _MOST * freedom and chdtrc(freedom, excess.max()) * len(excess) > _CHANCE)
 
 
-def corrected(fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows) -> FlatterLogits:
-    """Return the correction of a method, from log probabilities of bags that its fit has not seen.
+def correction(
+    fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows, schema: Schema
+) -> FlatterLogits | None:
+    """Return the correction of a method if rows were chosen by their labels, from bags that its fit has not seen.
 
     `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
     """
+    if not _are_chosen_by_label(train, schema):
+        return None
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
     odd = np.arange(len(train.sizes)) % 2 == 1
     for unseen in (odd, ~odd):
         rows = unseen[train.bag_of_row]
         log_proba[rows] = fit(train.some(~unseen))(Rows(*(each[rows] for each in train.rows)))
-    return flatter(log_proba, train)
+    return _flatter(log_proba, train)
 
 
-def flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
+def _flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
     """Return the slope (at most 1) and intercepts of log probabilities [rows, classes] with the largest likelihood."""
     from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
 

@@ -1,56 +1,34 @@
-"""Shared parts of linear methods on bags: columns of rows, and probabilities from logits."""
+"""Linear models of rows that are fitted to bags: regressions of proportions, losses of whole bags, and mean maps.
+
+Losses of bags, with p the probabilities of rows, n_k and m_k the counts and size of bag k, and r_k the mean of p minus
+n_k / m_k:
+
+- `count`: -log P(n_k) of independent rows, approximated by a normal of mean sum p and variance sum p (1 - p) + 1/12
+  plus the variance of noise in the counts. It is exact (Poisson-binomial) in bags of at most 12 rows with whole counts.
+  For more than two classes, it is a sum over classes, each against the rest (a composite likelihood).
+- `kl`: m_k KL(n_k / m_k || mean p); `square`: m_k |r_k|^2;
+- `absolute`: m_k sum_c |r_kc|; `insensitive`: m_k sum_c max(0, |r_kc| - 1 / sqrt(mean size)). Corners are rounded
+  within 0.01.
+
+Mean maps: in an exponential family, the likelihood depends on labels only through sum_i y_ic x_i = N pi_c M_c, with M_c
+the mean of class c. Bag means are mixtures of class means (Quadrianto et al. 2009; Patrini et al. 2014).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 
-from llpbench.blocks.binning import RowBins
-from llpbench.blocks.design import OneHot, ScoredRows
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
+from llpbench.blocks.counts import poisson_binomial
+from llpbench.blocks.design import LinearColumns, OneHot, as_proba, bag_average
+from llpbench.blocks.distinct import distinct_rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.ranges import Choice
-
-FEATURES = Choice("plain", "scores", "scores+bins")
-"""how linear methods represent numbers: unchanged, as normal scores, or as scores and quantile bins"""
-_BINS = 10
-"""quantile bins of a number"""
-
-
-class LinearColumns:
-    """Rows as a sparse matrix: numbers, missing-value indicators and one-hot categories of unit variance, then bins.
-
-    Bins are columns of 0 and 1. Their variance is below 0.1, so they bend the effect of a score but do not replace it.
-    Columns are not centred, because they would become dense. Models here have an intercept without penalty instead.
-    """
-
-    def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
-        """`features` is one of `FEATURES`; `rows` are the training rows."""
-        self.scores = None if features == "plain" else ScoredRows(rows)
-        self.bins = RowBins(rows, _BINS, 1) if features == "scores+bins" else None
-        self.one_hot = OneHot(self._scored(rows), schema)
-
-    def __call__(self, rows: Rows) -> sparse.csr_array:
-        """Return the matrix [rows, columns]."""
-        plain = self.one_hot(self._scored(rows))
-        if self.bins is None:
-            return plain
-        return sparse.csr_array(sparse.hstack([plain, *_binned(rows, self.bins)]))
-
-    def _scored(self, rows: Rows) -> Rows:
-        return rows if self.scores is None else rows._replace(numeric=self.scores(rows))
-
-
-def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
-    """Yield the one-hot bins of each number, without the bin of missing values, which have an indicator."""
-    for codes, feature in zip(bins(rows), bins.features, strict=True):
-        if feature.positions is not None:
-            ones, starts = np.ones(len(codes)), np.arange(len(codes) + 1)
-            one_hot = sparse.csr_array((ones, codes.astype(np.int64), starts), shape=(len(codes), feature.size))
-            yield one_hot[:, :-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +69,6 @@ class LogitPredictor:
         return probabilities(self.weights(self.columns(rows)))
 
 
-def bag_sums(train: BaggedRows, places: IntArray | None = None) -> sparse.csr_array:
-    """Return a matrix [bags, rows] whose product with a matrix of rows is the sum of each bag.
-
-    With `places` [rows], the product is with a matrix of distinct rows, and each row equals the one at its place.
-    """
-    rows = len(train.bag_of_row)
-    places = np.arange(rows) if places is None else places
-    shape = len(train.sizes), int(places.max()) + 1
-    return sparse.csr_array((np.ones(rows), (train.bag_of_row, places)), shape=shape)
-
-
 def minimise(
     objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
 ) -> tuple[float, LogitWeights]:
@@ -128,3 +95,285 @@ def hinge(x: FloatArray, corner: float) -> tuple[FloatArray, FloatArray]:
     """Return max(0, x) and its derivative, with a parabola from 0 to `corner`; it is at most corner / 2 too small."""
     inside = np.clip(x, 0.0, corner)
     return inside**2 / (2 * corner) + np.maximum(x - corner, 0.0), inside / corner
+
+
+@dataclass(frozen=True, eq=False)
+class _LinearShares:
+    """Class proportions by ridge or logistic regression."""
+
+    weights: LogitWeights
+    """of proportions in ridge regression, of logits in logistic regression"""
+    classes: int
+    present: IntArray | None = None
+    """classes of logistic regression, whose proportions are above 0; None: ridge regression"""
+
+    def __call__(self, features: sparse.csr_array) -> FloatArray:
+        """Return probabilities [rows, classes]."""
+        scores = self.weights(features)
+        if self.present is None:
+            return as_proba(scores)
+        proba = np.zeros((len(scores), self.classes))
+        proba[:, self.present] = probabilities(scores)
+        return proba
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """Probabilities of rows by a linear model of their columns."""
+
+    design: OneHot
+    shares: _LinearShares
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return probabilities [rows, classes]."""
+        return self.shares(self.design(rows))
+
+
+def linear_fit(
+    model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
+) -> _LinearShares:
+    """Fit ridge or logistic regression of class proportions; return a function from features to [rows, classes]."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    classes = targets.shape[1]
+    if model == "ridge":
+        ridge = Ridge(alpha=strength, solver="sparse_cg", tol=1e-8).fit(features, targets, sample_weight=weights)
+        return _LinearShares(LogitWeights(ridge.coef_.T, ridge.intercept_), classes)
+    # a soft label becomes one example of each class, weighted by its proportion
+    labels = np.repeat(np.arange(classes), len(targets))
+    repeated = sparse.csr_array(sparse.vstack([features] * classes))
+    share = (targets * weights[:, None]).T.ravel()
+    present = share > 0
+    logistic = LogisticRegression(C=1 / strength, max_iter=1000)
+    logistic.fit(repeated[present], labels[present], sample_weight=share[present])
+    return _LinearShares(LogitWeights(logistic.coef_.T, logistic.intercept_), classes, logistic.classes_)
+
+
+BAG_LOSSES = Choice("count", "kl", "square", "absolute", "insensitive")
+_EXACT = 12
+"""largest bag whose likelihood is exact"""
+_CORNER = 0.01
+_PATH = (100.0, 10.0, 1.0)
+"""factors of the penalty; each fit starts from the previous one, since the objective is not convex"""
+_FEWEST_ROWS = 10_000
+"""number of rows from which equal rows are computed once"""
+
+
+class _BagLoss:
+    """A loss of the predictions of rows, with its gradient. Equal rows can be predicted once."""
+
+    def __init__(self, loss: str, train: BaggedRows, places: IntArray | None = None) -> None:
+        """Make the loss of `train`, whose counts must all be known.
+
+        Parameters
+        ----------
+        loss : one of `BAG_LOSSES`
+        train : rows in bags
+        places : [rows] prediction that each row has (default: its own)
+        """
+        place = np.arange(len(train.bag_of_row)) if places is None else places
+        shape = len(train.sizes), int(place.max()) + 1
+        self.sums = sparse.csr_array((np.ones(len(place)), (train.bag_of_row, place)), shape=shape)
+        """[bags, predictions] matrix whose product with predictions is the sum of each bag"""
+        self.loss, self.transposed = loss, sparse.csr_array(self.sums.T)
+        self.sizes = train.sizes.astype(np.float64)
+        self.proportions = train.proportions
+        self.counts = train.proportions * self.sizes[:, None]
+        self.extra = 1 / 12 + train.noise**2
+        whole = (train.counts == np.round(train.counts)).all(axis=1) & (train.noise == 0)
+        self.small = np.flatnonzero((train.sizes <= _EXACT) & whole)
+        rows = train.padded(self.small, int(train.sizes[self.small].max(initial=0)))
+        self.rows = rows if places is None else np.where(rows >= 0, places[rows], -1)
+
+    def __call__(self, proba: FloatArray) -> tuple[float, FloatArray]:
+        """Return the loss summed over bags, and its derivatives with respect to `proba` [predictions, classes]."""
+        if self.loss == "count":
+            return self._count(proba)
+        mean = self.sums @ proba / self.sizes[:, None]
+        if self.loss == "kl":
+            mean = np.maximum(mean, 1e-300)
+            share = self.proportions
+            value = np.where(share > 0, share * np.log(np.where(share > 0, share, 1.0) / mean), 0.0)
+            slope = -share / mean
+        elif self.loss == "square":
+            value, slope = (mean - self.proportions) ** 2, 2 * (mean - self.proportions)
+        else:
+            residual = mean - self.proportions
+            tolerance = 1 / np.sqrt(self.sizes.mean()) if self.loss == "insensitive" else 0.0
+            beyond = np.maximum(np.abs(residual) - tolerance, 0.0)
+            rounded = np.hypot(beyond, _CORNER)
+            value, slope = rounded - _CORNER, np.sign(residual) * beyond / rounded
+        return float(self.sizes @ value.sum(axis=1)), self.transposed @ slope
+
+    def _count(self, proba: FloatArray) -> tuple[float, FloatArray]:
+        classes = proba.shape[1]
+        total, gradient = 0.0, np.zeros_like(proba)
+        for label in (1,) if classes == 2 else range(classes):
+            p = proba[:, label]
+            variance = self.sums @ (p * (1 - p)) + self.extra
+            lacking = self.counts[:, label] - self.sums @ p
+            values = (lacking**2 / variance + np.log(2 * np.pi * variance)) / 2
+            pull, spread = -lacking / variance, (1 - lacking**2 / variance) / (2 * variance)
+            pull[self.small] = spread[self.small] = 0.0  # these bags are exact
+            gradient[:, label] = self.transposed @ pull + self.transposed @ spread * (1 - 2 * p)
+            if len(self.small):
+                inside = self.rows >= 0
+                padded = np.where(inside, p[self.rows], 0.0)
+                counts = np.rint(self.counts[self.small, label]).astype(np.int64)
+                q, exact = poisson_binomial(padded, counts, self.sizes[self.small].astype(np.int64))
+                values[self.small] = -np.log(np.maximum(exact, 1e-300))
+                by_p = (padded - q) / np.maximum(padded * (1 - padded), 1e-12)
+                np.add.at(gradient[:, label], self.rows[inside], by_p[inside])
+            total += float(values.sum())
+        return total, gradient
+
+
+def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: float) -> LogitWeights:
+    """Return a linear model of logits that minimises a loss of bags + strength/2 |coefficients|^2.
+
+    `columns` [rows, columns] are those of the rows of `train`. All its counts must be known.
+    """
+    if (same := distinct_rows(train.rows, _FEWEST_ROWS)) is not None:
+        columns = columns[same.first]
+    bag_loss, transposed = _BagLoss(loss, train, None if same is None else same.place), sparse.csr_array(columns.T)
+
+    def objective(weights: LogitWeights, penalty: float) -> tuple[float, LogitWeights]:
+        proba = probabilities(weights(columns))
+        value, by_proba = bag_loss(proba)
+        by_logit = proba * (by_proba - (proba * by_proba).sum(axis=1, keepdims=True))
+        by_logit = by_logit[:, -1:] if proba.shape[1] == 2 else by_logit
+        value += penalty / 2 * float((weights.coefficients**2).sum())
+        return value, LogitWeights(transposed @ by_logit + penalty * weights.coefficients, by_logit.sum(axis=0))
+
+    classes = train.counts.shape[1]
+    prior = np.log(np.maximum(train.prior, 1e-9))
+    weights = LogitWeights(
+        np.zeros((columns.shape[1], outputs(classes))), prior[1:] - prior[:1] if classes == 2 else prior
+    )
+    for factor in _PATH:
+        weights = minimise(partial(objective, penalty=strength * factor), weights)[1]
+    return weights
+
+
+_DENSE = 4_000
+"""largest number of unknowns for which the class means of bags are the solution of one dense system"""
+_NEAREST = 10
+"""number of neighbours of each bag in larger systems"""
+_RIDGE = 1e-8
+"""ridge that pulls directions that proportions leave undetermined towards the mean of all rows"""
+
+
+@dataclass(frozen=True, eq=False)
+class _MeanOperator:
+    """Statistics of the labels that are sufficient for logistic regression."""
+
+    means: FloatArray
+    """[classes, columns] mean over all rows of y_ic x_i"""
+    prior: FloatArray
+    """[classes] mean over all rows of y_ic"""
+
+
+def prior_of(train: BaggedRows) -> FloatArray:
+    """Return the class shares [classes] of rows, from proportions and sizes of bags."""
+    return np.asarray(train.sizes @ train.proportions / train.sizes.sum())
+
+
+def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, shrinkage: float) -> FloatArray:
+    """Return class means [classes, columns], by least squares of bag means [bags, columns] on proportions.
+
+    Bags are weighted by size. `shrinkage` pulls class means towards the mean of all rows.
+    """
+    weighted = proportions * sizes[:, None]
+    total = weighted.sum(axis=0)
+    pull = np.diag(total) - np.outer(total, total) / total.sum()
+    system = weighted.T @ proportions + shrinkage * pull
+    centre = means.T @ sizes / sizes.sum()
+    apart_from_it = (means.T @ weighted).T - np.outer(total, centre)
+    return np.asarray(centre + np.linalg.pinv(system, rcond=1e-10, hermitian=True) @ apart_from_it)
+
+
+def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
+    """Return the Laplacian [bags, bags] of the similarities, which have no diagonal."""
+    from sklearn.metrics import pairwise_distances
+    from sklearn.neighbors import kneighbors_graph
+
+    if len(means.indptr) < 3:
+        return sparse.csr_array((1, 1))
+    if dense:
+        distance = pairwise_distances(means)
+        apart = distance[np.triu_indices(len(distance), 1)]
+        similar = np.exp(-distance / max(float(np.median(apart)), 1e-12))
+        np.fill_diagonal(similar, 0.0)
+        near = sparse.csr_array(similar)
+    else:
+        graph = kneighbors_graph(means, _NEAREST, mode="distance", include_self=False)
+        graph.data = np.exp(-graph.data / max(float(np.median(graph.data)), 1e-12))
+        near = sparse.csr_array(graph.maximum(graph.T))
+    return sparse.csr_array(sparse.diags_array(np.asarray(near.sum(axis=1)).ravel()) - near)
+
+
+def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> _MeanOperator:
+    """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
+    prior, sizes = prior_of(train), train.sizes.astype(np.float64)
+    means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
+    return _MeanOperator(means * prior[:, None], prior)
+
+
+def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> _MeanOperator:
+    """Return the operator of the Laplacian mean map, with class means of each bag that are smooth over bags.
+
+    They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), with L the Laplacian
+    of the similarities exp(-|M_k - M_l| / median distance). Directions that proportions leave undetermined have the
+    value of the mean of all rows. With more than `_DENSE` unknowns only the nearest bags are similar, and conjugate
+    gradients solve the system.
+    """
+    proportions, sizes, means = train.proportions, train.sizes.astype(np.float64), bag_average(train) @ columns
+    (bags, classes), weights, means = proportions.shape, sizes / sizes.mean(), sparse.csr_array(means)
+    mixing = sparse.hstack([sparse.diags_array(column) for column in proportions.T])
+    smooth = sparse.block_diag([_laplacian(means, dense=bags * classes <= _DENSE)] * classes)
+    fit = mixing.T @ sparse.diags_array(weights) @ mixing
+    ridge = sparse.diags_array(_RIDGE * np.tile(weights, classes))
+    system = sparse.csr_array(fit + gamma * smooth + ridge)
+    # [classes, bags, classes] the class means of bags that make up each row of the operator
+    parts = (proportions * (sizes / sizes.sum())[:, None])[None] * np.eye(classes)[:, None]
+    right = parts.transpose(0, 2, 1).reshape(classes, -1).T
+    if bags * classes <= _DENSE:
+        solved = np.linalg.solve(system.toarray(), right)
+    else:
+        jacobi = sparse.diags_array(1 / system.diagonal())
+        each = [sparse.linalg.cg(system, column, rtol=1e-8, maxiter=2000, M=jacobi)[0] for column in right.T]
+        solved = np.stack(each, axis=1)
+    mixed = np.einsum("ckn,kc->kn", solved.reshape(classes, bags, classes), proportions) * weights[:, None]
+    rest = parts.sum(axis=(1, 2)) - mixed.sum(axis=0)
+    centre = means.T @ sizes / sizes.sum()
+    return _MeanOperator((means.T @ mixed).T + np.outer(rest, centre), prior_of(train))
+
+
+def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array) -> _MeanOperator:
+    """Return the operator of rows with given labels."""
+    rows = len(labels)
+    of_class = sparse.csr_array((np.full(rows, 1 / rows), (labels, np.arange(rows))), shape=(classes, rows))
+    return _MeanOperator((of_class @ columns).toarray(), np.bincount(labels, minlength=classes) / rows)
+
+
+def logistic_of_means(
+    columns: sparse.csr_array, operator: _MeanOperator, strength: float, start: LogitWeights | None = None
+) -> tuple[float, LogitWeights]:
+    """Minimise sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2, a convex function.
+
+    Returns the minimum and its weights.
+    """
+    transposed, rows = sparse.csr_array(columns.T), columns.shape[0]
+    width = outputs(len(operator.prior))
+    means, prior = operator.means[-width:].T * rows, operator.prior[-width:] * rows
+
+    def objective(weights: LogitWeights) -> tuple[float, LogitWeights]:
+        logits = weights(columns)
+        free = np.logaddexp(0.0, logits) if width == 1 else logsumexp(logits, axis=1)
+        value = free.sum() - (weights.coefficients * means).sum() - weights.intercept @ prior
+        proba = probabilities(logits)[:, -width:]
+        by_coefficient = transposed @ proba - means + strength * weights.coefficients
+        value += strength / 2 * (weights.coefficients**2).sum()
+        return float(value), LogitWeights(by_coefficient, proba.sum(axis=0) - prior)
+
+    return minimise(objective, start or LogitWeights(np.zeros((columns.shape[1], width)), np.zeros(width)))

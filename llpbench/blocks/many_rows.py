@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from scipy import sparse
 from scipy.linalg import blas, cho_factor, cho_solve
 
 from llpbench.blocks.components import Components
@@ -28,25 +27,15 @@ _BAGS = 512
 Found = TypeVar("Found")
 
 
+@dataclass(frozen=True, eq=False)
 class BagGroup:
-    """The features of all rows of some bags."""
+    """Some bags with their rows."""
 
-    def __init__(self, components: Components, rows: IntArray, bags: slice, sizes: IntArray) -> None:
-        """`rows` are indices of training rows, ordered by bag; `sizes` are the sizes of `bags`."""
-        binned = components.binned.rows(rows)
-        self.bags, self.sizes = bags, sizes
-        self.bag_of_row = np.repeat(np.arange(len(sizes)), sizes)
-        self._effects = [(effect, components.codes(effect, binned)) for effect in components.effects]
-        self._joint = components.joint_values(binned)
-
-    def values(self, coefficients: list[FloatArray]) -> FloatArray:
-        """Return the sum of all components [rows], given the coefficients [features] of each."""
-        value = np.zeros(len(self.bag_of_row))
-        for (effect, codes), w in zip(self._effects, coefficients, strict=False):
-            value += (effect.factor @ w)[codes]
-        for features, w in zip(self._joint, coefficients[len(self._effects) :], strict=True):
-            value += features @ w.astype(np.float32)
-        return value
+    components: Components
+    """with the rows of these bags"""
+    bags: slice
+    sizes: IntArray
+    bag_of_row: IntArray
 
     def mean(self, values: FloatArray) -> FloatArray:
         """Return bag means [bags] of values of rows."""
@@ -54,15 +43,7 @@ class BagGroup:
 
     def features(self, weights: FloatArray | None = None) -> FloatArray:
         """Return bag means [bags, features of all components] of phi; `weights` [rows] multiply phi if given."""
-        share = np.asarray((1.0 if weights is None else weights) / self.sizes[self.bag_of_row])
-        bags, parts = len(self.sizes), []
-        for effect, codes in self._effects:
-            bins = len(effect.factor)
-            histogram = np.bincount(self.bag_of_row * bins + codes, weights=share, minlength=bags * bins)
-            parts.append(histogram.reshape(bags, bins) @ effect.factor)
-        place = (self.bag_of_row, np.arange(len(share)))
-        average = sparse.csr_array((share.astype(np.float32), place), shape=(bags, len(share)))
-        return np.hstack([*parts, *(average @ features for features in self._joint)])
+        return np.hstack(self.components.bag_means(self.bag_of_row, self.sizes, weights))
 
 
 class BagGroups:
@@ -95,8 +76,8 @@ class BagGroups:
             first = last
 
     def _group(self, bags: slice) -> BagGroup:
-        rows = self._order[self._starts[bags.start] : self._starts[bags.stop]]
-        return BagGroup(self._components, rows, bags, self._sizes[bags])
+        rows, sizes = self._order[self._starts[bags.start] : self._starts[bags.stop]], self._sizes[bags]
+        return BagGroup(self._components.some(rows), bags, sizes, np.repeat(np.arange(len(sizes)), sizes))
 
 
 @dataclass(frozen=True, eq=False)

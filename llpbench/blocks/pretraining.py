@@ -87,7 +87,7 @@ class Pretraining(Method):
             network.add(projectors=Projectors(encoder, schema, self.hidden, view))
         if "bag" in self.tasks:
             weighted = self.params.aggregator == "weighted-sum"
-            network.add(aggregator=WeightedSum(encoder.dim) if weighted else IntersampleAttention(encoder.dim))
+            network.add(aggregator=_WeightedSum(encoder.dim) if weighted else _IntersampleAttention(encoder.dim))
             projected = MLP(encoder.dim, self.hidden, self.hidden, encoder.dim)
             network.add(bag_projector=projected if self.params.projection else nn.Identity())
         return network
@@ -124,7 +124,7 @@ class Pretraining(Method):
         return mpiou(one, other) if self.params.similarity == "mpiou" else 1 - l1(one, other) / 2
 
 
-class WeightedSum(nn.Module):
+class _WeightedSum(nn.Module):
     """Bag vector mean_i sum_j softmax_j(s u_i W u_j) z_j, with u the rows z scaled to length 1 (TabLLP-BDC, WS)."""
 
     def __init__(self, dim: int) -> None:
@@ -141,7 +141,7 @@ class WeightedSum(nn.Module):
         return weights @ z
 
 
-class IntersampleAttention(nn.Module):
+class _IntersampleAttention(nn.Module):
     """Bag vector: the mean of multi-head attention between its rows (TabLLP-BDC, IA; SAINT's row attention)."""
 
     def __init__(self, dim: int) -> None:

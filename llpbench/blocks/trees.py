@@ -1,4 +1,8 @@
-"""Gradient-boosted trees for any loss of rows, by XGBoost.
+"""Gradient-boosted trees, by XGBoost: for any loss of rows, and fitted to the counts of bags in two ways.
+
+Let z be logits of rows, p their probabilities, and q the posterior given p and the counts of bags (`BagCounts`). The
+gradient of the negative log likelihood with respect to z is p - q. EM replaces its second derivative by p (1 - p).
+`boost_counts` grows one tree for each such step; `boost_posteriors` refits all trees to q a few times.
 
 XGBoost is used because its interface for custom losses is public, also for several classes. That of scikit-learn is
 private and did worse with the counts of bags. LightGBM needs the system's OpenMP, which slim machines lack; XGBoost's
@@ -7,131 +11,28 @@ wheel includes it. `xgboost-cpu` is the same library without GPU code.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.special import expit, logit, softmax
 
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import BoostingRows
 from llpbench.blocks.distinct import distinct_rows
-from llpbench.blocks.side_by_side import in_background
-from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
+from llpbench.blocks.side_by_side import in_background, later
+from llpbench.core.bags import FloatArray, IntArray, Rows
 
 if TYPE_CHECKING:
     import xgboost
 
-
-_CHUNK = 32_768
-"""rows processed at once, so that all results of a tree fit into the CPU's cache"""
-_FEW_CODES = 16
-"""largest number of codes that are compared one by one"""
-
-
-class TreeColumns:
-    """Rows as columns, the input of trees."""
-
-    def __init__(self, values: FloatArray) -> None:
-        """`values` [rows, features] are float32, with NaN for missing values; categories are codes."""
-        self.values = np.ascontiguousarray(values.T)
-        missing = [np.isnan(column) for column in self.values]
-        self.missing: list[BoolArray | None] = [each if each.any() else None for each in missing]
-
-    def __len__(self) -> int:
-        return int(self.values.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class _ScoreTree:
-    """A tree of XGBoost, with arrays over its nodes."""
-
-    output: int
-    """column of the scores to which the tree is added"""
-    left: IntArray
-    """left child of each node; -1 at a leaf"""
-    right: IntArray
-    feature: IntArray
-    value: FloatArray
-    """float32: the smallest number on the right side, or the value of a leaf"""
-    missing_left: BoolArray
-    """whether missing values go left"""
-    categories: dict[int, IntArray]
-    """codes that go right, at nodes of categorical features"""
-
-    def __call__(self, columns: TreeColumns, rows: slice) -> FloatArray:
-        """Return the value of each row's leaf [rows], in the arithmetic of XGBoost."""
-        return np.asarray(self.value.take(self._leaf(0, columns, rows), mode="clip"))
-
-    def _leaf(self, node: int, columns: TreeColumns, rows: slice) -> Any:
-        """Return the node in which each row ends, starting at `node`: [rows], or one number for all rows.
-
-        Node numbers are selected by bit operations, which are faster than a choice between two arrays.
-        """
-        kind = np.min_scalar_type(len(self.left))
-        if self.left[node] < 0:
-            return kind.type(node)
-        feature = self.feature[node]
-        column, missing = columns.values[feature, rows], columns.missing[feature]
-        codes = self.categories.get(node)
-        goes_left = column < self.value[node] if codes is None else _outside(column, codes)
-        if missing is not None:
-            goes_left = (goes_left & ~missing[rows]) | (missing[rows] & self.missing_left[node])
-        left, right = (self._leaf(child, columns, rows) for child in (self.left[node], self.right[node]))
-        return right ^ ((left ^ right) & np.negative(goes_left.astype(kind)))
-
-
-def _outside(column: FloatArray, codes: IntArray) -> BoolArray:
-    """Return whether values [rows] are not among `codes`; the result for NaN is undefined."""
-    if len(codes) > _FEW_CODES:
-        table = np.ones(codes.max() + 2, dtype=bool)
-        table[codes] = False
-        return np.asarray(table.take(np.nan_to_num(column).astype(np.intp), mode="clip"))
-    inside: BoolArray = column == codes[0]
-    for code in codes[1:]:
-        inside |= column == code
-    return ~inside
-
-
-def trees_of(booster: xgboost.Booster) -> list[_ScoreTree]:
-    """Return the trees of a booster, in their order."""
-    model = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
-    return [_read(tree, int(output)) for tree, output in zip(model["trees"], model["tree_info"], strict=True)]
-
-
-def _read(tree: dict[str, Any], output: int) -> _ScoreTree:
-    segments = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
-    return _ScoreTree(
-        output=output,
-        left=np.array(tree["left_children"], dtype=np.int64),
-        right=np.array(tree["right_children"], dtype=np.int64),
-        feature=np.array(tree["split_indices"], dtype=np.int64),
-        value=np.array(tree["split_conditions"], dtype=np.float32),
-        missing_left=np.array(tree["default_left"], dtype=bool),
-        categories={
-            node: np.array(tree["categories"][start : start + size], dtype=np.int64) for node, start, size in segments
-        },
-    )
-
-
-def add_scores(trees: list[_ScoreTree], columns: TreeColumns, scores: FloatArray) -> None:
-    """Add the values of trees to `scores` [rows, outputs], one tree after the other."""
-    for start in range(0, len(columns), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        for tree in trees:
-            scores[rows, tree.output] += tree(columns, rows)
-
-
-if TYPE_CHECKING:
-    import xgboost
 
 _SMALL = 20_000
 """largest number of rows of a small table"""
-ONE_PART = 600_000
+_ONE_PART = 600_000
 """largest number of rows that are one part"""
 _PART_ROWS = 200_000
 _PART_BAGS = 1000
@@ -156,7 +57,7 @@ class TreeSettings:
     """fraction of the features that are available to each tree"""
 
 
-class TreeInput:
+class _TreeInput:
     """Conversion of rows to XGBoost's matrices."""
 
     def __init__(self, rows: Rows) -> None:
@@ -179,7 +80,7 @@ class TreeInput:
         """Return a booster's scores [rows, outputs]."""
         import xgboost
 
-        return margins(booster, self(rows, xgboost.DMatrix))
+        return _margins(booster, self(rows, xgboost.DMatrix))
 
 
 def _threads_for_rows(rows: int) -> int:
@@ -190,17 +91,17 @@ def _threads_for_rows(rows: int) -> int:
     return torch.get_num_threads() if rows > _SMALL and not in_background() else 1
 
 
-def tree_seed(rng: np.random.Generator) -> int:
+def _tree_seed(rng: np.random.Generator) -> int:
     """Return a seed for `TreeRows.grow`."""
     return int(rng.integers(2**31))
 
 
-def number_of_parts(rows: int, bags: int) -> int:
+def _number_of_parts(rows: int, bags: int) -> int:
     """Return the number of parts for a number of rows and bags."""
-    return 1 if rows <= ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
+    return 1 if rows <= _ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
 
 
-def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
+def _margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
     """Return the sum of all trees [rows, outputs]."""
     found = np.asarray(booster.predict(data, output_margin=True), dtype=np.float64)
     return found.reshape(data.num_row(), -1)
@@ -216,8 +117,8 @@ class _TreePart:
     """bags of these rows, in ascending order"""
     data: xgboost.DMatrix
     """these rows, or the distinct rows"""
-    columns: TreeColumns | None = None
-    """these rows; None if there is one part, or if `data` has distinct rows"""
+    values: FloatArray | None = None
+    """[rows, features] these rows as numbers if there are several parts, since `data` is slow with single trees"""
     place: IntArray | None = None
     """[rows] the distinct row of each cell; None: each row is a row of `data`"""
     times: FloatArray | None = None
@@ -235,7 +136,7 @@ class TreeRows:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.input = TreeInput(rows)
+        self.input = _TreeInput(rows)
         self._same = distinct_rows(rows)
         self._rows = rows if self._same is None else Rows(*(each[self._same.first] for each in rows))
         self._cells: tuple[BagCounts, IntArray] | None = None
@@ -257,7 +158,7 @@ class TreeRows:
         import xgboost
 
         if not self._parts:
-            number = number_of_parts(len(bag_of_row), bags)
+            number = _number_of_parts(len(bag_of_row), bags)
             part_of_bag = np.random.default_rng(0).permutation(bags) % number
             split = [np.flatnonzero(part_of_bag[bag_of_row] == part) for part in range(number)]
             bags_of_part = [np.flatnonzero(part_of_bag == part) for part in range(number)]
@@ -277,7 +178,7 @@ class TreeRows:
                 for rows, some in zip(split, bags_of_part, strict=True):
                     values = self.input.values(Rows(*(each[rows] for each in self._rows)))
                     data = self.input(values, xgboost.QuantileDMatrix, ref=reference)
-                    self._parts.append(_TreePart(rows, some, data, TreeColumns(values)))
+                    self._parts.append(_TreePart(rows, some, data, values))
         return self._parts
 
     def rows_for_bins(self) -> Rows:
@@ -290,18 +191,20 @@ class TreeRows:
 
     def scores(self, booster: xgboost.Booster) -> FloatArray:
         """Return a booster's scores [rows, outputs] of the training rows, or of `cells`, after `grow`."""
-        trees = trees_of(booster) if self._parts[0].columns is not None else []
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            found = list(pool.map(partial(_scores_of_part, booster, trees), self._parts))
+        found = [
+            _margins(booster, part.data) if part.values is None else _scores(booster, part.values)
+            for part in self._parts
+        ]
         scores = np.empty((sum(len(part.rows) for part in self._parts), found[0].shape[1]))
         for part, each in zip(self._parts, found, strict=True):
-            scores[part.rows] = each
+            scores[part.rows] = each if part.place is None else each[part.place]
         return scores
 
     def grow(self, gradients: Sequence[Gradients], outputs: int, settings: TreeSettings, seed: int) -> xgboost.Booster:
         """Return a booster for scores [rows, outputs] that starts from zero. The result is determined by `seed`.
 
-        `gradients` has one function for the rows of each part.
+        `gradients` has one function for the rows of each part. The booster has caches of the training rows until its
+        `reset`.
         """
         import xgboost
 
@@ -312,21 +215,18 @@ class TreeRows:
 
         options = _tree_options(settings, outputs, seed, _threads_for_rows(self._parts[0].data.num_row()))
         booster = xgboost.Booster(options, [part.data for part in self._parts])
-        columns = [part.columns for part in self._parts if part.columns is not None]
-        scores = [np.zeros((len(part), outputs), dtype=np.float32) for part in columns]
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            for step in range(settings.rounds):  # as `xgboost.train`, with a part in each step
-                turn = step % len(self._parts)
-                data = self._parts[turn].data
-                if columns:
-                    now = scores[turn]
-                else:  # as `booster.update`, which checks the names of features two more times
-                    now = booster.predict(data, output_margin=True, training=True, validate_features=False)
-                first, second = derivatives(now, turn)
-                booster.boost(data, step, grad=first, hess=second)
-                if columns:
-                    list(pool.map(partial(add_scores, trees_of(booster[step])), columns, scores))
-        return booster.reset()
+        scores = [np.zeros((len(part.rows), outputs), dtype=np.float32) for part in self._parts]
+        for step in range(settings.rounds):  # as `xgboost.train`, with a part in each step
+            turn = step % len(self._parts)
+            data, values = self._parts[turn].data, self._parts[turn].values
+            if values is None:  # as `booster.update`, which checks the names of features two more times
+                now = booster.predict(data, output_margin=True, training=True, validate_features=False)
+            else:
+                steps = (max(step - len(self._parts), 0), step)  # since the last turn of this part
+                now = scores[turn] = _scores(booster, values, scores[turn], steps)
+            first, second = derivatives(now, turn)
+            booster.boost(data, step, grad=first, hess=second)
+        return booster
 
 
 def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
@@ -349,14 +249,14 @@ def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int)
     return options | ({"num_class": outputs} if outputs > 1 else {})
 
 
-def _scores_of_part(booster: xgboost.Booster, trees: list[_ScoreTree], part: _TreePart) -> FloatArray:
-    """Return a booster's scores [rows, outputs] of a part. If the part has columns, `trees` must be the booster's."""
-    if part.columns is None:
-        found = margins(booster, part.data)
-        return found if part.place is None else found[part.place]
-    scores = np.zeros((len(part.rows), 1 + max(tree.output for tree in trees)), dtype=np.float32)
-    add_scores(trees, part.columns, scores)
-    return scores
+def _scores(
+    booster: xgboost.Booster, values: FloatArray, start: FloatArray | None = None, steps: tuple[int, int] = (0, 0)
+) -> FloatArray:
+    """Return `start` [rows, outputs] plus the scores of the trees of some steps (default: of all)."""
+    found = booster.inplace_predict(
+        values, iteration_range=steps, predict_type="margin", base_margin=start, validate_features=False
+    )
+    return np.asarray(found).reshape(len(values), -1)
 
 
 def _of_distinct(gradients: Gradients, part: _TreePart) -> Gradients:
@@ -378,3 +278,110 @@ def _of_distinct(gradients: Gradients, part: _TreePart) -> Gradients:
 def full_logits(scores: FloatArray) -> FloatArray:
     """Return logits [rows, classes] from [rows, outputs]; with two classes, the output is the second class's logit."""
     return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLogits:
+    """Logits of rows by boosted trees."""
+
+    input: _TreeInput
+    booster: xgboost.Booster | Future[xgboost.Booster]
+    """the trees; a future while they are grown in another thread"""
+    offset: FloatArray
+    """[outputs]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return logits [rows, classes]."""
+        return full_logits(self.input.scores(self.grown(), rows) + self.offset)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with grown trees."""
+        return {**self.__dict__, "booster": self.grown()}
+
+    def grown(self) -> xgboost.Booster:
+        """Return the trees, once they are grown."""
+        return self.booster.result() if isinstance(self.booster, Future) else self.booster
+
+
+@dataclass(frozen=True, eq=False)
+class TreeProba:
+    """Probabilities of rows by boosted trees."""
+
+    logits: TreeLogits
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """Return probabilities [rows, classes]."""
+        return np.asarray(softmax(self.logits(rows), axis=1))
+
+
+def boost_counts(
+    data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
+) -> TreeLogits:
+    """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
+    offset = _start_of(prior)
+    counts = data.cells(counts)[0]
+    parts = data.parts(counts.bag_of_row, len(counts.sizes))
+    gradients = [
+        _likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset)
+        for part in parts
+    ]
+    booster = data.grow(gradients, len(offset), settings, _tree_seed(rng))
+    return TreeLogits(data.input, booster.reset(), offset)
+
+
+def _start_of(prior: FloatArray) -> FloatArray:
+    """Return the logits [outputs] of the prior [classes]."""
+    prior = prior.clip(1e-6, 1 - 1e-6)
+    return np.asarray(logit(prior[1:]) if len(prior) == 2 else np.log(prior))
+
+
+def _likelihood_gradients(counts: BagCounts, offset: FloatArray) -> Gradients:
+    """Return a function for the gradients of the negative log likelihood of some counts."""
+
+    def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = expit(scores[:, 0] + offset)
+        q = counts.binary_posterior(p)
+        return (p - q)[:, None], (p * (1 - p))[:, None]
+
+    def several(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = softmax(scores + offset, axis=1)
+        return p - counts.posterior(p), p * (1 - p)
+
+    return binary if len(offset) == 1 else several
+
+
+def boost_posteriors(
+    data: TreeRows, counts: BagCounts, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
+) -> TreeLogits:
+    """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
+
+    In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each bag makes the mean
+    of q equal the bag's proportions. Inside `background`, another thread does so.
+    """
+    outputs = 1 if start.shape[1] == 2 else start.shape[1]
+    counts, rows = data.cells(counts)
+    logits = start[rows]
+    parts = data.parts(counts.bag_of_row, len(counts.sizes))
+    seeds = [_tree_seed(rng) for _ in range(rounds)]
+
+    def refitted() -> xgboost.Booster:
+        now = logits
+        for seed in seeds:
+            targets = counts.fitted(now)[:, -outputs:]
+            booster = data.grow(
+                [_cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
+            )
+            now = full_logits(data.scores(booster))
+        return booster.reset()
+
+    return TreeLogits(data.input, later(refitted), np.zeros(outputs))
+
+
+def _cross_entropy_gradients(targets: FloatArray) -> Gradients:
+    """Return a function for the gradients of the cross-entropy to class probabilities `targets` [rows, outputs]."""
+
+    def gradients(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
+        return p - targets, p * (1 - p)
+
+    return gradients

@@ -98,7 +98,7 @@ def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encodin
     """
     assert model.random is not None
     encoder = model.network.encoder
-    rows = cut_mix(bags.rows, bags.mask, cutmix, model.random)
+    rows = _cut_mix(bags.rows, bags.mask, cutmix, model.random)
     embeddings = encoder.embed(rows)
     flat = embeddings.flatten(0, 1)
     others = flat[random_partner(bags.mask.flatten(), model.random)].view_as(embeddings)
@@ -106,7 +106,7 @@ def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encodin
     return encoding
 
 
-def cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Rows:
+def _cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Rows:
     """Replace each value, with `probability`, by that of another row of the step (the same row for all values)."""
     partner = random_partner(mask.flatten(), random)
     shape = mask.shape

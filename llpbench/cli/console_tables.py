@@ -40,8 +40,8 @@ def show(table: Table) -> None:
 
 def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table of texts, split into parts that fit the width."""
-    from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.report.terminal import render_tables
 
     columns = tuple(Heading(name, numeric=False) for name in headings)
     render_tables(
@@ -74,14 +74,12 @@ def findings_table(findings: Iterable[Findings]) -> Table:
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return the table of cells with their states and seeds."""
+    """Return the table of searches and cells with their states and seeds."""
     table = _table(["cell", "state", "done", "failed", "stale", "missing"], ())
-    for each in plan.tunings:
-        state = _text(each.state, style=_STYLES[each.state])
-        table.add_row(_text(str(each.tuning)), state, "", "", "", str(each.tuning.seed) if each.wanted else "")
-    for planned in plan.cells:
+    for planned in plan.entries:
         seeds = (_seeds(part) for part in (planned.done, planned.failed, [*planned.stale], planned.missing))
-        table.add_row(_text(_cell(planned.cell)), _text(planned.state, style=_STYLES[planned.state]), *seeds)
+        name = _cell(planned.cell) if planned.tuning is None else str(planned.tuning)
+        table.add_row(_text(name), _text(planned.state, style=_STYLES[planned.state]), *seeds)
     return table
 
 

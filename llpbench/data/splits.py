@@ -29,7 +29,7 @@ _TIMES = 8
 """number of training rows per validation or test row"""
 
 
-def split_rows(labels: IntArray, seed: int, name: str) -> Split:
+def _split_rows(labels: IntArray, seed: int, name: str) -> Split:
     """Split the rows of dataset `name` 80/10/10 into train, test and validation, stratified by class.
 
     `labels` is `[rows]`. Rows are in random order inside each part. The sizes of each part, and of each class in it,
@@ -68,7 +68,7 @@ def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max
     name, options = parse_bagging(bagging)
     if is_sized(name):
         size = _checked_bag_size(bag_size, table)
-        split = split_rows(table.row_labels, seed, table.name)
+        split = _split_rows(table.row_labels, seed, table.name)
         bags = {}
         for part in PARTS:
             rows = getattr(split, part)
@@ -134,9 +134,9 @@ def _own_sizes(
             )
     if by == "bags":  # the split does not depend on limits to sizes
         rng = generator(seed, "split by bags", table.name, format_bagging(name, of_bagging))
-        split, bags = split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
+        split, bags = _split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
     else:
-        split = split_rows(table.row_labels, seed, table.name)
+        split = _split_rows(table.row_labels, seed, table.name)
         bags = {part: bagged(getattr(split, part), streams[part]) for part in PARTS}
     if (least, most) == (OWN_SIZES["least"], OWN_SIZES["most"]):
         return split, bags, None
@@ -144,7 +144,7 @@ def _own_sizes(
     for part in PARTS:
         share = 1 if by == "bags" or part == "train" else _TIMES  # validation and test bags are eight times smaller
         limits = (math.ceil(least / share), math.ceil(most / share))
-        limited_bags[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
+        limited_bags[part] = _limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
         if not len(limited_bags[part].bags):
             raise LLPBenchError(
                 f"bagging {format_bagging(name, options)!r} leaves no bag with at least {limits[0]} rows in the "
@@ -241,7 +241,7 @@ class _Limited(NamedTuple):
     rest: Rest
 
 
-def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> _Limited:
+def _limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> _Limited:
     """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest."""
     inside: list[IntArray] = []
     over: list[IntArray] = [np.empty(0, dtype=np.int64)]
@@ -267,7 +267,7 @@ def _padded(bags: list[IntArray]) -> IntArray:
     return padded
 
 
-def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:
+def _split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:
     """Split whole bags `[bags, longest]` into test, validation and training; return the rows and bags of each part.
 
     Bags in random order are added to test until it has about a tenth of the rows, then to validation. The others are

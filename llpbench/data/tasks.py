@@ -7,17 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from llpbench.core.bags import (
-    SUPERVISIONS,
-    BaggedRows,
-    FloatArray,
-    Holdout,
-    IntArray,
-    Rows,
-    Schema,
-    Supervision,
-    Task,
-)
+from llpbench.core.bags import SUPERVISIONS, BaggedRows, FloatArray, Holdout, IntArray, Rows, Schema, Supervision, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import LLPBenchError

@@ -8,6 +8,7 @@ are stored divided by this multiple, which is equivalent under Adam.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -63,7 +64,7 @@ class PeriodicEmbedding(nn.Module):
         return torch.where(rows.missing.unsqueeze(-1), self.missing, torch.cat([x, found], dim=-1))
 
 
-class ScaledLayer(nn.Module):
+class _ScaledLayer(nn.Module):
     """A linear layer with standard normal weights divided by the root of `fan_in`, and a learned blend with SELU."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
@@ -78,38 +79,28 @@ class ScaledLayer(nn.Module):
         return x + SLOW_RATE * self.blend * (F.selu(x) - x)
 
 
-@register_encoder(
-    "realmlp",
-    version=1,
-    learning_rate=1e-2,
-    hidden=64,
-    numbers="robust",
-    reference="Holzmüller, Grinsztajn & Steinwart 2024",
-)
-class RealMLP(Encoder):
-    """MLP with periodic embeddings, on robust scores of numbers."""
+class FlatEncoder(Encoder):
+    """Layers on all features side by side: one-hot categories of few levels, embeddings of others, and numbers."""
 
-    Params = RealMLPParams
     contextual = False
     inputs: Tensor
+    """columns of the padded features that layers use"""
     one_hot: Tensor
 
-    def __init__(self, schema: Schema, params: RealMLPParams, dropout: float) -> None:
-        super().__init__()
-        self.dim, self.dropout = params.dim, dropout
-        self.token_dim = max(params.category_dim, params.number_dim, params.most_one_hot)
-        self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
-        self.numbers = PeriodicEmbedding(schema.numeric, params) if schema.numeric else None
+    def add_features(
+        self, schema: Schema, category_dim: int, most_one_hot: int, number_dim: int, numbers: Callable[[], nn.Module]
+    ) -> list[int]:
+        """Add embeddings, with `numbers` of width `number_dim`; return the number of columns of each feature."""
+        self.token_dim = max(category_dim, number_dim, most_one_hot)
+        self.categories = CategoricalTokens(schema, category_dim) if schema.cardinalities else None
+        self.numbers = numbers() if schema.numeric else None
         # code 0 (missing or unseen) is not a level: in a one-hot category it is all zeros
-        levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities])
-        self.register_buffer("one_hot", levels <= params.most_one_hot)
-        widths = torch.where(levels <= params.most_one_hot, levels, params.category_dim).tolist()
-        widths += [params.number_dim] * schema.numeric
+        levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities], dtype=torch.long)
+        self.register_buffer("one_hot", levels <= most_one_hot)
+        widths: list[int] = torch.where(self.one_hot, levels, category_dim).tolist() + [number_dim] * schema.numeric
         places = [place * self.token_dim + torch.arange(width) for place, width in enumerate(widths)]
         self.register_buffer("inputs", torch.cat(places))
-        self.scale = nn.Parameter(torch.ones(len(self.inputs)) / SCALE_RATE)
-        sizes = [len(self.inputs), *[params.dim] * params.depth]
-        self.layers = nn.ModuleList(ScaledLayer(*pair) for pair in pairwise(sizes))
+        return widths
 
     def embed(self, rows: Rows) -> Tensor:
         kinds = []
@@ -121,6 +112,32 @@ class RealMLP(Encoder):
             kinds.append(self._padded(self.numbers(rows)))
         return torch.cat(kinds, dim=-2)
 
+    def _padded(self, embedded: Tensor) -> Tensor:
+        return F.pad(embedded, (0, self.token_dim - embedded.shape[-1]))
+
+
+@register_encoder(
+    "realmlp",
+    version=1,
+    learning_rate=1e-2,
+    hidden=64,
+    numbers="robust",
+    reference="Holzmüller, Grinsztajn & Steinwart 2024",
+)
+class RealMLP(FlatEncoder):
+    """MLP with periodic embeddings, on robust scores of numbers."""
+
+    Params = RealMLPParams
+
+    def __init__(self, schema: Schema, params: RealMLPParams, dropout: float) -> None:
+        super().__init__()
+        self.dim, self.dropout = params.dim, dropout
+        widths = params.category_dim, params.most_one_hot, params.number_dim
+        self.add_features(schema, *widths, lambda: PeriodicEmbedding(schema.numeric, params))
+        self.scale = nn.Parameter(torch.ones(len(self.inputs)) / SCALE_RATE)
+        sizes = [len(self.inputs), *[params.dim] * params.depth]
+        self.layers = nn.ModuleList(_ScaledLayer(*pair) for pair in pairwise(sizes))
+
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)
         for layer in self.layers:
@@ -128,6 +145,3 @@ class RealMLP(Encoder):
             if random is not None:
                 x = random.dropout(x, self.dropout)
         return Encoding(x, embeddings)
-
-    def _padded(self, embedded: Tensor) -> Tensor:
-        return F.pad(embedded, (0, self.token_dim - embedded.shape[-1]))

@@ -25,7 +25,7 @@ from llpbench.core.registry import register_encoder
 
 
 @dataclass(frozen=True)
-class SaintParams:
+class _SaintParams:
     """Published sizes."""
 
     dim: int = 32
@@ -42,11 +42,11 @@ class SaintParams:
 class Saint(Encoder):
     """SAINT with attention between columns, with the published block."""
 
-    Params = SaintParams
+    Params = _SaintParams
     compiles = True
     prenorm: ClassVar[bool] = False
 
-    def __init__(self, schema: Schema, params: SaintParams, dropout: float) -> None:
+    def __init__(self, schema: Schema, params: _SaintParams, dropout: float) -> None:
         super().__init__()
         self.dim = self.token_dim = params.dim
         self.features = FeatureTokens(schema, params.numeric_hidden, params.dim)
@@ -99,7 +99,7 @@ class SaintPrenorm(Saint):
 
 
 @dataclass(frozen=True)
-class SaintRowParams(SaintParams):
+class _SaintRowParams(_SaintParams):
     """Published sizes with attention between rows."""
 
     depth: int = 1
@@ -112,11 +112,11 @@ class SaintRowParams(SaintParams):
 class SaintRow(Saint):
     """SAINT with attention between columns and between the rows of a step, with depth 1."""
 
-    Params = SaintRowParams
+    Params = _SaintRowParams
     compiles = False  # a single block
     row_interaction = True
 
-    def __init__(self, schema: Schema, params: SaintRowParams, dropout: float) -> None:
+    def __init__(self, schema: Schema, params: _SaintRowParams, dropout: float) -> None:
         super().__init__(schema, params, dropout)
         width = (schema.features + 1) * params.dim
         self.row_blocks = nn.ModuleList(

@@ -19,17 +19,15 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from llpbench.blocks.tokens import CategoricalTokens
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.model import Encoding, Random
 from llpbench.core.registry import register_encoder
-from llpbench.encoders.realmlp import PeriodicEmbedding, RealMLPParams
+from llpbench.encoders.realmlp import FlatEncoder, PeriodicEmbedding, RealMLPParams
 
 
 @dataclass(frozen=True)
-class TabMParams:
+class _TabMParams:
     """Published sizes."""
 
     copies: int = 32
@@ -47,7 +45,7 @@ class TabMParams:
 
 
 @dataclass(frozen=True)
-class _TabMSmallParams(TabMParams):
+class _TabMSmallParams(_TabMParams):
     """Smaller sizes for CPUs."""
 
     copies: int = 8
@@ -88,35 +86,26 @@ class _AdaptedLayer(nn.Module):
 @register_encoder(
     "tabm", version=1, learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
 )
-class TabM(Encoder):
+class TabM(FlatEncoder):
     """32 MLPs with shared weights, trained by the mean of their losses, on normal scores of numbers."""
 
-    Params: type[TabMParams] = TabMParams
-    contextual = False
-    inputs: Tensor
-    one_hot: Tensor
+    Params: type[_TabMParams] = _TabMParams
 
-    def __init__(self, schema: Schema, params: TabMParams, dropout: float) -> None:
+    def __init__(self, schema: Schema, params: _TabMParams, dropout: float) -> None:
         super().__init__()
         self.copies, self.dim, self.dropout = params.copies, params.dim, dropout
         self.periodic = params.periodic
         sizes = RealMLPParams()
         number_dim = sizes.number_dim if params.periodic else 1
-        self.token_dim = max(params.category_dim, number_dim, params.most_one_hot)
-        self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
-        self.numbers: nn.Module | None = None
-        if schema.numeric:
-            self.numbers = (
-                PeriodicEmbedding(schema.numeric, sizes) if params.periodic else _PlainNumbers(schema.numeric)
-            )
-        # code 0 (missing or unseen) is not a level: in a one-hot category it is all zeros
-        levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities], dtype=torch.long)
-        self.register_buffer("one_hot", levels <= params.most_one_hot)
-        widths = torch.where(self.one_hot, levels, params.category_dim).tolist() + [number_dim] * schema.numeric
+        widths = self.add_features(
+            schema,
+            params.category_dim,
+            params.most_one_hot,
+            number_dim,
+            lambda: PeriodicEmbedding(schema.numeric, sizes) if params.periodic else _PlainNumbers(schema.numeric),
+        )
         self.widths = torch.tensor(widths)
         """number of input columns of each feature"""
-        places = [place * self.token_dim + torch.arange(width) for place, width in enumerate(widths)]
-        self.register_buffer("inputs", torch.cat(places))
         shapes = pairwise([len(self.inputs), *[params.dim] * params.depth])
         self.layers = nn.ModuleList(_AdaptedLayer(*shape) for shape in shapes)
         names = [name for name, _ in self.named_parameters() if name.startswith("layers.")]
@@ -127,16 +116,6 @@ class TabM(Encoder):
         other = deepcopy(self)
         other._vary()
         return other
-
-    def embed(self, rows: Rows) -> Tensor:
-        kinds = []
-        if self.categories is not None:
-            codes = rows.categorical.unsqueeze(-1)
-            one_hot = (codes == 1 + torch.arange(self.token_dim, device=codes.device)).float()
-            kinds.append(torch.where(self.one_hot.unsqueeze(-1), one_hot, self._padded(self.categories(rows))))
-        if self.numbers is not None:
-            kinds.append(self._padded(self.numbers(rows)))
-        return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = embeddings.flatten(-2)[..., self.inputs]
@@ -152,9 +131,6 @@ class TabM(Encoder):
         factors = factors if self.periodic else factors.sign()
         with torch.no_grad():
             self.layers[0].get_parameter("scale_in").copy_(factors.repeat_interleave(self.widths))
-
-    def _padded(self, embedded: Tensor) -> Tensor:
-        return F.pad(embedded, (0, self.token_dim - embedded.shape[-1]))
 
 
 @register_encoder(

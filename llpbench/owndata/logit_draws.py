@@ -184,9 +184,7 @@ def process_of(predictor: Predictor) -> LogitProcess | None:
         return predictor.process
     if isinstance(predictor, MeanPredictor):
         return process_of(predictor.members[0])  # all members have the posterior of the same bags
-    if isinstance(predictor, ProcessPredictor) and isinstance(predictor.process, LogitProcess):
-        return predictor.process
-    return None
+    return predictor.process if isinstance(predictor, ProcessPredictor) else None
 
 
 def refit_draws(train: BaggedRows, learn: Callable[[BaggedRows], Predictor], number: int, seed: int) -> RefitDraws:

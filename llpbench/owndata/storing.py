@@ -34,7 +34,7 @@ from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.rare import BagCalibration
 
-_FORMAT = 5
+_FORMAT = 6
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (

@@ -11,7 +11,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
 
-WhyStale = Callable[[Record], str]
+WhyStale = Callable[[Any], str]
 """returns why a record is stale, in one line; "" if it is current, or if its plugin is not loaded"""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -25,16 +25,16 @@ from llpbench.running.settings import Settings
 from llpbench.training.declaration import faults
 from llpbench.training.specification import make_cell
 
-_State = Literal["done", "failed", "stale", "to run", "impossible"]
-
 
 @dataclass(frozen=True)
 class Planned:
-    """A cell and the state of its seeds."""
+    """A cell, or a search that starts from it, and the state of its seeds."""
 
     resolved: Resolved
-    done: tuple[int, ...] = ()
-    failed: tuple[int, ...] = ()
+    tuning: Tuning | None = None
+    """The search; None for a cell."""
+    records: Mapping[int, Record | TuningRecord] = field(default_factory=dict)
+    """Existing results by seed."""
     stale: Mapping[int, str] = field(default_factory=dict)
     """Seeds that ran with other code than today's, and how it differs."""
     missing: tuple[int, ...] = ()
@@ -48,87 +48,74 @@ class Planned:
         return self.resolved.cell
 
     @property
+    def done(self) -> tuple[int, ...]:
+        return tuple(
+            seed for seed, record in self.records.items() if seed not in self.stale and record["status"] == "ok"
+        )
+
+    @property
+    def failed(self) -> tuple[int, ...]:
+        return tuple(seed for seed in self.records if seed not in self.stale and seed not in self.done)
+
+    @property
     def retained(self) -> set[int]:
         """Seeds whose records are not replaced."""
-        return {*self.done, *self.failed, *self.stale}.difference(self.wanted)
+        return {*self.records}.difference(self.wanted)
 
     @property
-    def state(self) -> _State:
-        return _state(self, failed=bool(self.failed))
-
-
-@dataclass(frozen=True)
-class _PlannedTuning:
-    """A search for hyperparameters and its state."""
-
-    resolved: Resolved
-    """The cell where the search starts."""
-    tuning: Tuning
-    record: TuningRecord | None = None
-    """Result of the search in the journal."""
-    stale: str = ""
-    """How today's code differs from that of the record."""
-    wanted: bool = False
-    """Whether the search will run if there is no obstacle."""
-    obstacle: Obstacle | None = None
+    def runs(self) -> bool:
+        """Whether there is something to run, and no obstacle."""
+        return bool(self.wanted) and self.obstacle is None
 
     @property
-    def state(self) -> _State:
-        return _state(self, failed=self.record is not None and self.record["status"] != "ok")
+    def state(self) -> Literal["done", "failed", "stale", "to run", "impossible"]:
+        if self.wanted and self.obstacle:
+            return "impossible"
+        if self.stale:
+            return "stale"
+        if self.wanted:
+            return "to run"
+        return "failed" if self.failed else "done"
 
     @property
     def job(self) -> Job:
-        replaced = self.record["finished"] if self.record is not None and self.record["trials"] else ""
-        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, replaces=replaced)
-
-
-def _state(planned: Planned | _PlannedTuning, *, failed: bool) -> _State:
-    if planned.wanted and planned.obstacle:
-        return "impossible"
-    if planned.stale:
-        return "stale"
-    if planned.wanted:
-        return "to run"
-    return "failed" if failed else "done"
+        replaced = (record["finished"] for record in self.records.values() if record.get("trials"))
+        return Job(self.cell, self.wanted, tuning=self.tuning, replaces=next(replaced, ""))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All cells and searches of a run, in the order of the settings."""
+    """All searches and cells of a run, in the order of the settings."""
 
-    cells: tuple[Planned, ...]
-    tunings: tuple[_PlannedTuning, ...] = ()
-    """Searches. When a search is done, the cells that it selects are added to the plan."""
+    entries: tuple[Planned, ...]
+    """Searches, then cells. When a search is done, the cells that it selects are added to the plan."""
     seeds: tuple[int, ...] = ()
     """Seeds to run for cells that searches select; empty for `llpbench tune`."""
 
     @property
-    def entries(self) -> list[Planned | _PlannedTuning]:
-        """Cells and searches."""
-        return [*self.cells, *self.tunings]
+    def cells(self) -> list[Planned]:
+        return [one for one in self.entries if one.tuning is None]
+
+    @property
+    def tunings(self) -> dict[str, Planned]:
+        """Searches by the id of the tuning."""
+        return {one.tuning.id: one for one in self.entries if one.tuning is not None}
 
     @property
     def jobs(self) -> list[Job]:
         """Searches and runs to do, without runs that follow from searches."""
-        return [*self.searches, *(Job(one.cell, one.wanted) for one in self.cells if one.wanted and not one.obstacle)]
+        return [one.job for one in self.entries if one.runs]
 
     @property
     def to_run(self) -> list[Resolved]:
         """Cells of the searches and runs to do."""
-        entries: list[Planned | _PlannedTuning] = [*self.tunings, *self.cells]
-        return [one.resolved for one in entries if one.wanted and not one.obstacle]
-
-    @property
-    def searches(self) -> list[Job]:
-        """Searches to do."""
-        return [one.job for one in self.tunings if one.wanted and not one.obstacle]
+        return [one.resolved for one in self.entries if one.runs]
 
     @property
     def expected(self) -> list[Job]:
         """Searches and runs to do. Each search is expected to select one cell per board."""
-        searches = self.searches if self.seeds else ()
-        following = [Job(job.cell, self.seeds) for job in searches if job.tuning for _ in job.tuning.boards]
-        return [*self.jobs, *following]
+        searches = [job for job in self.jobs if job.tuning and self.seeds]
+        return [*self.jobs, *(Job(job.cell, self.seeds) for job in searches if job.tuning for _ in job.tuning.boards)]
 
     @property
     def reasons(self) -> list[str]:
@@ -145,25 +132,20 @@ class Plan:
     @property
     def changes(self) -> list[str]:
         """Why runs and searches are stale, and how many are, such as `mine: source of method changed (3 runs)`."""
-        runs = Counter(f"{one.cell.method}: {reason}" for one in self.cells for reason in one.stale.values())
-        searches = Counter(f"{one.tuning.cell.method}: {one.stale}" for one in self.tunings if one.stale)
-        return [
-            *(f"{reason} ({plural(number, 'run')})" for reason, number in runs.items()),
-            *(f"{reason} ({plural(number, 'search')})" for reason, number in searches.items()),
-        ]
-
-    def of(self, state: _State) -> list[Planned]:
-        """Return the cells in a state."""
-        return [planned for planned in self.cells if planned.state == state]
+        stale = Counter(
+            (f"{one.cell.method}: {reason}", "search" if one.tuning else "run")
+            for one in (*self.cells, *self.tunings.values())
+            for reason in one.stale.values()
+        )
+        return [f"{reason} ({plural(number, noun)})" for (reason, noun), number in stale.items()]
 
     def with_obstacles(self, find: FindObstacle) -> Plan:
         """Return this plan with the obstacles of cells and searches that are wanted.
 
         Raises `LLPBenchError` with the first reason if everything is impossible.
         """
-        cells = (replace(one, obstacle=find(one.resolved)) if one.wanted else one for one in self.cells)
-        tunings = (replace(one, obstacle=find(one.resolved)) if one.wanted else one for one in self.tunings)
-        plan = replace(self, cells=tuple(cells), tunings=tuple(tunings))
+        entries = (replace(one, obstacle=find(one.resolved)) if one.wanted else one for one in self.entries)
+        plan = replace(self, entries=tuple(entries))
         if {one.state for one in plan.entries} == {"impossible"}:
             raise LLPBenchError(plan.reasons[0])
         return plan
@@ -181,40 +163,44 @@ def make_plan(
 
     `repeat`: which runs to repeat, any of `done`, `failed` and `stale`.
     """
-    planned = []
-    for one in cells:
-        existing = {seed: record for seed in seeds if (record := records.get(one.cell.run_id(seed))) is not None}
-        stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
-        done = tuple(seed for seed, record in existing.items() if seed not in stale and record["status"] == "ok")
-        failed = tuple(seed for seed in existing if seed not in stale and seed not in done)
-        missing = tuple(seed for seed in seeds if seed not in existing)
-        repeated = {seed for seed, record in existing.items() if _is_repeated(record, stale.get(seed, ""), repeat)}
-        wanted = tuple(seed for seed in seeds if seed in missing or seed in repeated)
-        planned.append(Planned(one, done, failed, stale, missing, wanted))
-    return Plan(tuple(planned))
-
-
-def _is_repeated(record: Record | TuningRecord, stale: str, repeat: Collection[str]) -> bool:
-    """Return whether a run or search is repeated. It may be both failed and stale."""
-    status = "done" if record["status"] == "ok" else "failed"
-    return ("stale" if stale else status) in repeat or (status == "failed" and "failed" in repeat)
+    names = ((one, {seed: one.cell.run_id(seed) for seed in seeds}) for one in cells)
+    return Plan(tuple(_planned(Planned(one), runs, records, repeat, why_stale) for one, runs in names))
 
 
 def plan_tunings(
-    tunings: Iterable[_PlannedTuning],
+    tunings: Iterable[tuple[Resolved, Tuning]],
     records: Mapping[str, TuningRecord],
     *,
     repeat: Collection[str] = ("stale",),
-    why_stale: Callable[[TuningRecord], str] = lambda _: "",
+    why_stale: WhyStale = lambda _: "",
 ) -> Plan:
     """Return the plan of some searches, given the records of a journal. `repeat`: as for `make_plan`."""
-    planned = []
-    for one in tunings:
-        record = records.get(one.tuning.id)
-        stale = "" if record is None else why_stale(record)
-        wanted = record is None or _is_repeated(record, stale, repeat)
-        planned.append(replace(one, record=record, stale=stale, wanted=wanted))
-    return Plan((), tuple(planned))
+    return Plan(
+        tuple(
+            _planned(Planned(one, tuning), {tuning.seed: tuning.id}, records, repeat, why_stale)
+            for one, tuning in tunings
+        )
+    )
+
+
+def _planned(
+    one: Planned,
+    names: Mapping[int, str],
+    records: Mapping[str, Record] | Mapping[str, TuningRecord],
+    repeat: Collection[str],
+    why_stale: WhyStale,
+) -> Planned:
+    """Return a cell or search with the state of its seeds. `names`: their keys in `records`."""
+    existing = {seed: records[name] for seed, name in names.items() if name in records}
+    stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
+    missing = tuple(seed for seed in names if seed not in existing)
+
+    def is_repeated(seed: int) -> bool:
+        status = "done" if existing[seed]["status"] == "ok" else "failed"  # it may be stale, too
+        return ("stale" if seed in stale else status) in repeat or (status == "failed" and "failed" in repeat)
+
+    wanted = tuple(seed for seed in names if seed in missing or is_repeated(seed))
+    return replace(one, records=existing, stale=stale, missing=missing, wanted=wanted)
 
 
 def chosen_cells(record: TuningRecord) -> list[Cell]:
@@ -225,8 +211,8 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
     return list({cell.id: cell for cell in cells}.values())
 
 
-def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[_PlannedTuning]:
-    """Return the searches of the settings, one per cell and regime.
+def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Resolved, Tuning]]:
+    """Return the searches of the settings, one per cell and regime, with the cells where they start.
 
     Raises `LLPBenchError` if a search range names a hyperparameter that is set, or a method that is not in the run, or
     if there is nothing to search.
@@ -241,9 +227,9 @@ def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[_PlannedTu
         if twice := sorted(ranges.keys() & settings.set.get(name, {}).keys()):
             raise LLPBenchError(f"{name}.{twice[0]} is in --set and in the search space. Remove one of them.")
     tunings = [
-        tuning
+        pair
         for one in cells
-        for tuning in _tunings_of_cell(
+        for pair in _tunings_of_cell(
             settings, one, settings.space.get(one.method.name, {}), settings.set.get(one.method.name, ())
         )
     ]
@@ -254,12 +240,12 @@ def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[_PlannedTu
             f"{'Name' if settings.tune_only else f'Leave --tune {settings.tune} out, or add'} a method that has one "
             "(llpbench list params METHOD)."
         )
-    return list({one.tuning.id: one for one in tunings}.values())
+    return list({tuning.id: (one, tuning) for one, tuning in tunings}.values())
 
 
 def _tunings_of_cell(
     settings: Settings, resolved: Resolved, ranges: Mapping[str, Any], fixed: Collection[str]
-) -> Iterator[_PlannedTuning]:
+) -> Iterator[tuple[Resolved, Tuning]]:
     """Yield the searches of a cell, one per regime. `ranges`: given by the user; `fixed`: names that --set sets."""
     from llpbench.tuning import space  # Optuna
 
@@ -273,7 +259,7 @@ def _tunings_of_cell(
     assert settings.tune is not None
     for regime in settings.tune_regimes if free else ():
         tuning = Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, size)
-        yield _PlannedTuning(resolved._replace(cell=start), tuning)
+        yield resolved._replace(cell=start), tuning
 
 
 def expand(settings: Settings) -> list[Resolved]:

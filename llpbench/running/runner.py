@@ -67,9 +67,7 @@ class RunSummary:
     @property
     def failed(self) -> list[Record | TuningRecord]:
         """Runs and searches of the plan that failed, in this run or earlier."""
-        searches = [
-            record for one in self.plan.tunings if (record := self.contents.tunings.get(one.tuning.id)) is not None
-        ]
+        searches = [self.contents.tunings[name] for name in self.plan.tunings if name in self.contents.tunings]
         chosen = [cell for record in searches for cell in chosen_cells(record)]
         cells = (*(one.cell for one in self.plan.cells), *chosen)
         names = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
@@ -313,12 +311,11 @@ def counts(plan: Plan) -> str:
     stale = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
     if stale:
         parts.append(f"{stale:,} of them stale")
-    retained = [(cell, cell.retained) for cell in plan.cells]
     others = {
-        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in retained),
-        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in retained),
-        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in retained),
-        "impossible": sum(len(cell.wanted) for cell in plan.of("impossible")),
+        "done": sum(len(cell.retained.intersection(cell.done)) for cell in plan.cells),
+        "failed": sum(len(cell.retained.intersection(cell.failed)) for cell in plan.cells),
+        "stale and kept": sum(len(cell.retained.intersection(cell.stale)) for cell in plan.cells),
+        "impossible": sum(len(cell.wanted) for cell in plan.cells if cell.state == "impossible"),
     }
     text = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
     return f"{_searches(plan)}; {text}" if plan.tunings else text
@@ -326,7 +323,8 @@ def counts(plan: Plan) -> str:
 
 def _searches(plan: Plan) -> str:
     """Return `2 searches to do (their choices run afterwards), 1 done`."""
-    number, states = len(plan.searches), Counter(one.state for one in plan.tunings)
+    searches = plan.tunings.values()
+    number, states = sum(one.runs for one in searches), Counter(one.state for one in searches)
     to_do = f"{plural(number, 'search')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
     others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
     return ", ".join([to_do, *others])
@@ -350,21 +348,21 @@ def _plan(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan
         return searches
     chosen = (
         one.resolved._replace(cell=cell)
-        for one in searches.tunings
-        if one.record is not None and not one.wanted and one.record["status"] == "ok"
-        for cell in chosen_cells(one.record)
+        for name, one in searches.tunings.items()
+        if not one.wanted and contents.tunings[name]["status"] == "ok"
+        for cell in chosen_cells(contents.tunings[name])
     )
-    every = {one.cell.id: one for one in (*cells, *(tuning.resolved for tuning in tunings), *chosen)}
+    every = {one.cell.id: one for one in (*cells, *(start for start, _ in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
-    runs = (contents.records.get(one.cell.run_id(seed)) for one in plan.cells for seed in one.wanted)
-    _require_not_newer([*runs, *(one.record for one in searches.tunings if one.wanted)])
-    return replace(plan, tunings=searches.tunings, seeds=settings.seeds)
+    plan = Plan((*searches.entries, *plan.entries), settings.seeds)
+    _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
+    return plan
 
 
-def _require_not_newer(repeated: Iterable[Record | TuningRecord | None]) -> None:
+def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
     """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
     for record in repeated:
-        if record is not None and record["numerics"] > NUMERICS:
+        if record["numerics"] > NUMERICS:
             raise LLPBenchError(
                 f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (version "
                 f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
@@ -376,7 +374,7 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     """Return the runs that follow from the result of a search of the plan."""
     if settings.tune_only or record["status"] != "ok":
         return []
-    start = next(one.resolved for one in plan.tunings if one.tuning.id == record["tuning"])
+    start = plan.tunings[record["tuning"]].resolved
     cells, known = (start._replace(cell=cell) for cell in chosen_cells(record)), journal.contents.records
     return make_plan(cells, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 

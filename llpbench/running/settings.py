@@ -6,19 +6,20 @@ its reader, help text and default.
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from llpbench.core.cell import NUMBERS
+from llpbench.core.cell import NUMBERS, Average
 from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import at_home
 from llpbench.core.text import hint
 from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
-from llpbench.running import flags as reading
-from llpbench.running.flags import Reader
 
 if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
     from llpbench.core.cell import Environment, Protocol
@@ -54,14 +55,243 @@ PRETRAINED, SEARCHES, PREDICTIONS, PLOTS = "pretrained", "tuning", "predictions"
 """Folders inside an output folder: pretrained weights, searches, predictions and plots."""
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A reader of option values, and how its option is written on the command line.
+
+    `read` receives the raw value, which is a text from the command line or any TOML type. For invalid values it raises
+    `ValueError` with the expected value: `a positive whole number`.
+    """
+
+    read: Callable[[Any], Any]
+    metavar: str = ""
+    form: Literal["value", "switch", "many", "file"] = "value"
+    """Form of the flag.
+
+    - `switch`: --name/--no-name
+    - `many`: may be repeated, and adds to the values in the file
+    - `file`: no flag, only in the file
+    """
+
+    def __call__(self, value: Any) -> Any:
+        """Return the value in its final type. Raises `ValueError`."""
+        return self.read(value)
+
+
+def _reader(metavar: str = "", form: Literal["value", "switch", "many", "file"] = "value") -> Callable[[Any], _Reader]:
+    """Return a decorator that makes a function a reader."""
+    return lambda function: _Reader(function, metavar, form)
+
+
+_RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_MOST_SEEDS, _LONGEST_RANGE = 100, 10_000
+"""Largest number of seeds that a single number means, and of seeds in a range."""
+
+
+@_reader("NAMES")
+def _names(value: Any) -> str:
+    """Read a comma list, or a list of names, as a comma list."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    return str(_text(value))
+
+
+@_reader("ADDRESS")
+def _text(value: Any) -> str:
+    """Read a text."""
+    return str(_require(value, isinstance(value, str), "a text"))
+
+
+@_reader("N")
+def _count(value: Any) -> int:
+    """Read a positive whole number."""
+    whole = _whole(value)
+    return _require(whole, whole > 0, "a positive whole number")
+
+
+@_reader("N")
+def _number(value: Any) -> int:
+    """Read a whole number of 0 or more."""
+    whole = _whole(value)
+    return _require(whole, whole >= 0, "a whole number, 0 or more")
+
+
+@_reader("SIZES")
+def _bag_sizes(value: Any) -> tuple[int, ...]:
+    """Read numbers of rows per bag, without duplicates. Rejects 1: the bag of a row reveals its label."""
+    sizes = [*map(_whole, _parts(value))]
+    _require(sizes, sizes and min(sizes) > 1, "whole numbers of 2 or more (a bag of one row reveals its label)")
+    return tuple(dict.fromkeys(sizes))
+
+
+@_reader("SEEDS")
+def _seeds(value: Any) -> tuple[int, ...]:
+    """Read a number of seeds (10 is 0 to 9), or a list of seeds and ranges: `0,3,7` or `4-6`."""
+    if (whole := _whole(value)) >= 0:  # a larger number is probably a mistyped list
+        chosen = [*range(whole)] if whole <= _MOST_SEEDS else []
+    else:
+        parts = [_seeds_of(part) for part in _parts(value)]
+        chosen = [seed for part in parts for seed in part] if all(parts) else []
+    example = f"0-{whole - 1}" if whole > _MOST_SEEDS else "4-6"
+    _require(chosen, chosen, f"a number of seeds (1 to {_MOST_SEEDS}) or a list such as 0,3,7 or {example}")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _seeds_of(part: Any) -> list[int]:
+    """Return a seed or a range of seeds; an empty list for anything else."""
+    if (seed := _whole(part)) >= 0:
+        return [seed]
+    ends = _RANGE.fullmatch(str(part))
+    first, last = map(int, ends.groups()) if ends else (1, 0)
+    return [*range(first, last + 1)] if last - first < _LONGEST_RANGE else []
+
+
+@_reader(form="switch")
+def _switch(value: Any) -> bool:
+    """Read true or false."""
+    return bool(_require(value, isinstance(value, bool), "true or false"))
+
+
+def _one_of(*choices: str) -> _Reader:
+    """Return a reader of one of the choices."""
+    return _Reader(lambda value: _require(value, value in choices, " or ".join(choices)), "NAME")
+
+
+@_reader("KIND")
+def _average(value: Any) -> str:
+    """Read an average in place of a chosen epoch, in its canonical form: `half:30`."""
+    try:
+        return str(Average.of(str(value)))
+    except LLPBenchError:
+        raise ValueError(
+            f"{' or '.join(Average.KINDS)}, with a number of epochs if not {Average.epochs}, such as half:50"
+        ) from None
+
+
+def _some_of(*choices: str) -> _Reader:
+    """Return a reader of a list of choices, without duplicates. `all` means all of them."""
+
+    def read(value: Any) -> tuple[str, ...]:
+        parts = [*choices] if value == "all" else _parts(value)
+        valid = parts and all(part in choices for part in parts)
+        return tuple(dict.fromkeys(_require(parts, valid, f"all, or one or more of {', '.join(choices)}")))
+
+    return _Reader(read, "NAMES")
+
+
+@_reader("DEVICE")
+def _device(value: Any) -> str:
+    """Read the name of a device."""
+    valid = isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", value)
+    return str(_require(value, valid, "auto, cpu, cuda or cuda:N"))
+
+
+@_reader("TIME")
+def _duration(value: Any) -> float:
+    """Read a time such as `540s`, `9m`, `1.5h` or a number of seconds, and return seconds."""
+    match = re.fullmatch(r"(\d*\.?\d+|\d+\.)\s*([smh]?)", str(value).strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    return _require(seconds, 0 < seconds < math.inf, "a time such as 540s, 9m or 1.5h")
+
+
+@_reader("DIR")
+def _path(value: Any) -> Path:
+    """Read a path. `~` is the home folder."""
+    return at_home(_require(value, isinstance(value, str) and value and "\0" not in value, "a path"))
+
+
+@_reader("DIR")
+def _folder(value: Any) -> str:
+    """Read the path of an existing folder, and return it as an absolute path."""
+    absolute = _path(value).absolute()
+    return str(_require(absolute, absolute.is_dir(), "a folder that exists"))
+
+
+@_reader("FILE", "many")
+def _files(value: Any) -> tuple[str, ...]:
+    """Read one or several paths, and return them as absolute paths."""
+    return tuple(str(_path(item).absolute()) for item in ([value] if isinstance(value, str) else _parts(value)))
+
+
+@_reader("METHOD.NAME=VALUES", "many")
+def _params(value: Any) -> dict[str, dict[str, Any]]:
+    """Read values of hyperparameters, by method and name.
+
+    They are texts `METHOD.PARAM=VALUE`, or `set.METHOD.PARAM = VALUE` in TOML. A hyperparameter may have several
+    values: `1e-4,1e-3` or a list.
+    """
+    form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4,1e-3"
+    if isinstance(value, dict):
+        return _by_method(value, form)
+    chosen: dict[str, dict[str, Any]] = {}
+    for item in value if isinstance(value, list | tuple) else [value]:
+        match = re.fullmatch(r"([^=]+)\.([^.=]+)=(.+)", str(item))
+        values = _parts(match[3]) if match else []
+        if not match or not values:
+            raise ValueError(form)
+        method, name = match[1].strip(), match[2].strip()
+        if name in chosen.setdefault(method, {}):
+            raise ValueError(f"given once for {method}.{name}, with all its values: {method}.{name}=A,B")
+        chosen[method][name] = values if len(values) > 1 else values[0]
+    return chosen
+
+
+@_reader(form="file")
+def _space(value: Any) -> dict[str, dict[str, Any]]:
+    """Read search ranges that replace declared ones, by method and name: `[LOW, HIGH]` or a list of choices."""
+    return _by_method(
+        value, "METHOD.PARAM = [LOW, HIGH] or a list of choices, such as dllp.learning_rate = [1e-5, 1e-2]"
+    )
+
+
+def _by_method(value: Any, form: str) -> dict[str, dict[str, Any]]:
+    """Check that values by method and name are scalars or lists of scalars."""
+
+    def is_valid(item: Any) -> bool:
+        items = item if isinstance(item, list) and item else [item]
+        return all(isinstance(one, str | int | float) for one in items)  # also bool, which is an int
+
+    valid = isinstance(value, dict) and all(
+        isinstance(values, dict) and all(map(is_valid, values.values())) for values in value.values()
+    )
+    return _require(value, valid, form)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return the items of a comma list or a list; a single value as a list of one."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number; -1 for any other value, such as True or 256.0."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,18}", value.strip()):
+        return int(value)
+    return -1
+
+
+def _require(value: T, valid: object, expected: str) -> T:
+    """Return a value. Raises `ValueError` with the text `expected` if it is not valid."""
+    if not valid:
+        raise ValueError(expected)
+    return value
+
+
 class Option(NamedTuple):
     """An option of a run."""
 
-    read: Reader
+    read: _Reader
     help: str
 
 
-def _option(read: Reader, text: str, default: Any = MISSING) -> Any:
+def _option(read: _Reader, text: str, default: Any = MISSING) -> Any:
     """Return a field of `Settings` that is an option. If it has no default, every preset sets it."""
     metadata = {"option": Option(read, text)}
     if default is dict:
@@ -74,110 +304,100 @@ class Settings:
     """All options of a run. `planning.expand` looks up the names."""
 
     study: str | None = _option(
-        reading.names,
+        _names,
         "Prepared experiments to run (llpbench list studies); paper: all those of the TabLLP-BDC paper.",
         default=None,
     )
     methods: str = _option(
-        reading.names,
+        _names,
         "Methods, such as dllp,tabllp-* or family:classical; default selects the default methods, all every method.",
     )
-    datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.")
-    baggings: str = _option(reading.names, "How rows are grouped into bags, such as ordered, random or column:by=NAME.")
-    encoders: str = _option(reading.names, "Encoders of networks.")
+    datasets: str = _option(_names, "Datasets, such as adult,suite:core,openml:31.")
+    baggings: str = _option(_names, "How rows are grouped into bags, such as ordered, random or column:by=NAME.")
+    encoders: str = _option(_names, "Encoders of networks.")
     numbers: tuple[str, ...] | None = _option(
-        reading.some_of(*NUMBERS),
+        _some_of(*NUMBERS),
         "Scaling of numbers: z, scores (normal scores) or robust. [default: depends on the encoder, usually z]",
         default=None,
     )
     """None: as the encoder of a cell declares, otherwise z-scores."""
     pretraining: tuple[str, ...] = _option(
-        reading.some_of(*PRETRAININGS),
+        _some_of(*PRETRAININGS),
         "Pretraining of encoders: none, self (two views of a row), bag (bags with similar proportions) or self+bag.",
     )
-    bag_sizes: tuple[int, ...] = _option(
-        reading.bag_sizes, "Numbers of rows in a bag (at least 2), such as 64,256,1024."
-    )
-    max_bags: int | None = _option(reading.count, "Use at most N training bags, drawn at random.", default=None)
-    seeds: tuple[int, ...] = _option(
-        reading.seeds, "Number of seeds (10 means 0 to 9), or a list such as 0,3,7 or 4-6."
-    )
-    epochs: int | None = _option(reading.count, "Maximum number of epochs.", default=None)
+    bag_sizes: tuple[int, ...] = _option(_bag_sizes, "Numbers of rows in a bag (at least 2), such as 64,256,1024.")
+    max_bags: int | None = _option(_count, "Use at most N training bags, drawn at random.", default=None)
+    seeds: tuple[int, ...] = _option(_seeds, "Number of seeds (10 means 0 to 9), or a list such as 0,3,7 or 4-6.")
+    epochs: int | None = _option(_count, "Maximum number of epochs.", default=None)
     """None: the paper's value in `Protocol`, as for patience and bags per step."""
-    patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", default=None)
-    bags_per_step: int | None = _option(reading.count, "Number of bags in one gradient step of networks.", default=None)
+    patience: int | None = _option(_count, "Stop after this many epochs without improvement.", default=None)
+    bags_per_step: int | None = _option(_count, "Number of bags in one gradient step of networks.", default=None)
     set: Mapping[str, Mapping[str, Any]] = _option(
-        reading.params,
+        _params,
         "Set a hyperparameter; several values are run in turn, such as dllp.learning_rate=1e-4,1e-3.",
         default=dict,
     )
-    tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", default=None)
+    tune: int | None = _option(_count, "Search hyperparameters with this many trials.", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
-        reading.some_of("fine", "coarse"),
+        _some_of("fine", "coarse"),
         "Score trials by validation labels (fine), proportions (coarse) or both.",
         default=("fine", "coarse"),
     )
-    tune_sampler: str = _option(reading.one_of(*SAMPLERS), "How trials are sampled: tpe or random.", default="tpe")
+    tune_sampler: str = _option(_one_of(*SAMPLERS), "How trials are sampled: tpe or random.", default="tpe")
     tune_seed: int = _option(
-        reading.number, "Seed of the data split for --tune. Must not be one of --seeds.", default=TUNING_SEED
+        _number, "Seed of the data split for --tune. Must not be one of --seeds.", default=TUNING_SEED
     )
     space: Mapping[str, Mapping[str, Any]] = _option(
-        reading.space, "Search ranges by method and hyperparameter.", default=dict
+        _space, "Search ranges by method and hyperparameter.", default=dict
     )
     out: Path = _option(  # noqa: RUF009
-        reading.path, "Folder of the journal and the leaderboards.", default=Path("results")
+        _path, "Folder of the journal and the leaderboards.", default=Path("results")
     )
-    device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", default="auto")
+    device: str = _option(_device, "Device: auto, cpu, cuda or cuda:N.", default="auto")
     threads: int = _option(
-        reading.count, "CPU threads of each cell (one method on one dataset with one bag size, all seeds).", default=1
+        _count, "CPU threads of each cell (one method on one dataset with one bag size, all seeds).", default=1
     )
     compile: bool | None = _option(
-        reading.switch, "Compile training steps of networks. [default: only if that saves time]", default=None
+        _switch, "Compile training steps of networks. [default: only if that saves time]", default=None
     )
     precision: str = _option(
-        reading.one_of("float32", "bfloat16"), "Precision of networks: float32 or bfloat16.", default="float32"
+        _one_of("float32", "bfloat16"), "Precision of networks: float32 or bfloat16.", default="float32"
     )
-    ensemble: int = _option(reading.count, "Number of networks that are averaged for each seed.", default=1)
+    ensemble: int = _option(_count, "Number of networks that are averaged for each seed.", default=1)
     average: str = _option(
-        reading.average,
+        _average,
         "Train networks without validation for a fixed number of epochs, and average: half (predictions of the second "
         "half of the epochs) or ema (weights), such as half:50. [default: choose an epoch]",
         default="",
     )
     executor: str = _option(
-        reading.one_of("auto", *_EXECUTORS),
+        _one_of("auto", *_EXECUTORS),
         f"How cells run: {', '.join(_EXECUTORS)} or auto (ray if several cells can run at a time, otherwise inline).",
         default="auto",
     )
-    ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", default=None)
+    ray_address: str | None = _option(_text, "Ray cluster to use: auto or HOST:PORT.", default=None)
     retry: tuple[str, ...] = _option(
-        reading.some_of("failed", "stale", "done"),
+        _some_of("failed", "stale", "done"),
         "Runs to repeat: failed, done, stale or all. Stale ones are always repeated, unless you set --keep-stale.",
         default=(),
     )
     keep_stale: bool = _option(
-        reading.switch,
+        _switch,
         "Keep stale runs (their code has changed) and mark them, instead of repeating them.",
         default=False,
     )
-    time_budget: float | None = _option(
-        reading.duration, "Stop after this time, such as 540s, 9m or 1.5h.", default=None
-    )
+    time_budget: float | None = _option(_duration, "Stop after this time, such as 540s, 9m or 1.5h.", default=None)
     """Seconds."""
-    cell_timeout: float | None = _option(
-        reading.duration, "Stop a cell after this time, such as 90m or 12h.", default=None
-    )
+    cell_timeout: float | None = _option(_duration, "Stop a cell after this time, such as 90m or 12h.", default=None)
     """Seconds for a cell with all its seeds; None: several times the estimate"""
-    save_predictions: bool = _option(reading.switch, "Save predictions to OUT/predictions/RUN.parquet.", default=False)
+    save_predictions: bool = _option(_switch, "Save predictions to OUT/predictions/RUN.parquet.", default=False)
     plots: bool = _option(
-        reading.switch, "Draw the plots of the results into OUT/plots and onto the page. [default: yes]", default=True
+        _switch, "Draw the plots of the results into OUT/plots and onto the page. [default: yes]", default=True
     )
     data_dir: str | None = _option(
-        reading.folder, "Folder with datasets as NAME.parquet. It is searched before all other places.", default=None
+        _folder, "Folder with datasets as NAME.parquet. It is searched before all other places.", default=None
     )
-    plugin: tuple[str, ...] = _option(
-        reading.files, "Python file that defines methods, datasets and the like.", default=()
-    )
+    plugin: tuple[str, ...] = _option(_files, "Python file that defines methods, datasets and the like.", default=())
     tune_only: bool = False
     """Whether to run only searches (`llpbench tune`)."""
     narrowed: frozenset[str] = frozenset()

@@ -121,7 +121,7 @@ def _compute(
         machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
         most = most and max(most // cell.ensemble, 1)
         for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
-            results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
+            results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
     if environment.predictions is not None:
         classes = load_table(cell.dataset, environment.data_dir).classes
         for result in results:
@@ -168,7 +168,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     return replace(task, manifest=assignment.manifest)
 
 
-def train_population(
+def _train_population(
     cell: Cell,
     method: Method,
     tasks: dict[int, Task],
@@ -203,7 +203,7 @@ def train_population(
     assert cell.protocol is not None
     most = len(tasks) if damaged else (len(tasks) + 1) // 2 if out_of_memory else 1
     parts = populations(tasks, cell.protocol.bags_per_step, most)
-    train = partial(train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
+    train = partial(_train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
     return [result for part in parts for result in train(cell, method, part, machine)]
 
 

@@ -32,7 +32,7 @@ _PAIR = 2
 """number of bags between which pairs are formed"""
 
 
-class SeedJudgement(NamedTuple):
+class _SeedJudgement(NamedTuple):
     """Evaluation of one seed."""
 
     results: dict[str, CriterionResult]
@@ -41,7 +41,7 @@ class SeedJudgement(NamedTuple):
     """predictions of validation and test rows; empty unless they are kept"""
 
 
-def judge(population: Population, numbers: Sequence[int], *, keep: bool = False) -> SeedJudgement:
+def judge(population: Population, numbers: Sequence[int], *, keep: bool = False) -> _SeedJudgement:
     """Return test metrics and diagnostics at each criterion's selected epoch, and with `keep` the predictions.
 
     An epoch selected twice is judged once. For an ensemble of several members, the mean of their predictions is judged,
@@ -81,7 +81,7 @@ def judge(population: Population, numbers: Sequence[int], *, keep: bool = False)
             **judged[places][0],
         )
         predicted[name] = judged[places][1]
-    return SeedJudgement(results, predicted if keep else {})
+    return _SeedJudgement(results, predicted if keep else {})
 
 
 _Moment = tuple[str, int]
@@ -149,7 +149,7 @@ class _Looked:
         representation = population.represent(number, stacked, task.test.rows)
         labels = task.test.labels
         self.diagnostics = [
-            ({} if labels is None else class_awareness(z, labels)) | pairs | population.schedules(number, epoch=epoch)
+            ({} if labels is None else _class_awareness(z, labels)) | pairs | population.schedules(number, epoch=epoch)
             for z, pairs, (_, epoch) in zip(
                 representation, _judge_pairs(population, number, stacked), weights, strict=True
             )
@@ -181,7 +181,7 @@ def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[d
             positive[n].append(taken)
         chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
     joined = zip(equal, positive, strict=True)
-    return [pair_accuracy(np.concatenate(one), np.concatenate(other), np.array(chance)) for one, other in joined]
+    return [_pair_accuracy(np.concatenate(one), np.concatenate(other), np.array(chance)) for one, other in joined]
 
 
 _LEAST = 1e-7
@@ -230,7 +230,7 @@ def _logits(proba: FloatArray) -> FloatArray:
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1 - _LEAST)))
 
 
-def class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
+def _class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
     """Return the class awareness score of row vectors `z` [rows, dim] with `labels` [rows], raw and centred.
 
     Intra is the mean cosine of two rows of one class, averaged over classes. Inter is the mean cosine of rows of two
@@ -274,7 +274,7 @@ def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
     return float(np.mean(within)), float(np.mean(between))
 
 
-def pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> dict[str, float]:
+def _pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> dict[str, float]:
     """Return the fraction of pseudo-positive pairs whose rows have the same class.
 
     `equal`, `positive` [pairs of rows]: whether the two rows of a pair have the same class, and whether the method

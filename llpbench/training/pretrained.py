@@ -98,7 +98,7 @@ def _load_or_compute(
     cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: _Compute
 ) -> dict[int, Pretrained]:
     """Return every seed's pretrained encoder; call `compute` for those not in `folder` (None: for all)."""
-    keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}
+    keys = {seed: _key(cell, seed, task) for seed, task in tasks.items()}
     if folder is None:
         return compute(tasks)
     with _file_errors(folder):
@@ -108,12 +108,12 @@ def _load_or_compute(
         lock.acquire()
     try:
         with _file_errors(folder):
-            stored = {seed: read(folder / f"{name}.pt") for seed, name in keys.items()}
+            stored = {seed: _read(folder / f"{name}.pt") for seed, name in keys.items()}
         missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
         computed = compute(missing) if missing else {}
         with _file_errors(folder):
             for seed, weights in computed.items():
-                write(folder / f"{keys[seed]}.pt", weights)
+                _write(folder / f"{keys[seed]}.pt", weights)
     finally:
         lock.release()
     return {seed: weights for seed, weights in (stored | computed).items() if weights is not None}
@@ -130,7 +130,7 @@ def _file_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def key(cell: Cell, seed: int, task: Task) -> str:
+def _key(cell: Cell, seed: int, task: Task) -> str:
     """Return 32 hexadecimal digits: the content hash of one seed's pretraining."""
     assert cell.protocol is not None
     assert cell.encoder is not None
@@ -155,7 +155,7 @@ def key(cell: Cell, seed: int, task: Task) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def write(path: Path, pretrained: Pretrained) -> None:
+def _write(path: Path, pretrained: Pretrained) -> None:
     """Write a file completely or not at all."""
     buffer = io.BytesIO()
     torch.save({"weights": dict(pretrained.weights), "seconds": pretrained.seconds}, buffer)
@@ -163,7 +163,7 @@ def write(path: Path, pretrained: Pretrained) -> None:
     replace_file(path, hashlib.sha256(payload).digest() + payload)
 
 
-def read(path: Path) -> Pretrained | None:
+def _read(path: Path) -> Pretrained | None:
     """Return a file's content; None if it does not exist or is damaged."""
     try:
         content = path.read_bytes()

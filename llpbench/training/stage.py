@@ -189,11 +189,11 @@ class StageRun:
         """Return the weights of the members in the stack."""
         return self.cohort.weights(self.theta.detach(), self.slots, self.state.buffers)
 
-    def _averaged(self) -> AveragedWeights | None:
+    def _averaged(self) -> _AveragedWeights | None:
         average = self.cohort.average
         if average is None or self.stage is not self.method.stages[-1]:
             return None
-        return AveragedWeights(average.kind, self.epochs, self.cohort.steps(self.stage), self.theta)
+        return _AveragedWeights(average.kind, self.epochs, self.cohort.steps(self.stage), self.theta)
 
     def _optimisers(self) -> list[AdamW]:
         names = [phase.name for phase in self.method.phases]
@@ -338,7 +338,7 @@ def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
     return log_proba(network, method, bags).exp()
 
 
-class AveragedWeights:
+class _AveragedWeights:
     """Weights whose predictions are averaged: those after each epoch of the second half, or one moving average."""
 
     def __init__(self, kind: str, epochs: int, steps: int, theta: Tensor) -> None:

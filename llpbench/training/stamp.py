@@ -110,13 +110,13 @@ def _bag_facts(task: Task) -> dict[str, Any]:
         "validation": len(task.validation.index),
         "test": len(task.test.index),
         "histograms": [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T],
-        "spread": _short(spread(task.bags)),
-        "separation": _short(separation(task.bags)),
+        "spread": _short(_spread(task.bags)),
+        "separation": _short(_separation(task.bags)),
     }
     return facts if task.rest is None else facts | task.rest._asdict()
 
 
-def spread(bags: BaggedRows) -> float | None:
+def _spread(bags: BaggedRows) -> float | None:
     """Return the variance of bag proportions relative to random bags of the same sizes: 1 if bags carry no information.
 
     With B bags of m_b rows, N rows in all, and the class proportions pi_c, this is sum_b m_b sum_c (p_bc - pi_c)^2
@@ -130,7 +130,7 @@ def spread(bags: BaggedRows) -> float | None:
     return float((sizes[:, None] * (known - prior) ** 2).sum() / expected) if expected > 0 else None
 
 
-def separation(bags: BaggedRows) -> float | None:
+def _separation(bags: BaggedRows) -> float | None:
     """Return the mean squared distance between rows of different bags, divided by the one between rows of a bag.
 
     Numbers are normalised and categories one-hot. Distances are averaged over pairs of bags and over bags. With v_S the

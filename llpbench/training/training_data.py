@@ -40,7 +40,7 @@ class _Targets(NamedTuple):
     """[members, rows] bool"""
 
 
-def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
+def _buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
     """Group bags of `sizes` [bags] into buckets of similar size, to limit padding. Bags of a bucket may share a step.
 
     Bags of equal size form one bucket. Otherwise bags are taken from the longest down. A bucket ends at a bag shorter
@@ -64,7 +64,7 @@ def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
 
 def profile(train: BaggedRows, per_step: int) -> tuple[tuple[int, int], ...]:
     """Return number of bags and longest size of each bucket. They must be equal for all members of a population."""
-    return tuple((len(bucket), int(train.sizes[bucket].max())) for bucket in buckets(train.sizes, per_step))
+    return tuple((len(bucket), int(train.sizes[bucket].max())) for bucket in _buckets(train.sizes, per_step))
 
 
 class TrainingData:
@@ -113,7 +113,7 @@ class TrainingData:
         """Draw an epoch for some members (by number), each from its own stream.
 
         Every unit occurs once, in random order. An incomplete last step is filled with units of earlier steps. Bags of
-        unequal size share a step only within `buckets`. The order of these steps is random and equal for all members.
+        unequal size share a step only within `_buckets`. The order of these steps is random and equal for all members.
         """
         widths = self._widths(unit, per_step, next(iter(streams)))
         steps = np.arange(len(widths))
@@ -144,7 +144,7 @@ class TrainingData:
         if unit == "rows":
             return [np.arange(self.units(unit))]
         if per_step not in self._bucketed:
-            self._bucketed[per_step] = [buckets(sizes, per_step) for sizes in self._sizes]
+            self._bucketed[per_step] = [_buckets(sizes, per_step) for sizes in self._sizes]
         return self._bucketed[per_step][slot]
 
     def _widths(self, unit: Unit, per_step: int, slot: int) -> IntArray:

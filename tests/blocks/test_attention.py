@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import torch
 from torch import Tensor
-from torch.func import functional_call, stack_module_state, vmap
 
 from llpbench.blocks.attention import LANES, Block, from_lanes, to_lanes
 from llpbench.core.model import Random
@@ -53,18 +50,6 @@ def test_both_layouts_have_equal_derivatives() -> None:
         found.append((first, *second))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
-
-
-def test_members_are_vmapped_over_layout() -> None:
-    blocks, x = [make_block(), make_block()], make_rows(LANES + 1)
-    with torch.no_grad():
-        for parameter in blocks[1].parameters():
-            parameter.mul_(0.5)
-    expected = [block(x, None) for block in blocks]
-    stacked, _ = stack_module_state(blocks)
-    blocks[0].forward = partial(by_lanes, blocks[0])  # type: ignore[method-assign]
-    together = vmap(lambda weights: functional_call(blocks[0], weights, (x,)))(stacked)
-    torch.testing.assert_close(together, torch.stack(expected), atol=1e-5, rtol=1e-5)
 
 
 def test_layout_dropout_keeps_expected_share() -> None:

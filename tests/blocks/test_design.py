@@ -4,74 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of, schema_of
+from bagged import rows_of
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from llpbench.blocks.design import (
-    MOST_CATEGORIES,
-    BoostingRows,
-    OneHot,
-    ScoredRows,
-    as_proba,
-    bag_average,
-    linear_fit,
-    soft_labels,
-)
+from llpbench.blocks.design import _MOST_CATEGORIES, BoostingRows, _ScoredRows, as_proba
+from llpbench.blocks.linear import linear_fit
 from llpbench.core.bags import FloatArray
 
 NAN = float("nan")
-
-
-class TestOneHot:
-    # numbers: one that varies, one that is constant, one that is missing once; a category with an unseen code 3
-    TRAIN = rows_of([[0, 7, 3], [0, 7, NAN], [4, 7, 3], [4, 7, -3]], [[1], [2], [2], [1]])
-    SCHEMA = schema_of(in_bags(TRAIN, [[0, 1, 2, 3]], [[2, 2]]), 4)
-
-    def test_design_columns_are_scaled_numbers_missing_marks_categories(self) -> None:
-        # deviations: 2, 0, of (3, 0, 3, -3): sqrt(27/4 - (3/4)^2), of one mark in four: sqrt(3)/4, of halves: 1/2
-        third, mark = np.sqrt(99) / 4, np.sqrt(3) / 4
-        expected = [
-            # numbers, missing marks, codes 0 (missing or unseen) to 3
-            [0, 0, 3 / third, 0, 0, 0, 0, 2, 0, 0],
-            [0, 0, 0, 0, 0, 1 / mark, 0, 0, 2, 0],
-            [2, 0, 3 / third, 0, 0, 0, 0, 0, 2, 0],
-            [2, 0, -3 / third, 0, 0, 0, 0, 2, 0, 0],
-        ]
-        assert OneHot(self.TRAIN, self.SCHEMA)(self.TRAIN).toarray() == pytest.approx(np.array(expected))
-
-    def test_constant_training_columns_are_ignored(self) -> None:
-        # the constant column has another value, the first number is missing, the category is unseen
-        other = rows_of([[NAN, 100, 3], [2, -100, 3]], [[0], [3]])
-        found = OneHot(self.TRAIN, self.SCHEMA)(other).toarray()
-        third = np.sqrt(99) / 4
-        assert found == pytest.approx(np.array([[0, 0, 3 / third, *[0] * 7], [1, 0, 3 / third, *[0] * 7]]))
-
-    def test_categories_are_concatenated_and_sparse_if_many(self) -> None:
-        rows = rows_of([[]] * 4, [[1, 1], [1, 2], [0, 1], [0, 2]])
-        schema = schema_of(in_bags(rows, [[0, 1, 2, 3]], [[2, 2]]), 2, 3)
-        expected = [[0, 2, 0, 2, 0], [0, 2, 0, 0, 2], [2, 0, 0, 2, 0], [2, 0, 0, 0, 2]]
-        assert OneHot(rows, schema)(rows).toarray() == pytest.approx(np.array(expected))
-        rows = rows_of([[]] * 5_000, np.arange(5_000).reshape(-1, 1).tolist())
-        found = OneHot(rows, schema_of(in_bags(rows, [range(5_000)], [[1, 1]]), 5_000))(rows)
-        assert (found.shape, found.nnz) == ((5_000, 5_000), 5_000)
-
-
-class TestBags:
-    TRAIN = in_bags(
-        rows_of([[1], [2], [3], [4], [5], [6]]), [[4, 0, 2], [5], [3, 1]], [[1, 2, 0], [0, 0, 1], [1, 0, 1]]
-    )
-
-    def test_bag_average_weights_rows_equally(self) -> None:
-        expected = [[1 / 3, 0, 1 / 3, 0, 1 / 3, 0], [0, 0, 0, 0, 0, 1], [0, 1 / 2, 0, 1 / 2, 0, 0]]
-        assert bag_average(self.TRAIN).toarray() == pytest.approx(np.array(expected))
-        assert (bag_average(self.TRAIN) @ self.TRAIN.rows.numeric).ravel() == pytest.approx([3, 6, 3])
-
-    def test_soft_labels_are_bag_proportions(self) -> None:
-        first, second, third = [1 / 3, 2 / 3, 0], [0, 0, 1], [1 / 2, 0, 1 / 2]
-        assert soft_labels(self.TRAIN) == pytest.approx(np.array([first, third, first, third, first, second]))
 
 
 class TestScoresAsProbabilities:
@@ -123,14 +66,6 @@ class TestLinearFit:
         x = sparse.csr_array(FEATURES)
         return linear_fit(model, x, targets, WEIGHTS, strength)(x)
 
-    def test_ridge_solves_weighted_normal_equations(self) -> None:
-        x = np.column_stack([np.ones(len(FEATURES)), FEATURES])
-        penalty = 0.7 * np.diag([0.0, 1.0, 1.0])
-        solution = np.linalg.solve(x.T @ (WEIGHTS[:, None] * x) + penalty, x.T @ (WEIGHTS[:, None] * TARGETS))
-        scores = x @ solution
-        assert ((scores > 0.05) & (scores < 0.95)).all()  # where scores are probabilities already
-        assert self.fit("ridge") == pytest.approx(scores / scores.sum(axis=1, keepdims=True), abs=1e-6)
-
     def test_logistic_minimises_soft_cross_entropy(self) -> None:
         expected = least_cross_entropy(TARGETS, 0.7)
         assert self.fit("logistic") == pytest.approx(expected, abs=2e-4)
@@ -157,16 +92,16 @@ def test_scores_of_other_rows_match_definition() -> None:
 
     reference = np.array([score(x) for x in train])
     expected = (np.array([score(x) for x in other]) - reference.mean()) / reference.std()
-    found = ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
+    found = _ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
     assert found[:, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_missing_and_constant_numbers_become_zero() -> None:
     train = rows_of([[1, 7, NAN], [NAN, 7, NAN], [3, 7, NAN]])
-    found = ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
+    found = _ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
     assert found == pytest.approx(np.zeros((2, 3)), abs=1e-12)
     # missing values have no part in ranks
-    assert ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
+    assert _ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
 
 
 # the second number is never there; the category's code 2 is more frequent than 1, 3 is unseen, 0 is missing
@@ -190,5 +125,5 @@ def test_only_most_frequent_categories_are_kept() -> None:
     rows = rows_of(np.zeros((len(codes), 1)).tolist(), codes.reshape(-1, 1).tolist())
     found = BoostingRows(rows)(rows)[:300, 1]
     assert_array_equal(found[100:], np.arange(200))
-    assert_array_equal(found[:54], np.arange(200, MOST_CATEGORIES))
+    assert_array_equal(found[:54], np.arange(200, _MOST_CATEGORIES))
     assert np.isnan(found[54:100]).all()

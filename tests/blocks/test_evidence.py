@@ -7,11 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from llpbench.blocks import covariance as room
-from llpbench.blocks import evidence as evidence_room
-from llpbench.blocks.bag_process import hmc
-from llpbench.blocks.covariance import BagSpace, Features, Grams
-from llpbench.blocks.evidence import Evidence, Prior
+from llpbench.blocks import evidence as room
+from llpbench.blocks.bag_process import _hmc
+from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
 from llpbench.core.bags import FloatArray
 
 BAGS, WIDTHS = 7, (2, 3, 4)
@@ -44,12 +42,11 @@ T = np.array([-0.3, -1.2, 0.4, -0.8])
 @pytest.fixture(params=["grams", "bags", "wide", "without room", "features", "sums"])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All ways of doing the algebra."""
-    algebra = dict.fromkeys(("bags", "wide", "without room"), lambda means, _: BagSpace(means)) | {
-        "grams": lambda means, _: Grams(means)
-    }
-    monkeypatch.setattr(room, "_WIDE", 2 if request.param in ("wide", "without room") else 24)
+    narrow = {"grams": 0, "bags": 24, "wide": 2, "without room": 2}.get(request.param)
     monkeypatch.setattr(room, "_MOST_GRAMS", 0 if request.param == "without room" else 10**9)
-    monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
+    monkeypatch.setattr(
+        room, "_algebra", _FeatureSpace if narrow is None else lambda means, _: _BagSpace(means, narrow)
+    )
     monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
 
@@ -105,7 +102,7 @@ def test_draws_have_moments_of_known_posterior() -> None:
         slope = precision @ (x - center)
         return 0.5 * float((x - center) @ slope), slope
 
-    drawn = hmc(minus_log, np.zeros(2), np.random.default_rng(0), draws=4000, burn_in=200)
+    drawn = _hmc(minus_log, np.zeros(2), np.random.default_rng(0), draws=4000, burn_in=200)
     assert_allclose(drawn.mean(axis=0), center, atol=0.06)
     assert_allclose(np.cov(drawn.T), covariance, atol=0.08)
 
@@ -114,19 +111,12 @@ def test_draws_stay_in_region_of_density() -> None:
     def half_line(x: FloatArray) -> tuple[float, FloatArray]:
         return (float(x[0]), np.ones(1)) if x[0] > 0 else (np.inf, np.zeros(1))
 
-    drawn = hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
+    drawn = _hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
     assert drawn.min() > 0
     assert drawn.mean() == pytest.approx(1.0, abs=0.15)
 
 
-@pytest.mark.parametrize("algebra", [Grams, BagSpace, lambda means: Features(means, np.array([0, 1, 0, 0, 2, 1, 3]))])
-def test_empty_features_change_nothing(algebra: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_room, "covariance", lambda means, _: algebra(means))  # type: ignore[operator]
-    plain = some_evidence()
-    padded = [np.insert(mean, 1, 0.0, axis=1) for mean in plain.means]
-    wider = Evidence(padded, plain.exponents, plain.prior, plain.targets, SIZES, NOISE)
-    assert_allclose(wider(T)[1], plain(T)[1], rtol=1e-8)
-    assert wider(T)[0] == pytest.approx(plain(T)[0], rel=1e-9)
-    assert [each.shape[1] for each in wider.means] == [width + 1 for width in WIDTHS]
-    assert evidence_room.without_zeros(np.zeros((3, 2))).shape == (3, 1)
-    assert sum(each.shape[1] for each in wider._space.parts) == sum(WIDTHS)
+def test_empty_features_are_left_out() -> None:
+    mean = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
+    assert without_zeros(mean).tolist() == [[1.0, 2.0], [0.0, 3.0]]
+    assert without_zeros(np.zeros((3, 2))).shape == (3, 1)

@@ -9,7 +9,7 @@ import pytest
 from bagged import predict, rows_of, schema_of
 from scipy.special import log_softmax
 
-from llpbench.blocks.label_shift import are_chosen_by_label, flatter
+from llpbench.blocks.label_shift import _are_chosen_by_label, _flatter
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged
 from llpbench.core.seeding import generator
 
@@ -48,24 +48,24 @@ def world(kind: str, classes: int, seed: int = 0) -> tuple[BaggedRows, FloatArra
 def test_only_bags_with_rows_chosen_by_label_are_recognised(kind: str, classes: int) -> None:
     for seed in range(5):
         train, _ = world(kind, classes, seed)
-        assert are_chosen_by_label(train, schema_of(train)) is (kind == "label")
+        assert _are_chosen_by_label(train, schema_of(train)) is (kind == "label")
 
 
 def test_noise_of_counts_is_not_taken_for_choice_by_label() -> None:
     train, _ = world("random", 2)
     noisy = np.clip(train.counts + np.random.default_rng(0).normal(scale=20, size=(BAGS, 1)) * [1, -1], 0, SIZE)
     train = replace(train, counts=noisy, noise=20.0)
-    assert not are_chosen_by_label(train, schema_of(train))
+    assert not _are_chosen_by_label(train, schema_of(train))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_logits_that_are_too_steep_become_true_ones(classes: int) -> None:
     train, truth = world("label", classes)
-    found = flatter(4 * truth, train)
+    found = _flatter(4 * truth, train)
     assert found.slope == pytest.approx(1 / 4, rel=0.15)
     corrected = np.exp(log_softmax(found(4 * truth), axis=1))
     assert np.abs(corrected - np.exp(truth)).mean() < 0.03
-    assert flatter(truth / 4, train).slope == 1.0  # bags can only say that a fit went too far
+    assert _flatter(truth / 4, train).slope == 1.0  # bags can only say that a fit went too far
 
 
 @pytest.mark.parametrize("name", ["bag-gp", "bag-gp-gbdt"])

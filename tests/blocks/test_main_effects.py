@@ -13,9 +13,8 @@ from scipy.special import expit
 
 from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.blocks.components import Components
-from llpbench.blocks.covariance import BagSpace, Features
 from llpbench.blocks.design import bag_average
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect, strongest
@@ -45,7 +44,7 @@ def some_train(seed: int = 0) -> BaggedRows:
 
 
 TRAIN = some_train()
-SHARES = fit_process(TRAIN, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
+SHARES = _fit_process(TRAIN, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
 LOGITS = fit_logits(SHARES, TRAIN)
 AVERAGE = np.asarray(bag_average(TRAIN).todense())
 
@@ -105,8 +104,10 @@ def test_main_effects_are_average_predictions(process: FittedProcess | LogitProc
 
 @pytest.mark.parametrize("space", ["bags", "features"])
 def test_share_uncertainty_matches_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "covariance", Features if space == "features" else lambda means, _: BagSpace(means))
-    found = fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
+    monkeypatch.setattr(
+        room, "_algebra", room._FeatureSpace if space == "features" else lambda means, _: room._BagSpace(means, 24)
+    )
+    found = _fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
     evidence, components = found.evidence, found.components
     widths = [mean.shape[1] for mean in evidence.means]
     scales = np.repeat(evidence.scales(found.hyperparameters), widths)
@@ -145,19 +146,6 @@ def test_logit_uncertainty_is_laplace() -> None:
         linear = functional @ at_grid
         expected = np.sqrt((linear @ covariance * linear).sum(axis=1))
         assert_allclose(effect.std[place(effect, values)], expected, rtol=0.05)
-
-
-def test_constant_between_bags_is_undetermined() -> None:
-    rng = np.random.default_rng(0)
-    numbers = rng.normal(size=(4000, 2))
-    numbers[:, 1] = np.tile(np.linspace(-1, 1, 40), 100)  # the same in every bag
-    labels = (rng.random(4000) < expit(2 * numbers[:, 0])).astype(float)
-    bags = np.stack([np.where(np.arange(4000) % 40 == i)[0] for i in range(40)], axis=1)
-    train = bagged(rows_of(numbers.tolist()), bags, labels)
-    varied, constant = fit_process(train, ProcessSettings(waves=10, draws=0), np.random.default_rng(0)).effects()
-    assert varied.undetermined < 0.5
-    assert constant.undetermined > 0.9
-    assert strongest([constant, varied], 1) == [varied]
 
 
 def test_effects_have_names_units_and_categories() -> None:

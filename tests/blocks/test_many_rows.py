@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from llpbench.blocks import bag_process, many_rows
 from llpbench.blocks.bag_logits import fit_logits
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.core.bags import BaggedRows, FloatArray
 
 SETTINGS = ProcessSettings(waves=10, draws=0)
@@ -33,7 +33,7 @@ def some_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
 
 
 TRAIN, PROBABILITY = some_train()
-PLAIN = fit_process(TRAIN, SETTINGS, np.random.default_rng(0))
+PLAIN = _fit_process(TRAIN, SETTINGS, np.random.default_rng(0))
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_shares_and_their_uncertainty_are_those_of_all_bags_at_once() -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_logits_are_those_of_all_bags_at_once(classes: int) -> None:
     train, _ = some_train(classes)
-    process = fit_process(train, SETTINGS, np.random.default_rng(0))
+    process = _fit_process(train, SETTINGS, np.random.default_rng(0))
     at_once = fit_logits(process, train)
     found = fit_logits(in_groups(process, train), train)
     assert_allclose(found(), at_once(), atol=0.05)  # both stop where little is gained
@@ -71,7 +71,7 @@ def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: py
     monkeypatch.setattr(bag_process, "_MANY_ROWS", 1000)
     monkeypatch.setattr(bag_process, "_SAMPLE_ROWS", 1000)
     monkeypatch.setattr(bag_process, "_FEWEST_BAGS", 100)
-    process = fit_process(TRAIN, SETTINGS, np.random.default_rng(0))
+    process = _fit_process(TRAIN, SETTINGS, np.random.default_rng(0))
     assert process.sample is not None
     some = process.sample[1]
     assert len(some.sizes) == int(1000 / TRAIN.sizes.mean())
@@ -90,7 +90,7 @@ def test_up_to_many_rows_nothing_is_sampled(monkeypatch: pytest.MonkeyPatch) -> 
     rows = len(TRAIN.bag_of_row)
     monkeypatch.setattr(bag_process, "_FEWEST_BAGS", 100)
     monkeypatch.setattr(bag_process, "_MANY_ROWS", rows)
-    assert fit_process(TRAIN, SETTINGS, np.random.default_rng(0)).sample is None
+    assert _fit_process(TRAIN, SETTINGS, np.random.default_rng(0)).sample is None
     monkeypatch.setattr(bag_process, "_MANY_ROWS", rows - 1)
     monkeypatch.setattr(bag_process, "_LARGEST_BAG", TRAIN.sizes.max() - 1)
-    assert fit_process(TRAIN, SETTINGS, np.random.default_rng(0)).sample is None
+    assert _fit_process(TRAIN, SETTINGS, np.random.default_rng(0)).sample is None

@@ -11,7 +11,7 @@ import pytest
 import torch
 from small import SCHEMA, everything, moment, select, small_encoder, some_bags, stream
 
-from llpbench.blocks.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
+from llpbench.blocks.pretraining import Decoder, Pretraining, PretrainingParams, _WeightedSum
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.model import Encoding, Model
@@ -24,7 +24,7 @@ from llpbench.training.cell_runs import run_cell
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
-from llpbench.training.pretrained import Pretrained, Pretrainer, key, read
+from llpbench.training.pretrained import Pretrained, Pretrainer, _key, _read
 from llpbench.training.specification import make_cell
 
 NOW = moment()
@@ -33,21 +33,10 @@ SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
 
 def test_weighted_sum_matches_loop() -> None:
     torch.manual_seed(0)
-    z, aggregator = torch.randn(5, 4), WeightedSum(4)
+    z, aggregator = torch.randn(5, 4), _WeightedSum(4)
     unit = torch.nn.functional.normalize(z, dim=1)
     weights = sum((unit @ unit[i] * 10).softmax(0) for i in range(5)) / 5  # W = I, s = 10
     assert torch.allclose(aggregator(z, everything(5)), weights @ z, atol=1e-5)  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("kind", [WeightedSum, IntersampleAttention])
-def test_aggregators_ignore_order_and_padding(kind: Any) -> None:
-    torch.manual_seed(0)
-    z, aggregator = torch.randn(6, 4), kind(4)
-    expected = aggregator(z, everything(6))
-    assert torch.allclose(aggregator(z[[3, 1, 5, 0, 4, 2]], everything(6)), expected, atol=1e-5)
-    padded = torch.cat([z[:3], torch.full((2, 4), 50.0), z[3:]])
-    mask = torch.tensor([True] * 3 + [False] * 2 + [True] * 3)
-    assert torch.allclose(aggregator(padded, mask), expected, atol=1e-5)
 
 
 def made(tasks: Any, **params: Any) -> tuple[Pretraining, Any]:
@@ -211,22 +200,22 @@ def test_pretraining_is_shared_and_only_missing_seeds_computed(tmp_path: Path, c
 def test_pretraining_key_has_everything_but_method() -> None:
     task = toy_task(0)
     base = cell()
-    assert key(base, 0, task) == key(cell(method="supervised"), 0, task)
+    assert _key(base, 0, task) == _key(cell(method="supervised"), 0, task)
     different = [
-        key(base, 1, task),
-        key(cell("self"), 0, task),
-        key(cell(margin=0.3), 0, task),
-        key(cell(dropout=0.0), 0, task),
-        key(replace(base, encoder_params={**base.encoder_params, "dim": 32}), 0, task),
-        key(base, 0, replace(task, manifest="other bags")),
-        key(base, 0, replace(task, fingerprint="other data")),
-        key(replace(base, precision="bfloat16"), 0, task),
+        _key(base, 1, task),
+        _key(cell("self"), 0, task),
+        _key(cell(margin=0.3), 0, task),
+        _key(cell(dropout=0.0), 0, task),
+        _key(replace(base, encoder_params={**base.encoder_params, "dim": 32}), 0, task),
+        _key(base, 0, replace(task, manifest="other bags")),
+        _key(base, 0, replace(task, fingerprint="other data")),
+        _key(replace(base, precision="bfloat16"), 0, task),
     ]
     for name, value in (("NUMERICS", 99), ("version_of", lambda _: "another encoder")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pretrained, name, value)
-            different.append(key(base, 0, task))
-    assert len({key(base, 0, task), *different}) == len(different) + 1
+            different.append(_key(base, 0, task))
+    assert len({_key(base, 0, task), *different}) == len(different) + 1
 
 
 def test_damaged_pretraining_file_is_recomputed(tmp_path: Path, counted: list[list[int]]) -> None:
@@ -237,12 +226,12 @@ def test_damaged_pretraining_file_is_recomputed(tmp_path: Path, counted: list[li
     flipped = content[:5000] + bytes([content[5000] ^ 1]) + content[5001:]
     for broken in (content[: len(content) // 2], flipped, b"", b"not a file of ours"):
         file.write_bytes(broken)
-        assert read(file) is None
+        assert _read(file) is None
     second = run_cell(cell(), [0], environment)
     assert counted == [[0], [0]]
     assert file.read_bytes()[32:36] == content[32:36]
     assert first[0]["results"] == second[0]["results"]
-    assert read(file) is not None
+    assert _read(file) is not None
 
 
 def test_seeds_with_different_bag_numbers_are_pretrained_apart() -> None:

@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from llpbench.blocks import distinct, trees
-from llpbench.blocks.count_trees import boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import TreeColumns, TreeRows, TreeSettings, add_scores, trees_of
+from llpbench.blocks.trees import TreeRows, TreeSettings, boost_counts, boost_posteriors
 from llpbench.core.bags import BaggedRows, FloatArray
 
 BAGS, SIZE = 300, 10
@@ -35,7 +34,7 @@ def some_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three parts of 100 bags."""
-    monkeypatch.setattr(trees, "ONE_PART", BAGS * SIZE - 1)
+    monkeypatch.setattr(trees, "_ONE_PART", BAGS * SIZE - 1)
     monkeypatch.setattr(trees, "_PART_ROWS", 500)
     monkeypatch.setattr(trees, "_PART_BAGS", 100)
 
@@ -55,11 +54,11 @@ def test_tree_parts_are_whole_bags_and_repeatable() -> None:
 
 
 def test_number_of_parts() -> None:
-    assert trees.number_of_parts(600_000, 6000) == 1
-    assert trees.number_of_parts(600_001, 6000) == 3
-    assert trees.number_of_parts(1_000_000, 10_000) == 5
-    assert trees.number_of_parts(1_000_000, 2500) == 2
-    assert trees.number_of_parts(1_000_000, 300) == 1
+    assert trees._number_of_parts(600_000, 6000) == 1
+    assert trees._number_of_parts(600_001, 6000) == 3
+    assert trees._number_of_parts(1_000_000, 10_000) == 5
+    assert trees._number_of_parts(1_000_000, 2500) == 2
+    assert trees._number_of_parts(1_000_000, 300) == 1
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -100,24 +99,3 @@ def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, parts: int, mon
         assert (data._parts[0].data.num_row() < 20) == (least == 1000)
     assert_allclose(found[1], found[0], atol=1e-4)
     assert np.std(found[0][0]) > 0.1
-
-
-def test_column_scores_match_xgboost() -> None:
-    rng = np.random.default_rng(0)
-    numbers, codes = rng.normal(size=(2000, 3)), rng.integers(1, 60, (2000, 2))
-    numbers[rng.random(numbers.shape) < 0.1] = np.nan
-    codes[rng.random(codes.shape) < 0.1] = 0
-    codes[:, 1] %= 4
-    rows = rows_of(numbers.tolist(), codes.tolist())
-    data = TreeRows(rows)
-    data.parts(np.arange(2000), 2000)
-    wanted = np.stack([np.nan_to_num(numbers[:, 0]) + codes[:, 0] % 3, (codes[:, 1] == 0) * numbers[:, 1] ** 2], axis=1)
-    wanted[np.isnan(wanted)] = 5.0
-    booster = data.grow([lambda scores: (scores - wanted, np.ones_like(scores))], 2, TreeSettings(20), seed=0)
-    scores = np.zeros((2000, 2), dtype=np.float32)
-    found = trees_of(booster)
-    add_scores(found, TreeColumns(data.input.values(rows)), scores)
-    assert_allclose(scores, data.scores(booster), rtol=1e-5, atol=1e-5)  # float32 sums, maybe in another order
-    sizes = [len(codes) for tree in found for codes in tree.categories.values()]
-    assert min(sizes) <= 2
-    assert max(sizes) > 16

@@ -6,23 +6,13 @@ import pytest
 import torch
 from small import SCHEMA, small_encoder, some_bags, stream
 from torch import Tensor
-from torch.func import vmap
 from torch.nn import functional as F
 
 from llpbench.blocks import views
 from llpbench.blocks.losses import instance_contrast
-from llpbench.blocks.views import (
-    MOST_COMPARED,
-    Projectors,
-    at,
-    cut_mix,
-    mixed_view,
-    random_partner,
-    self_contrast,
-    some_rows,
-)
+from llpbench.blocks.views import Projectors, _cut_mix, at, mixed_view, random_partner, self_contrast, some_rows
 from llpbench.core.bags import Rows
-from llpbench.core.model import MLP, Model, Network, Random
+from llpbench.core.model import MLP, Model, Network
 
 
 def made(kind: str) -> Model:
@@ -44,7 +34,7 @@ def test_partners_are_permutation_without_padding() -> None:
 def test_cut_mix_replaces_cells_by_partner_values() -> None:
     numeric = torch.arange(4000.0).reshape(2, 1000, 2)
     rows = Rows(numeric, numeric[..., :1].long() + 10, numeric[..., :2] % 3 == 0)
-    mixed = cut_mix(rows, torch.ones(2, 1000, dtype=torch.bool), 0.1, stream())
+    mixed = _cut_mix(rows, torch.ones(2, 1000, dtype=torch.bool), 0.1, stream())
     changed = mixed.numeric != numeric
     assert changed.float().mean() == pytest.approx(0.1, abs=0.02)
     assert (mixed.categorical != rows.categorical).float().mean() == pytest.approx(0.1, abs=0.03)
@@ -55,7 +45,7 @@ def test_cut_mix_replaces_cells_by_partner_values() -> None:
 def test_cut_mix_never_uses_padding() -> None:
     bags = some_bags(unequal=True)
     padded = Rows(torch.where(bags.mask[..., None], bags.rows.numeric, 99.0), bags.rows.categorical, bags.rows.missing)
-    mixed = cut_mix(padded, bags.mask, 1.0, stream())
+    mixed = _cut_mix(padded, bags.mask, 1.0, stream())
     assert not bags.mask.all()
     assert (mixed.numeric[bags.mask] != 99.0).all()
 
@@ -90,14 +80,6 @@ def test_separated_views_use_clean_pass_only(kind: str) -> None:
     assert torch.allclose(projectors(clean, clean)[1], flat)
 
 
-def test_bags_below_cap_keep_all_rows() -> None:
-    random = stream()
-    assert some_rows(torch.ones(2, MOST_COMPARED, dtype=torch.bool), random) is None
-    assert torch.equal(random.bits(3), stream().bits(3))  # the stream stands where it stood
-    values = torch.arange(6.0).view(2, 3)
-    assert at(values, None) is values
-
-
 def test_bags_above_cap_are_sampled_without_replacement() -> None:
     mask = torch.ones(2, 9, dtype=torch.bool)
     mask[1, [0, 2, 4, 6, 7, 8]] = False
@@ -127,19 +109,6 @@ def test_sampling_follows_stream_and_reaches_every_row() -> None:
     assert (often - 400).abs().max() < 100  # 4 of 9 rows in each of 900 draws, std 15
     fixed = [some_rows(mask, None, most=4) for _ in range(2)]
     assert torch.equal(*fixed)  # type: ignore[arg-type]
-
-
-def test_member_draws_equal_single_draws() -> None:
-    mask = torch.ones(3, 9, dtype=torch.bool)
-    keys = torch.tensor([5, 6, 7])
-
-    def draw(mask: Tensor, key: Tensor) -> Tensor:
-        chosen = some_rows(mask, Random(key), most=4)
-        assert chosen is not None
-        return chosen
-
-    together = vmap(draw, randomness="error")(mask, keys)
-    assert torch.equal(together, torch.stack([draw(*each) for each in zip(mask, keys, strict=True)]))
 
 
 @pytest.mark.parametrize("method", ["tabllp-bdc", "tabllp-self", "selfclr-llp"])

@@ -62,13 +62,13 @@ def test_mismatching_table_of_bags_raises_one_line(frame: pd.DataFrame, table: p
 
 
 def small() -> Table:
-    frame, table = synthetic.tables(SMALL)
+    frame, table = synthetic._tables(SMALL)
     return table_from_bags(frame, table, name="small", by=("bag",), noise=0.0)
 
 
 def test_tasks_have_the_published_counts_and_no_label() -> None:
     """Against the labels that the generator keeps to itself."""
-    table, drawn = small(), synthetic.draw(SMALL)
+    table, drawn = small(), synthetic._draw(SMALL)
     assignment = assign_bags(table, "given", None, seed=1)
     task = build_task(table, assignment)
     assert task.train_labels is None
@@ -89,8 +89,8 @@ def test_tasks_have_the_published_counts_and_no_label() -> None:
 def test_synthetic_tables_are_repeatable_and_have_gaps() -> None:
     table = small()
     assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (6_000, 69, 11)
-    again = synthetic.draw(SMALL)
-    np.testing.assert_array_equal(again.labels, synthetic.draw(SMALL).labels)
+    again = synthetic._draw(SMALL)
+    np.testing.assert_array_equal(again.labels, synthetic._draw(SMALL).labels)
     assert np.bincount(again.labels).min() > 100
     assert np.isnan(again.numeric).any(axis=0).sum() > 10
 

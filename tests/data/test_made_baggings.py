@@ -14,7 +14,7 @@ from llpbench.data.baggings import standardised
 from llpbench.data.splits import PARTS, assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
-from llpbench.training.stamp import separation, spread
+from llpbench.training.stamp import _separation, _spread
 
 MADE = [("kmeans:clusters=10", None), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
 
@@ -32,7 +32,7 @@ def test_bags_repeat_with_seed_and_have_larger_spread_than_random_bags(bagging: 
     for part in PARTS:
         bags = getattr(first, part)
         assert len(np.unique(bags[bags >= 0])) == (bags >= 0).sum()
-    found = spread(build_task(table, first).bags)
+    found = _spread(build_task(table, first).bags)
     assert found is not None
     assert found > 3
 
@@ -103,22 +103,22 @@ class TestDirichlet:
         table = toy_table(rows=4000)
         table.numeric[:] = np.random.default_rng(0).normal(size=table.numeric.shape)
         table.categorical[:] = 0
-        found = separation(build_task(table, assign_bags(table, "dirichlet:alpha=0.5", 20, 0)).bags)
+        found = _separation(build_task(table, assign_bags(table, "dirichlet:alpha=0.5", 20, 0)).bags)
         assert found == pytest.approx(1 + 1 / 19, abs=0.01)
 
 
 class TestDifferences:
-    """`spread` and `separation`, against what they mean, computed pair by pair."""
+    """`_spread` and `_separation`, against what they mean, computed pair by pair."""
 
     def test_random_bags_have_spread_and_separation_near_1(self) -> None:
         table = toy_table(rows=4000)
         bags = [build_task(table, assign_bags(table, "random", 20, seed)).bags for seed in range(10)]
-        assert np.mean([spread(each) for each in bags]) == pytest.approx(1.0, abs=0.1)
-        assert np.mean([separation(each) for each in bags]) == pytest.approx(1 + 1 / 19, abs=0.005)
+        assert np.mean([_spread(each) for each in bags]) == pytest.approx(1.0, abs=0.1)
+        assert np.mean([_separation(each) for each in bags]) == pytest.approx(1 + 1 / 19, abs=0.005)
         found = []
         for seed in range(20):
             table.numeric[:, 0] = 4000 ** np.random.default_rng(99 + seed).random(4000) // 40  # of any sizes
-            found.append(spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
+            found.append(_spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
         assert np.mean([each or 0.0 for each in found]) == pytest.approx(1.0, abs=0.1)
 
     def test_separation_is_ratio_of_mean_pair_distances(self) -> None:
@@ -134,4 +134,4 @@ class TestDifferences:
 
         inside = np.mean([apart(each, each) for each in members])
         between = np.mean([apart(a, b) for i, a in enumerate(members) for b in members[:i]])
-        assert separation(bags) == pytest.approx(between / inside)
+        assert _separation(bags) == pytest.approx(between / inside)

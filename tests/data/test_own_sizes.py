@@ -8,7 +8,7 @@ import pytest
 from llpbench.core.bags import Rest
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.baggings import column_keys, grouped
-from llpbench.data.splits import PARTS, assign_bags, limited, split_bags, split_rows
+from llpbench.data.splits import PARTS, _limited, _split_bags, _split_rows, assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
 
@@ -44,7 +44,7 @@ def test_limited_bags_respect_sizes_and_count_dropped_and_pooled_rows(
     least: int, most: int, rest: str, sizes: list[int], counted: tuple[int, int]
 ) -> None:
     bags = bags_of(3, 10, 1, 2, 6)
-    found = limited(bags, RNG, least=least, most=most, rest=rest)
+    found = _limited(bags, RNG, least=least, most=most, rest=rest)
     assert found.rest == Rest(*counted)
     assert sizes_of(found.bags) == sizes
     inside = found.bags[found.bags >= 0]
@@ -55,7 +55,7 @@ def test_limited_bags_respect_sizes_and_count_dropped_and_pooled_rows(
 def test_split_by_bags_keeps_bags_whole_and_parts_near_a_tenth(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bags = bags_of(*rng.integers(1, 60, size=80).tolist(), 900)
-    split, parts = split_bags(bags, rng, "it")
+    split, parts = _split_bags(bags, rng, "it")
     total = (bags >= 0).sum()
     together = np.sort(np.concatenate([split.train, split.validation, split.test]))
     assert together.tolist() == list(range(total))
@@ -71,7 +71,7 @@ def test_split_by_bags_keeps_bags_whole_and_parts_near_a_tenth(seed: int) -> Non
 
 def test_too_few_bags_are_refused() -> None:
     with pytest.raises(LLPBenchError, match=r"it makes too few bags.*4 bags, 0 of them"):
-        split_bags(bags_of(5, 5, 5, 5), RNG, "it")
+        _split_bags(bags_of(5, 5, 5, 5), RNG, "it")
     with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
         assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
     with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):
@@ -103,7 +103,7 @@ def test_split_by_rows_applies_limits_to_training_bags_only() -> None:
     assert sorted(sizes_of(assignment.train)) == [pytest.approx(320, abs=30), pytest.approx(400, abs=30), 480]
     assert sorted(sizes_of(assignment.test))[-1] == 60
     assert len(assignment.test) == 3
-    assert assignment.split.test.tolist() == split_rows(table.row_labels, 0, "toy").test.tolist()
+    assert assignment.split.test.tolist() == _split_rows(table.row_labels, 0, "toy").test.tolist()
 
 
 def test_grouped_rows_share_bag_by_key_in_order() -> None:

@@ -16,7 +16,7 @@ from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Assignment, Table
 from llpbench.data.frames import table_from_frame
 from llpbench.data.loading import load_table
-from llpbench.data.splits import PARTS, assign_bags, largest_bag_size, split_rows
+from llpbench.data.splits import PARTS, _split_rows, assign_bags, largest_bag_size
 from llpbench.data.tasks import build_task
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
@@ -34,7 +34,7 @@ CASES = [
 def test_splits_are_disjoint_complete_stratified_and_of_same_sizes(labels: Any) -> None:
     sizes = set()
     for seed in (*range(10), 2**40):
-        split = split_rows(labels, seed, "toy")
+        split = _split_rows(labels, seed, "toy")
         parts = (split.train, split.validation, split.test)
         np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
         assert len(split.validation) == len(split.test) == len(labels) // 10
@@ -48,10 +48,10 @@ def test_splits_are_disjoint_complete_stratified_and_of_same_sizes(labels: Any) 
 
 def test_split_repeats_and_differs_by_seed_and_name() -> None:
     labels = CASES[0]
-    first = split_rows(labels, 0, "toy").test
-    np.testing.assert_array_equal(first, split_rows(labels, 0, "toy").test)
-    assert set(first) != set(split_rows(labels, 1, "toy").test)
-    assert set(first) != set(split_rows(labels, 0, "other").test)
+    first = _split_rows(labels, 0, "toy").test
+    np.testing.assert_array_equal(first, _split_rows(labels, 0, "toy").test)
+    assert set(first) != set(_split_rows(labels, 1, "toy").test)
+    assert set(first) != set(_split_rows(labels, 0, "other").test)
 
 
 @pytest.mark.parametrize("bagging", ["ordered", "random", "ordered:columns=wage"])
@@ -105,7 +105,7 @@ def test_remainder_is_dropped_at_random_before_sorting() -> None:
 @pytest.mark.parametrize("rows", [*range(40), 101, 16_714])
 def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
     largest = largest_bag_size(rows)
-    split = split_rows(np.arange(rows) % 2, 0, "toy") if rows else None
+    split = _split_rows(np.arange(rows) % 2, 0, "toy") if rows else None
     sizes = [len(getattr(split, part)) for part in PARTS] if split else [0, 0, 0]
     fits = [size for size in range(1, rows + 1) if sizes[0] // size >= 2 and min(sizes[1:]) // size >= 1]
     assert largest == max(fits, default=0)

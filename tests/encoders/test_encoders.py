@@ -12,10 +12,10 @@ from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder
 from llpbench.core.registry import ENCODERS
 from llpbench.encoders.ft_transformer import FTTransformer
-from llpbench.encoders.realmlp import RealMLP, ScaledLayer
+from llpbench.encoders.realmlp import RealMLP, _ScaledLayer
 from llpbench.encoders.resnet import ResNet
-from llpbench.encoders.saint import Saint, SaintParams
-from llpbench.encoders.tabm import TabM, TabMParams
+from llpbench.encoders.saint import Saint, _SaintParams
+from llpbench.encoders.tabm import TabM, _TabMParams
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 
@@ -64,9 +64,9 @@ def test_every_parameter_has_gradient(name: str) -> None:
 
 def test_saint_has_published_size() -> None:
     """As published: about 175,000 parameters in the blocks at width 32 and depth 6."""
-    encoder = Saint(SCHEMA, SaintParams(), 0.1)
+    encoder = Saint(SCHEMA, _SaintParams(), 0.1)
     assert sum(p.numel() for p in encoder.blocks.parameters()) == pytest.approx(175_000, rel=0.02)
-    assert asdict(SaintParams()) == {"dim": 32, "depth": 6, "heads": 8, "head_dim": 16, "numeric_hidden": 100}
+    assert asdict(_SaintParams()) == {"dim": 32, "depth": 6, "heads": 8, "head_dim": 16, "numeric_hidden": 100}
 
 
 def test_published_and_prenorm_blocks_differ_in_skip_path() -> None:
@@ -127,12 +127,13 @@ def test_realmlp_starts_as_published() -> None:
     assert embedded[0].tolist() == [0, 1] + [0] * 7
     assert embedded[2:, 0].tolist() == [0.5, -2.0], "a number stands first in its embedding"
     assert encoder.numbers is not None
-    frequency, phase = (0.1 * each for each in (encoder.numbers.frequency, encoder.numbers.phase))
+    own = (0.1 * encoder.numbers.get_parameter(name) for name in ("frequency", "phase", "weight", "bias"))
+    frequency, phase, weight, bias = own
     waves = (2 * torch.pi * torch.tensor([[0.5], [-2.0]]) * frequency + phase).cos()
-    expected = torch.einsum("fk,fkd->fd", waves, 0.1 * encoder.numbers.weight) + 0.1 * encoder.numbers.bias
+    expected = torch.einsum("fk,fkd->fd", waves, weight) + bias
     torch.testing.assert_close(embedded[2:, 1:4], expected)
     x = torch.randn(5, 8)
-    layer = ScaledLayer(8, 4)
+    layer = _ScaledLayer(8, 4)
     torch.testing.assert_close(layer(x), torch.nn.functional.selu(x @ layer.weight / 8**0.5))
 
 
@@ -166,7 +167,7 @@ def test_tabm_copies_differ_in_first_factors_only(name: str, values: list[float]
 
 def test_tabm_matches_hand_computation() -> None:
     torch.manual_seed(0)
-    encoder, data = TabM(SCHEMA, TabMParams(dim=4, depth=1), 0.1), rows(1, 6)
+    encoder, data = TabM(SCHEMA, _TabMParams(dim=4, depth=1), 0.1), rows(1, 6)
     layer = encoder.layers[0]
     with torch.no_grad():
         for parameter in layer.parameters():

@@ -11,14 +11,14 @@ import torch
 from small import make_bags, mlp, moment, no_features, some_bags, together
 from torch import Tensor
 
-from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, mean_residual, pair_contrast
+from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, pair_contrast
 from llpbench.core.bags import Bags
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
-from llpbench.methods.bag_contrast import BagContrast, BagContrastParams, genbags
-from llpbench.methods.debiased_square import DebiasedSquare, DebiasedSquareParams, leave_out, stretched
-from llpbench.methods.debiased_square import stream as streamed
-from llpbench.methods.easy_llp import bag_estimates, class_losses
+from llpbench.methods.bag_contrast import BagContrast, _BagContrastParams, _genbags
+from llpbench.methods.debiased_square import DebiasedSquare, _DebiasedSquareParams, _leave_out, _stretched
+from llpbench.methods.debiased_square import _stream as streamed
+from llpbench.methods.easy_llp import _bag_estimates, _class_losses
 
 LAW = [(0.2, 0, 0.5), (0.6, 1, 0.3), (0.9, 0, 0.2)]
 """prediction of the second class, label and probability of three kinds of rows"""
@@ -39,13 +39,6 @@ def drawn(*sizes: int) -> list[tuple[float, Tensor, Bags]]:
     return found
 
 
-def test_contrast_ignores_suppressed_bags() -> None:
-    residuals = torch.tensor([[0.25, -0.25], [-0.25, 0.25], [9.0, -9.0]])
-    assert float(pair_contrast(residuals, torch.tensor([2.0, 2.0, 0.0]))) == pytest.approx(0.5)
-    assert float(pair_contrast(residuals, torch.tensor([2.0, 0.0, 0.0]))) == 0.0
-    assert mean_residual(residuals, torch.tensor([2.0, 2.0, 0.0])).tolist() == [0.0, 0.0]
-
-
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
 def test_expected_contrast_is_twice_variance_of_errors(sizes: tuple[int, int]) -> None:
     found = sum(w * float(pair_contrast(bag_residuals(lp, bags), bag_sizes(bags))) for w, lp, bags in drawn(*sizes))
@@ -55,21 +48,21 @@ def test_expected_contrast_is_twice_variance_of_errors(sizes: tuple[int, int]) -
 def test_generalized_bag_loss_is_mean_over_weight_draws() -> None:
     for known, expected in (([1, -1, 0, 0], 2.662), ([1, 1, 1, 1], 0.044), ([1, 0, 0, 0], 1.001)):
         differences = torch.tensor(known, dtype=torch.float32)[:, None]
-        assert float(genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
+        assert float(_genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
     d = np.array([3.0, -1.0, 2.0, 0.5])
     covariance = 1.331 * np.eye(4) - 0.33
     weights = np.random.default_rng(0).multivariate_normal(np.zeros(4), covariance, 400_000)
-    found = float(genbags(torch.tensor(d)[:, None], torch.full((4,), 2.0)))
+    found = float(_genbags(torch.tensor(d)[:, None], torch.full((4,), 2.0)))
     assert found * 8 == pytest.approx(((weights @ d) ** 2).mean(), rel=0.01)
 
 
 def test_step_with_one_known_bag_uses_level_term_only() -> None:
     bags = some_bags()._replace(known=torch.tensor([True, False]))
     task = toy_task(0)
-    network = BagContrast(BagContrastParams(hidden=8)).build(mlp(task), task.schema)
+    network = BagContrast(_BagContrastParams(hidden=8)).build(mlp(task), task.schema)
     residual = bag_residuals(Model(network).log_proba(bags), bags)[0].detach()
     for level in (0.0, 10.0):
-        loss = BagContrast(BagContrastParams(hidden=8, level=level)).loss(Model(network), bags, moment())
+        loss = BagContrast(_BagContrastParams(hidden=8, level=level)).loss(Model(network), bags, moment())
         assert loss.item() == pytest.approx(level * float(residual.square().sum()), abs=1e-6)
 
 
@@ -79,7 +72,7 @@ PROPORTIONS, MEANS, PRIOR = torch.tensor([[0.5, 0.5], [0.75, 0.25]]), torch.tens
 
 def test_leave_out_equals_stream_corrected_by_step_mean() -> None:
     prior = torch.tensor(PRIOR)
-    assert float(leave_out(MEANS - PROPORTIONS, MEANS, M4, prior)) == pytest.approx(0.12625, abs=1e-6)
+    assert float(_leave_out(MEANS - PROPORTIONS, MEANS, M4, prior)) == pytest.approx(0.12625, abs=1e-6)
     assert float(streamed(MEANS - PROPORTIONS, MEANS, M4, prior, prior, 0.0)) == pytest.approx(0.12625, abs=1e-6)
     means = prior.expand(2, 2)  # constant predictions of the prior need no correction
     expected = (4 * (prior - PROPORTIONS).square().sum(dim=1)).mean()
@@ -90,12 +83,12 @@ def test_stretch_of_predictions_by_step_bags_without_ties() -> None:
     prior = torch.tensor([0.5, 0.5])
     log_proba = torch.tensor([[0.6, 0.4], [0.1, 0.9]]).log()
     for bags, first in ((2.0, 0.7), (8.0, 0.5 + 0.8 / 7)):
-        found = stretched(log_proba, prior, torch.tensor(bags)).exp()
+        found = _stretched(log_proba, prior, torch.tensor(bags)).exp()
         assert torch.allclose(found[0], torch.tensor([first, 1 - first]))
         assert torch.allclose(found.sum(dim=1), torch.ones(2))
-    assert torch.equal(stretched(log_proba, prior, torch.tensor(1.0)), log_proba)
+    assert torch.equal(_stretched(log_proba, prior, torch.tensor(1.0)), log_proba)
     p = torch.linspace(0.01, 0.99, 99)
-    found = stretched(torch.stack([1 - p, p], dim=1).log(), torch.tensor([0.9, 0.1]), torch.tensor(2.0))[:, 1]
+    found = _stretched(torch.stack([1 - p, p], dim=1).log(), torch.tensor([0.9, 0.1]), torch.tensor(2.0))[:, 1]
     assert bool((found.diff() > 0).all())
 
 
@@ -104,7 +97,7 @@ def test_number_of_bags_per_step_is_set_at_start(bags_per_step: int) -> None:
     task = toy_task(0, unequal=True)
     rows = round(bags_per_step * task.train.sizes.mean())
     task = replace(task, schema=replace(task.schema, rows_per_step=rows))
-    population = together(DebiasedSquare(DebiasedSquareParams(hidden=8, learning_rate=0.01)), {0: task}, epochs=1)
+    population = together(DebiasedSquare(_DebiasedSquareParams(hidden=8, learning_rate=0.01)), {0: task}, epochs=1)
     (outcome,) = population.train()
     assert outcome.selected["l1"].weights[population.stack.place("offsets.bags")].tolist() == [bags_per_step]
 
@@ -115,7 +108,7 @@ def test_row_weights_match_hand_computation() -> None:
     for size, share, prior, expected in ((4, 0.5, 0.25, 1.25), (1, 1.0, 0.25, 1.0), (1, 0.0, 0.25, 0.0)):
         bags = make_bags(no_features(1, size), torch.ones(1, size, dtype=torch.bool), [[1 - share, share]])
         bags = bags._replace(prior=torch.tensor([1 - prior, prior]))
-        found = [float(bag_estimates(loss[None], bag_sizes(bags), bags, "none")) for loss in losses]
+        found = [float(_bag_estimates(loss[None], bag_sizes(bags), bags, "none")) for loss in losses]
         assert found == pytest.approx([1 - expected, expected])
 
 
@@ -123,12 +116,12 @@ def test_row_weights_match_hand_computation() -> None:
 def test_estimated_supervised_loss_is_unbiased(sizes: tuple[int, ...], baseline: str) -> None:
     total = 0.0
     for weight, log_proba, bags in drawn(*sizes):
-        means = class_losses(log_proba, "cross-entropy").mean(dim=1)
-        total += weight * float(bag_estimates(means, bag_sizes(bags), bags, baseline).mean())
+        means = _class_losses(log_proba, "cross-entropy").mean(dim=1)
+        total += weight * float(_bag_estimates(means, bag_sizes(bags), bags, baseline).mean())
     assert total == pytest.approx(0.725336, abs=1e-5)
     p = torch.tensor([0.7, 0.2, 0.1])
     brier = (torch.eye(3) - p).square().sum(dim=1)
-    assert class_losses(p.log(), "square").tolist() == pytest.approx(brier.tolist())
+    assert _class_losses(p.log(), "square").tolist() == pytest.approx(brier.tolist())
 
 
 def test_leave_one_out_means_weight_rows_and_lone_bag_has_no_baseline() -> None:
@@ -138,4 +131,4 @@ def test_leave_one_out_means_weight_rows_and_lone_bag_has_no_baseline() -> None:
     means = torch.tensor([[0.5, 0.9]])
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
     sizes = bag_sizes(bags)
-    assert torch.equal(bag_estimates(means, sizes, bags, "others"), bag_estimates(means, sizes, bags, "none"))
+    assert torch.equal(_bag_estimates(means, sizes, bags, "others"), _bag_estimates(means, sizes, bags, "none"))

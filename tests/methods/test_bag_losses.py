@@ -14,36 +14,36 @@ from torch import Tensor
 from llpbench.core.bags import Bags
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
-from llpbench.methods.eprm import distance
-from llpbench.methods.mixbag import QUANTILE, MixBag, MixBagParams, some_of, standard_error
-from llpbench.methods.moment_matching import counted_classes, drawn_classes, moment_loss
+from llpbench.methods.eprm import _distance
+from llpbench.methods.mixbag import QUANTILE, MixBag, _MixBagParams, _some_of, _standard_error
+from llpbench.methods.moment_matching import _counted_classes, _drawn_classes, _moment_loss
 
 HALF, TARGET = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]])
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("square", 0.125), ("insensitive", 0.3)])
 def test_distances_match_known_values(kind: str, expected: float) -> None:
-    assert float(distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=1e-6)
+    assert float(_distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_bce_of_several_classes_and_certain_predictions() -> None:
     mean = torch.tensor([[0.2, 0.3, 0.5]])
     target = torch.tensor([[0.1, 0.6, 0.3]])
     expected = -(target * mean.log() + (1 - target) * (1 - mean).log()).sum()
-    assert torch.allclose(distance(mean.log(), target, "bce", 0.0), expected)
+    assert torch.allclose(_distance(mean.log(), target, "bce", 0.0), expected)
     sure = torch.tensor([[40.0, -40.0]]).log_softmax(dim=-1)
-    assert float(distance(sure, torch.tensor([[0.0, 1.0]]), "bce", 0.0)) == pytest.approx(160.0, rel=1e-4)
+    assert float(_distance(sure, torch.tensor([[0.0, 1.0]]), "bce", 0.0)) == pytest.approx(160.0, rel=1e-4)
 
 
 def test_standard_errors_are_those_without_replacement() -> None:
     half, ten = torch.tensor([[0.5, 0.5]]), torch.tensor([10.0])
-    error = standard_error(half, torch.tensor([50.0]), torch.tensor([1e9]))
+    error = _standard_error(half, torch.tensor([50.0]), torch.tensor([1e9]))
     assert float(QUANTILE * error[0, 0]) == pytest.approx(0.182139, abs=1e-6)
-    assert float(standard_error(half, ten, ten).max()) == 0.0, "a bag taken whole"
-    assert float(standard_error(half, torch.tensor([0.0]), ten).max()) < 10
+    assert float(_standard_error(half, ten, ten).max()) == 0.0, "a bag taken whole"
+    assert float(_standard_error(half, torch.tensor([0.0]), ten).max()) < 10
     rng, labels = np.random.default_rng(0), np.repeat([0, 1], [12, 8])
     shares = [rng.permutation(labels)[:6].mean() for _ in range(20_000)]
-    found = standard_error(torch.tensor([[0.6, 0.4]]), torch.tensor([6.0]), torch.tensor([20.0]))
+    found = _standard_error(torch.tensor([[0.6, 0.4]]), torch.tensor([6.0]), torch.tensor([20.0]))
     assert float(found[0, 1]) == pytest.approx(np.std(shares), rel=0.03)
 
 
@@ -52,7 +52,7 @@ def test_rows_are_sampled_without_replacement_or_padding() -> None:
     mask = torch.tensor([[True] * 4, [True, True, True, False], [True] * 4])
     seen = set()
     for key in range(40):
-        found = some_of(log_proba, mask, torch.tensor([4.0, 2.0, 0.0]), stream(key)).exp().flatten().tolist()
+        found = _some_of(log_proba, mask, torch.tensor([4.0, 2.0, 0.0]), stream(key)).exp().flatten().tolist()
         assert found[0] == pytest.approx(1.6)
         assert found[2] == 0.0
         seen.add(round(found[1], 3))
@@ -61,7 +61,7 @@ def test_rows_are_sampled_without_replacement_or_padding() -> None:
 
 def test_mixture_has_gradient_only_outside_its_interval() -> None:
     task = toy_task(0)
-    method = MixBag(MixBagParams(hidden=8, probability=1.0))
+    method = MixBag(_MixBagParams(hidden=8, probability=1.0))
     network: Any = method.build(mlp(task), task.schema)
     bags = make_bags(some_bags().rows, some_bags().mask, [[0.5, 0.5], [0.5, 0.5]])
     norms = []
@@ -87,7 +87,7 @@ def three_rows() -> tuple[Tensor, Bags]:
 
 def test_cross_entropies_of_three_rows_match_hand_computation() -> None:
     log_proba, bags = three_rows()
-    orders = [float(moment_loss(log_proba, bags, r, uniform=0.0)) * r for r in (1, 2, 3)]
+    orders = [float(_moment_loss(log_proba, bags, r, uniform=0.0)) * r for r in (1, 2, 3)]
     assert np.diff([0.0, *orders]).tolist() == pytest.approx([0.717630, 1.403080, 1.990210], abs=1e-5)
 
 
@@ -98,10 +98,10 @@ def test_order_statistics_match_enumeration(order: int, classes: int) -> None:
     rng = np.random.default_rng(0)
     proba, sizes = rng.dirichlet(np.ones(classes), (2, 5)), [5, 4]
     proba[1, 4] = 0
-    found = drawn_classes(torch.tensor(proba), torch.tensor(sizes), order).numpy()
+    found = _drawn_classes(torch.tensor(proba), torch.tensor(sizes), order).numpy()
     counts = np.array([[2, 3, 0], [1, 0, 3]])[:, :classes]
     counts[:, 0] += np.array(sizes) - counts.sum(axis=1)
-    counted = counted_classes(torch.tensor(counts, dtype=torch.float64), order).numpy()
+    counted = _counted_classes(torch.tensor(counts, dtype=torch.float64), order).numpy()
     for k, size in enumerate(sizes):
         rows = list(permutations(range(size), order))
         labels = np.repeat(np.arange(classes), counts[k])
@@ -117,8 +117,8 @@ def test_small_bags_use_available_orders_only() -> None:
     mask = torch.tensor([[True, False, False], [True, True, False]])
     log_proba = torch.tensor([[[0.8, 0.2]] * 3, [[0.6, 0.4]] * 3]).log()
     bags = make_bags(no_features(2, 3), mask, [[1.0, 0.0], [0.5, 0.5]])
-    one = moment_loss(log_proba, bags._replace(known=torch.tensor([True, False])), 3)
+    one = _moment_loss(log_proba, bags._replace(known=torch.tensor([True, False])), 3)
     assert float(one) == pytest.approx(-np.log(0.8), abs=1e-5)
-    two = moment_loss(log_proba, bags._replace(known=torch.tensor([False, True])), 3, uniform=0.0)
+    two = _moment_loss(log_proba, bags._replace(known=torch.tensor([False, True])), 3, uniform=0.0)
     expected = (-np.log(0.24) / 2 - np.log(0.24)) / 2  # halves of either class, then both orders of the two
     assert float(two) == pytest.approx(expected, abs=1e-5)

@@ -11,16 +11,18 @@ from bagged import in_bags, rows_of, schema_of
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from llpbench.blocks.linear import LinearColumns, LogitWeights, probabilities
-from llpbench.blocks.mean_operator import (
+from llpbench.blocks.design import LinearColumns
+from llpbench.blocks.linear import (
+    LogitWeights,
     class_means,
     laplacian_operator,
     logistic_of_means,
     mean_operator,
+    probabilities,
 )
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.methods.alternating_mean_map import AlternatingMeanMapParams, alternated
-from llpbench.methods.inv_cal import calibrated
+from llpbench.methods.alternating_mean_map import _alternated, _AlternatingMeanMapParams
+from llpbench.methods.inv_cal import _calibrated
 
 LINEAR = ("mean-map", "laplacian-mean-map", "alternating-mean-map", "inv-cal")
 
@@ -89,26 +91,9 @@ class TestInvCal:
     @pytest.mark.parametrize(("epsilon", "slope"), [(0.1, 0.761294), (0.0, 1.386294)])
     def test_two_bags_match_hand_computation(self, epsilon: float, slope: float) -> None:
         # the logit of .8 is 1.386294, its tolerance .1 / .16 = .625
-        found = calibrated(sparse.csr_array(np.array([[-1.0], [1.0]])), np.array([0.2, 0.8]), 1e4, epsilon)
+        found = _calibrated(sparse.csr_array(np.array([[-1.0], [1.0]])), np.array([0.2, 0.8]), 1e4, epsilon)
         assert found.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
         assert found.intercept == pytest.approx(np.zeros(1), abs=1e-6)
-
-    def test_solution_matches_quadratic_program(self) -> None:
-        from scipy.optimize import minimize
-
-        rng = np.random.default_rng(2)
-        means, shares = rng.normal(size=(7, 2)), rng.uniform(0.1, 0.9, 7)
-        targets, tolerances = np.log(shares / (1 - shares)), 0.05 / (shares * (1 - shares))
-
-        def slacks(z: FloatArray, sign: float) -> FloatArray:
-            return np.asarray(z[3:] + tolerances - sign * (means @ z[:2] + z[2] - targets))
-
-        limits = [{"type": "ineq", "fun": slacks, "args": (sign,)} for sign in (1.0, -1.0)]
-        limits.append({"type": "ineq", "fun": lambda z: z[3:]})
-        start = np.concatenate([np.zeros(3), np.full(7, 5.0)])
-        program = minimize(lambda z: z[:2] @ z[:2] / 2 + 0.7 * z[3:].sum(), start, constraints=limits, method="SLSQP")
-        found = calibrated(sparse.csr_array(means), shares, 0.7, 0.05)
-        assert found.coefficients[:, 0] == pytest.approx(program.x[:2], abs=5e-3)
 
     def test_bag_clipping_downweights_small_pure_bags(self) -> None:
         pure = in_bags(rows_of([[-1.0], [1.0]]), [[0], [1]], [[1, 0], [0, 1]])
@@ -124,14 +109,14 @@ class TestInvCal:
 class TestNeighbours:
     @pytest.mark.parametrize("numbers", [3, 25])
     def test_neighbours_match_exhaustive_distances(self, numbers: int) -> None:
-        from llpbench.blocks.design import ScoredRows
+        from llpbench.blocks.design import _ScoredRows
 
         rng = np.random.default_rng(5)
         rows = rows_of(rng.normal(size=(80, numbers)).tolist(), rng.integers(0, 3, (80, 1)).tolist())
         bags = np.split(rng.permutation(80), 10)
         train = in_bags(rows, [bag.tolist() for bag in bags], [[8 - k % 8, k % 8] for k in range(10)])
         other = rows_of(rng.normal(size=(9, numbers)).tolist(), rng.integers(0, 3, (9, 1)).tolist())
-        a, b = ScoredRows(rows)(other), ScoredRows(rows)(rows)
+        a, b = _ScoredRows(rows)(other), _ScoredRows(rows)(rows)
         apart = ((a[:, None] - b) ** 2).sum(axis=2) + (other.categorical != rows.categorical.T)
         nearest = np.argsort(apart, axis=1)[:, :5]
         expected = train.proportions[train.bag_of_row][nearest].mean(axis=1)
@@ -160,7 +145,7 @@ class TestLaplacianMeanMap:
         train = made_up(2)  # 12 bags: with eleven others, ten are nearest
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         dense = laplacian_operator(train, x, 0.01).means
-        monkeypatch.setattr("llpbench.blocks.mean_operator._DENSE", 0)
+        monkeypatch.setattr("llpbench.blocks.linear._DENSE", 0)
         assert laplacian_operator(train, x, 0.01).means == pytest.approx(dense, abs=0.02)
 
 
@@ -169,7 +154,7 @@ class TestAlternatingMeanMap:
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         start = logistic_of_means(x, mean_operator(train, x), 1.0)[1]
         path: list[tuple[float, LogitWeights]]
-        path = alternated(x, train, start, AlternatingMeanMapParams(strength=1.0, **params))  # type: ignore[arg-type]
+        path = _alternated(x, train, start, _AlternatingMeanMapParams(strength=1.0, **params))  # type: ignore[arg-type]
         return path
 
     @pytest.mark.parametrize("classes", [2, 3])
@@ -178,7 +163,7 @@ class TestAlternatingMeanMap:
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         width = 1 if classes == 2 else classes
         wrong = LogitWeights(np.random.default_rng(0).normal(size=(x.shape[1], width)), np.zeros(width))
-        values = [value for value, _ in alternated(x, train, wrong, AlternatingMeanMapParams())]
+        values = [value for value, _ in _alternated(x, train, wrong, _AlternatingMeanMapParams())]
         assert len(values) > 2
         assert (np.diff(values) < 1e-6).all()
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from bagged import in_bags, rows_of
 from scipy.optimize import linear_sum_assignment
-from small import bags_of, mlp, moment, stream
+from small import bags_of, mlp, moment
 from torch import nn
 
 from llpbench.blocks.losses import proportion_loss
@@ -18,17 +18,10 @@ from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
-from llpbench.methods.tabllp_dec import Clusters, DECParams, TabLLPDEC, class_centroids, clusters_of_classes
-from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
+from llpbench.methods.tabllp_dec import TabLLPDEC, _class_centroids, _Clusters, _clusters_of_classes, _DECParams
+from llpbench.methods.tabllp_pse import TabLLPPSE, _centroids_of, _constrained_kmeans, _match_counts, _PSEParams
 
 SCHEMA = toy_task(0).schema
-
-
-def test_soft_assignments_match_hand_computation() -> None:
-    clusters = Clusters(1, SCHEMA)
-    with torch.no_grad():
-        clusters.centroids.copy_(torch.tensor([[0.0], [1.0]]))
-    assert clusters(torch.tensor([0.0])).exp().tolist() == pytest.approx([2 / 3, 1 / 3])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -39,7 +32,7 @@ def test_clusters_get_class_with_matching_proportions(classes: int, shift: int) 
     labels = np.empty(len(train.rows.numeric), dtype=np.int64)
     for bag, counts in zip(train.index, train.counts, strict=True):
         labels[bag] = (counts.argmax() + shift) % classes
-    assert clusters_of_classes(labels, train).tolist() == [(c + shift) % classes for c in range(classes)]
+    assert _clusters_of_classes(labels, train).tolist() == [(c + shift) % classes for c in range(classes)]
 
 
 @pytest.mark.parametrize("prior_corrected", [False, True])
@@ -48,7 +41,7 @@ def test_loss_matches_definition(frequencies: str, prior_corrected: bool) -> Non
     """Its value, and its gradient, in which the target is constant."""
     task = toy_task(0, unequal=True)
     prior = torch.tensor([0.8, 0.2])
-    params = DECParams(hidden=16, gamma=2.0, frequencies=frequencies, prior_corrected=prior_corrected)
+    params = _DECParams(hidden=16, gamma=2.0, frequencies=frequencies, prior_corrected=prior_corrected)
     method = TabLLPDEC(params)
     network = method.build(mlp(task), replace(task.schema, prior=tuple(prior.tolist())))
     network.clusters.size.copy_(torch.tensor([0.3, 0.7]))
@@ -89,8 +82,8 @@ def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
     table, assignment = pure_bags(2)
     task = build_task(table, assignment)
     train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
-    method = TabLLPDEC(DECParams(hidden=16))
-    clusters = Clusters(z.shape[1], task.schema)
+    method = TabLLPDEC(_DECParams(hidden=16))
+    clusters = _Clusters(z.shape[1], task.schema)
     untouched = clusters.centroids.detach().clone()
 
     method.prepare(Fixed(train, z, clusters=clusters), moment("warm-up"))
@@ -98,7 +91,7 @@ def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
     assert clusters.size.tolist() == [0.5, 0.5]
 
     method.prepare(Fixed(train, z, clusters=clusters), moment("clustering"))
-    found = torch.from_numpy(class_centroids(z, train, np.random.default_rng(0)))
+    found = torch.from_numpy(_class_centroids(z, train, np.random.default_rng(0)))
     assert torch.allclose(clusters.centroids, found)
 
     with torch.no_grad():
@@ -108,26 +101,6 @@ def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
     assert torch.equal(clusters.centroids, moved)
     assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
     assert clusters.size[0] > 0.9
-
-
-@pytest.mark.parametrize("warm_up", ["denoise", "dllp"])
-def test_warm_up_uses_its_own_loss(warm_up: str) -> None:
-    task = toy_task(0, unequal=True)
-    method = TabLLPDEC(DECParams(hidden=16, warm_up=warm_up))
-    network = method.build(mlp(task), task.schema)
-    loss = method.loss(Model(network, stream()), bags_of(task.train, 0, 1), moment("warm-up"))
-    (gradient,) = torch.autograd.grad(loss, [network.clusters.centroids], allow_unused=True)
-    assert gradient is None
-
-
-def test_suppressed_bags_do_not_affect_cluster_classes() -> None:
-    """The clusters match the one known bag; three bags with suppressed counts would swap them."""
-    labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
-    counts = [[9.0, 1.0], *[[np.nan] * 2] * 3]
-    train = in_bags(rows_of([[0.0]] * 40), np.arange(40).reshape(4, 10).tolist(), counts)
-    assert clusters_of_classes(labels, train).tolist() == [0, 1]
-    told = replace(train, counts=np.array([[9.0, 1.0]] * 4))
-    assert clusters_of_classes(labels, told).tolist() == [1, 0]
 
 
 NOTHING = rows_of([[]] * 4)
@@ -146,12 +119,12 @@ def random_problem(classes: int) -> tuple[FloatArray, BaggedRows]:
 def test_objective_never_increases_and_labels_match_counts(classes: int) -> None:
     _, train = random_problem(classes)
     points = np.random.default_rng(1).normal(size=(len(train.rows.numeric), 5))
-    labels, objective = constrained_kmeans(points, points[:classes], train)
+    labels, objective = _constrained_kmeans(points, points[:classes], train)
     assert len(objective) > 2
     assert (np.diff(objective) <= 1e-9).all()
     for bag, counts in zip(train.index, train.counts, strict=True):
         assert np.bincount(labels[bag[bag >= 0]], minlength=classes).tolist() == counts.tolist()
-    final = squared(points, centroids_of(points, np.eye(classes)[labels]))
+    final = squared(points, _centroids_of(points, np.eye(classes)[labels]))
     assert objective[-1] == pytest.approx(final[np.arange(len(points)), labels].sum())
 
 
@@ -165,7 +138,7 @@ def test_objective_never_increases_and_labels_match_counts(classes: int) -> None
     ],
 )
 def test_pseudo_labels_follow_row_order_and_keep_class(space: str, positive: list[float], expected: list[int]) -> None:
-    method = TabLLPPSE(PSEParams(space=space))
+    method = TabLLPPSE(_PSEParams(space=space))
     z = np.array([[10.0], [0.0], [9.0], [1.0]])
     member = Fixed(in_bags(NOTHING, [[3, 1, 0, 2]], [[2, 2]]), z, positive)
     targets = method.prepare(member, moment("pseudo-labels"))
@@ -177,8 +150,8 @@ def test_pseudo_labels_follow_row_order_and_keep_class(space: str, positive: lis
 def test_class_without_rows_is_harmless() -> None:
     points = np.array([[0.0], [1.0], [2.0], [10.0]])
     with np.errstate(all="raise"):
-        centroids = centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
-        labels, objective = constrained_kmeans(points, centroids, in_bags(NOTHING, [[0, 1, 2, 3]], [[3, 1, 0]]))
+        centroids = _centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
+        labels, objective = _constrained_kmeans(points, centroids, in_bags(NOTHING, [[0, 1, 2, 3]], [[3, 1, 0]]))
     assert labels.tolist() == [0, 0, 0, 1]
     assert objective[-1] == pytest.approx(2.0)
     assert centroids[0] == pytest.approx((0.8 * 3 + 0.1 * 10) / 2.5)
@@ -192,7 +165,7 @@ def test_labels_match_counts_at_least_cost_and_suppressed_bags_get_cheapest(clas
     counts = train.counts + np.random.default_rng(0).normal(0, noise, size=train.counts.shape)
     counts[[1, 4]] = np.nan
     some = replace(train, counts=counts, noise=noise)
-    labels = match_counts(cost, some)
+    labels = _match_counts(cost, some)
     for number, bag in enumerate(train.index):
         rows = bag[bag >= 0]
         if number in (1, 4):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,10 @@ from scipy import sparse
 from scipy.optimize import check_grad
 from scipy.special import expit
 
-from llpbench.blocks.bag_losses import BAG_LOSSES, BagLoss, count_probability, fit_bags
-from llpbench.blocks.count_trees import boost_counts
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.linear import FEATURES, LinearColumns
-from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.linear import BAG_LOSSES, _BagLoss, fit_bags
+from llpbench.blocks.trees import TreeRows, TreeSettings, boost_counts
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
@@ -112,15 +110,6 @@ def test_two_bags_match_hand_computation(loss: str, strength: float, whole: bool
     assert weights.intercept == pytest.approx(np.zeros(1), abs=1e-6)
 
 
-def test_count_probability_matches_enumeration() -> None:
-    p = np.random.default_rng(0).random(5)
-    for n in range(6):
-        labels = [y for y in product([0, 1], repeat=5) if sum(y) == n]
-        expected = sum(float(np.prod(np.where(y, p, 1 - p))) for y in labels)
-        padded = np.concatenate([p, [0, 0]])[None]
-        assert count_probability(padded, np.array([n])) == pytest.approx([expected])
-
-
 def bags(classes: int, size: int = 60) -> BaggedRows:
     rng = np.random.default_rng(classes)
     rows = rows_of(rng.normal(size=(size, 3)).tolist(), rng.integers(0, 3, (size, 1)).tolist())
@@ -132,7 +121,7 @@ def bags(classes: int, size: int = 60) -> BaggedRows:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("noise", [0.0, 0.7])
 def test_gradients_match_finite_differences(loss: str, classes: int, noise: float) -> None:
-    bag_loss = BagLoss(loss, replace(bags(classes), noise=noise))
+    bag_loss = _BagLoss(loss, replace(bags(classes), noise=noise))
     proba = np.random.default_rng(4).uniform(0.1, 0.8, 60 * classes)
 
     def value(flat: FloatArray) -> float:
@@ -240,6 +229,6 @@ def test_equal_rows_computed_once_give_same_weights(loss: str, monkeypatch: pyte
     train = BaggedRows(rows, Ragged(np.arange(800), sizes), counts.astype(np.float64))
     columns = sparse.csr_array(np.eye(3)[group])
     plain = fit_bags(columns, train, loss, 1.0)
-    monkeypatch.setattr("llpbench.blocks.bag_losses._FEWEST_ROWS", 100)
+    monkeypatch.setattr("llpbench.blocks.linear._FEWEST_ROWS", 100)
     once = fit_bags(columns, train, loss, 1.0)
     assert np.allclose(once(columns), plain(columns), atol=1e-4)

@@ -10,10 +10,17 @@ import torch
 from small import make_bags, moment
 from torch import Tensor, nn
 
-from llpbench.blocks.gan import Columns, Players
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.model import Model, Network, NoEncoder, Random
-from llpbench.methods.llp_gan import LLPGAN, GANParams, feature_matching, gradient_penalty, wasserstein
+from llpbench.methods.llp_gan import (
+    LLPGAN,
+    _Columns,
+    _feature_matching,
+    _GANParams,
+    _gradient_penalty,
+    _Players,
+    _wasserstein,
+)
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 OBJECTIVES = ["fm", "wgan"]
@@ -32,10 +39,10 @@ def some_bags(seed: int = 0, schema: Schema = SCHEMA, proportions: tuple[float, 
     return make_bags(rows, mask, [proportions, proportions])
 
 
-def players(method: LLPGAN, schema: Schema = SCHEMA) -> Players:
+def players(method: LLPGAN, schema: Schema = SCHEMA) -> _Players:
     torch.manual_seed(1)
     network = method.build(NoEncoder(), schema)
-    assert isinstance(network, Players)
+    assert isinstance(network, _Players)
     return network
 
 
@@ -51,7 +58,7 @@ def losses(method: LLPGAN, network: Network, bags: Bags) -> list[float]:
 @pytest.mark.parametrize("proportions", [(0.5, 0.5), (0.25, 0.75)])
 def test_discriminator_loss_matches_known_value(proportions: tuple[float, float]) -> None:
     """Logits of 0 for real and fake rows: log 4.5 + weight * (log 2 - the entropy of the proportions)."""
-    method = LLPGAN(GANParams(proportion_weight=3.0))
+    method = LLPGAN(_GANParams(proportion_weight=3.0))
     network = players(method)
     nn.init.zeros_(network.discriminator.classifier.weight)
     nn.init.zeros_(network.discriminator.classifier.bias)
@@ -62,10 +69,10 @@ def test_discriminator_loss_matches_known_value(proportions: tuple[float, float]
 
 def test_generator_loss_matches_means_and_is_zero_for_real_rows() -> None:
     features, mask = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0)), torch.ones(2, 5) > 0
-    assert float(feature_matching(features, features, mask)) == 0.0
-    assert float(feature_matching(features, features.flip(0, 1), mask)) == pytest.approx(0.0, abs=1e-12)
-    assert float(feature_matching(features, features + torch.arange(8.0), mask)) == pytest.approx(140 / 8)
-    method = LLPGAN(GANParams(dropout=0.0))
+    assert float(_feature_matching(features, features, mask)) == 0.0
+    assert float(_feature_matching(features, features.flip(0, 1), mask)) == pytest.approx(0.0, abs=1e-12)
+    assert float(_feature_matching(features, features + torch.arange(8.0), mask)) == pytest.approx(140 / 8)
+    method = LLPGAN(_GANParams(dropout=0.0))
     network = players(method)
     bags = some_bags()
     assert losses(method, network, bags)[1] > 1e-3
@@ -75,7 +82,7 @@ def test_generator_loss_matches_means_and_is_zero_for_real_rows() -> None:
 
 
 def test_constant_critic_has_known_losses() -> None:
-    method = LLPGAN(GANParams(objective="wgan", gradient_penalty=0.0, proportion_weight=2.0))
+    method = LLPGAN(_GANParams(objective="wgan", gradient_penalty=0.0, proportion_weight=2.0))
     network, bags = players(method), some_bags(proportions=(0.25, 0.75))
     for layer, bias in ((network.discriminator.critic, 3.0), (network.discriminator.classifier, 0.0)):
         assert layer is not None
@@ -84,12 +91,12 @@ def test_constant_critic_has_known_losses() -> None:
     # the generator wants a high score; KL((1/4, 3/4) || (1/2, 1/2)) = 0.130812
     assert losses(method, network, bags) == pytest.approx([2 * 0.130812, -3.0], abs=1e-5)
     real, fake = torch.tensor([[[3.0, 5.0, 9.0]], [[1.0, 0.0, 7.0]]])
-    assert float(wasserstein(real, fake, torch.tensor([[True, True, False]]))) == -3.5
+    assert float(_wasserstein(real, fake, torch.tensor([[True, True, False]]))) == -3.5
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
-    method = LLPGAN(GANParams(objective=objective, gradient_penalty=1.0))  # type: ignore[arg-type]
+    method = LLPGAN(_GANParams(objective=objective, gradient_penalty=1.0))  # type: ignore[arg-type]
     network, bags = players(method), some_bags()
     discriminator = network.discriminator
     rows = network.columns.vectors(bags.rows)
@@ -99,7 +106,7 @@ def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
         scored: Tensor = discriminator(x, None).score
         return scored
 
-    ours = gradient_penalty(score, rows, bags.mask)
+    ours = _gradient_penalty(score, rows, bags.mask)
     each = []
     for row in rows[bags.mask]:
         single = row.clone().requires_grad_()
@@ -116,29 +123,19 @@ def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
         assert one is None or torch.allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
-def test_penalty_enters_loss_with_its_weight() -> None:
-    bags, weights = some_bags(), (0.0, 1.0, 10.0)
-    none, one, ten = (
-        losses(method, players(method), bags)[0]
-        for method in (LLPGAN(GANParams(gradient_penalty=weight)) for weight in weights)
-    )
-    assert one > none
-    assert (ten - none) == pytest.approx(10 * (one - none), rel=1e-4)
-
-
 def test_real_row_vector_has_numbers_and_one_hot_categories() -> None:
     rows = Rows(torch.tensor([[7.0, 0.4]]), torch.tensor([[3, 0, 2]]), torch.tensor([[False, True]]))
-    numeric, one_hot = Columns(SCHEMA).split(Columns(SCHEMA).vectors(rows)[0])
+    numeric, one_hot = _Columns(SCHEMA).split(_Columns(SCHEMA).vectors(rows)[0])
     assert numeric.tolist() == [7, 0]
     columns = [column.tolist() for column in one_hot.split([4, 3, 3, 2, 2])]
     assert columns == [[0, 0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 0], [0, 1]]
-    assert Columns(SCHEMA).blocks == [(1, 4), (2, 3), (2, 2)]
+    assert _Columns(SCHEMA).blocks == [(1, 4), (2, 3), (2, 2)]
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])
 def test_fake_categories_are_distributions_following_logits(temperature: float) -> None:
     """The largest of logits + Gumbel noise is drawn from their softmax, at any temperature."""
-    generator = players(LLPGAN(GANParams(temperature=temperature))).generator
+    generator = players(LLPGAN(_GANParams(temperature=temperature))).generator
     fake = generator((50,), Random(torch.tensor(0)))
     assert fake.shape == (50, 2 + 4 + 3 + 3 + 2 + 2)
     for column in fake[:, 2:].split([4, 3, 3, 2, 2], dim=-1):
@@ -147,20 +144,6 @@ def test_fake_categories_are_distributions_following_logits(temperature: float) 
     logits = torch.tensor([0.0, 1.0, 2.0, -1.0, *[0.0] * 10]).repeat(20_000, 1)
     drawn = generator.gumbel_softmax(logits, Random(torch.tensor(0)))[:, :4].argmax(dim=-1)
     assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
-
-
-def test_fake_categories_are_finite_at_extreme_draws() -> None:
-    class Ends(Random):
-        def uniform(self, *shape: int) -> Tensor:
-            ends = torch.tensor([2.0**-24, 1 - 2.0**-24])  # of `Random.uniform`
-            return ends[torch.arange(math.prod(shape)) % 2].reshape(shape)
-
-    logits = torch.zeros(3, 14, requires_grad=True)
-    drawn = players(LLPGAN()).generator.gumbel_softmax(logits, Ends(torch.tensor(0)))
-    drawn[:, 0].sum().backward()
-    assert drawn.isfinite().all()
-    assert logits.grad is not None
-    assert logits.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(
@@ -175,7 +158,7 @@ def test_fake_categories_are_finite_at_extreme_draws() -> None:
 )
 def test_gan_trains_on_tables_of_every_kind(schema: Schema) -> None:
     """With the objective that is not the default, which `test_conformance.py` looks at."""
-    method = LLPGAN(GANParams(objective="wgan"))
+    method = LLPGAN(_GANParams(objective="wgan"))
     network, bags = players(method, schema), some_bags(schema=schema, proportions=schema.prior)
     for phase in ("discriminator", "generator"):
         player = list(getattr(network, phase).parameters())
@@ -190,12 +173,12 @@ def test_gan_trains_on_tables_of_every_kind(schema: Schema) -> None:
 
 
 def test_turns_and_rates_follow_hyperparameters() -> None:
-    one = LLPGAN(GANParams(learning_rate=1e-4, generator_learning_rate=3e-4)).phases
+    one = LLPGAN(_GANParams(learning_rate=1e-4, generator_learning_rate=3e-4)).phases
     assert [(phase.name, phase.rate, phase.beta1) for phase in one] == [
         ("discriminator", 1.0, 0.5),
         ("generator", pytest.approx(3.0), 0.5),
     ]
-    other = LLPGAN(GANParams(objective="wgan")).phases
+    other = LLPGAN(_GANParams(objective="wgan")).phases
     assert [phase.name for phase in other] == ["discriminator"] * 3 + ["generator"]
     assert {phase.beta1 for phase in other} == {0.0}
     for phase in (*one, *other):

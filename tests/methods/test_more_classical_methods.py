@@ -10,28 +10,28 @@ import pytest
 from bagged import in_bags, rows_of, schema_of
 from test_classical_methods import made_up, predict
 
-from llpbench.blocks.bag_trees import BagTargets, Growth, grow_tree, split_gains
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.linear import LinearColumns
+from llpbench.blocks.design import LinearColumns
 from llpbench.core.bags import BoolArray, FloatArray
-from llpbench.methods.cluster_shares import cluster_shares
-from llpbench.methods.count_bayes import bayes_logits, bayes_tables, responsibilities
-from llpbench.methods.prop_svm import best_labels, proportion_cost, proportion_svm
+from llpbench.methods.bag_forest import _BagTargets, _grow_tree, _Growth, _split_gains
+from llpbench.methods.cluster_shares import _cluster_shares
+from llpbench.methods.count_bayes import _bayes_logits, _bayes_tables, _responsibilities
+from llpbench.methods.prop_svm import _best_labels, _proportion_cost, _proportion_svm
 
 PROPORTIONS = np.array([0.75, 0.25, 0.5, 0.5])
 FOUR_BAGS = rows_of([[x] for share in PROPORTIONS for x in [1] * round(4 * share) + [0] * round(4 - 4 * share)])
 
 
-def bags_of_four() -> BagTargets:
+def bags_of_four() -> _BagTargets:
     targets = (PROPORTIONS[:, None] - 0.5) / 0.5
-    return BagTargets(np.repeat(np.arange(4), 4), np.full(4, 4), np.full(4, 2.0), targets)
+    return _BagTargets(np.repeat(np.arange(4), 4), np.full(4, 4), np.full(4, 2.0), targets)
 
 
 @pytest.mark.parametrize(("rho", "values"), [(1.0, (0.25, 0.75)), (1e-9, (0.0, 1.0))])
 def test_tree_matches_hand_computation(rho: float, values: tuple[float, float]) -> None:
-    bins, growth = RowBins(FOUR_BAGS, 16, 1), Growth(leaves=2, rho=rho, least=1, features=1.0)
-    tree = grow_tree(bins(FOUR_BAGS), bins.features, bags_of_four(), growth, np.random.default_rng(0))
+    bins, growth = RowBins(FOUR_BAGS, 16, 1), _Growth(leaves=2, rho=rho, least=1, features=1.0)
+    tree = _grow_tree(bins(FOUR_BAGS), bins.features, bags_of_four(), growth, np.random.default_rng(0))
     found = 0.5 + 0.5 * tree(bins(rows_of([[0.0], [1.0]])))[:, 0]
     assert found == pytest.approx(values, abs=1e-6)
 
@@ -47,7 +47,7 @@ def test_gain_is_decrease_of_ridge_objective() -> None:
     inverse = np.linalg.inv(columns.T @ columns + 0.7 * np.eye(3))
     residual = targets - columns @ inverse @ columns.T @ targets
     expected = [objective(columns) - objective(np.column_stack([columns, h])) for h in added.T]
-    assert split_gains(added, columns, inverse, residual, 0.7) == pytest.approx(expected)
+    assert _split_gains(added, columns, inverse, residual, 0.7) == pytest.approx(expected)
 
 
 def test_learns_effect_of_number_and_category() -> None:
@@ -77,9 +77,9 @@ class TestPropSVM:
             def cost(labels: BoolArray, scores: FloatArray = scores) -> float:
                 signs = np.where(labels, 1, -1)
                 rows = np.maximum(1 - signs * scores, 0).sum()
-                return float(rows + weight * proportion_cost(labels, train, shares))
+                return float(rows + weight * _proportion_cost(labels, train, shares))
 
-            found = best_labels(scores, train, shares, weight)
+            found = _best_labels(scores, train, shares, weight)
             assert cost(found) == pytest.approx(min(cost(y) for y in map(np.array, product([False, True], repeat=8))))
 
     def test_single_row_bags_give_support_vector_machine(self) -> None:
@@ -89,7 +89,7 @@ class TestPropSVM:
         labels = np.arange(96) % 3 == 0
         alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)].tolist())
         x = LinearColumns("scores", train.rows, schema_of(alone, 3))(train.rows)
-        found = proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
+        found = _proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
         reference = SVC(kernel="linear", C=0.1, tol=1e-5).fit(x.toarray(), labels).decision_function(x.toarray())
         assert np.abs(found(x)[:, 0] - reference).max() < 0.1  # corners are rounded
 
@@ -97,12 +97,12 @@ class TestPropSVM:
 class TestClusterShares:
     def test_cluster_shares_are_bounded_and_shrink_to_prior(self) -> None:
         inside, shares = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0.5, 0.26])
-        found = cluster_shares(inside, np.column_stack([1 - shares, shares]), np.ones(2), np.array([0.5, 0.5]), 0.0)
+        found = _cluster_shares(inside, np.column_stack([1 - shares, shares]), np.ones(2), np.array([0.5, 0.5]), 0.0)
         assert found == pytest.approx(np.array([[0.1, 0.9], [0.9, 0.1]]), abs=1e-6)
         inside, shares = np.array([[0.6, 0.4], [0.4, 0.6]]), np.array([0.9, 0.0])
         p, prior = np.column_stack([1 - shares, shares]), np.array([0.55, 0.45])
-        assert cluster_shares(inside, p, np.ones(2), prior, 1e-6)[:, 1] == pytest.approx([1, 0], abs=1e-2)
-        assert cluster_shares(inside, p, np.ones(2), prior, 1e6) == pytest.approx(np.tile(prior, (2, 1)), abs=1e-5)
+        assert _cluster_shares(inside, p, np.ones(2), prior, 1e-6)[:, 1] == pytest.approx([1, 0], abs=1e-2)
+        assert _cluster_shares(inside, p, np.ones(2), prior, 1e6) == pytest.approx(np.tile(prior, (2, 1)), abs=1e-5)
 
     @pytest.mark.parametrize("points", ["plain", "waves"])
     def test_separated_clusters_get_their_own_shares(self, points: str) -> None:
@@ -122,13 +122,13 @@ class TestCountBayes:
         train = in_bags(rows_of([[0.0]] * 8), [[0, 1, 2, 3], [4, 5, 6, 7]], [[1, 3], [3, 1]])
         codes = np.array([[1, 1, 1, 0, 1, 0, 0, 0]])
         q = train.proportions[train.bag_of_row]
-        tables = bayes_tables(codes, [2], q, 0.0)
+        tables = _bayes_tables(codes, [2], q, 0.0)
         assert np.exp(tables[0][1]) == pytest.approx([0.375, 0.625])
-        logits = bayes_logits(codes, tables, train.prior)
+        logits = _bayes_logits(codes, tables, train.prior)
         counts = BagCounts(train)
         shift = counts.shifts(logits)
         assert shift[0, 1] - shift[0, 0] == pytest.approx(0.889138, abs=1e-5)
-        q = responsibilities(counts, logits, "shift")[:4, 1]
+        q = _responsibilities(counts, logits, "shift")[:4, 1]
         assert q == pytest.approx([0.802178] * 3 + [0.593466], abs=1e-5)
 
     def test_one_round_is_naive_bayes_on_soft_labels(self) -> None:

@@ -19,10 +19,10 @@ from llpbench.blocks.transport import counted_labels, transported
 from llpbench.core.bags import Bags
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.data.toy import toy_task
-from llpbench.methods.ahil import AHIL, AHILParams, bag_weights, row_weights
-from llpbench.methods.llp_plot import folded_arcsine, matching_labels, symmetric_loss
-from llpbench.methods.llpfc import LLPFC, LLPFCParams, forward_targets, noisy_prior, transition
-from llpbench.methods.rot import ROT, ROTParams, row_targets_loss
+from llpbench.methods.ahil import AHIL, _AHILParams, _bag_weights, _row_weights
+from llpbench.methods.llp_plot import _folded_arcsine, _matching_labels, _symmetric_loss
+from llpbench.methods.llpfc import LLPFC, _forward_targets, _LLPFCParams, _noisy_prior, _transition
+from llpbench.methods.rot import ROT, _ROTParams, _row_targets_loss
 
 TWO = torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log()
 ONE_EACH = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.5, 0.5]])
@@ -71,13 +71,13 @@ def test_labels_match_counts_at_least_cost(classes: int) -> None:
 
 def test_gradient_moves_rows_to_targets() -> None:
     log_proba = TWO.clone().requires_grad_()
-    (found,) = torch.autograd.grad(row_targets_loss(log_proba, TWO, ONE_EACH, "soft", 1.0), [log_proba])
+    (found,) = torch.autograd.grad(_row_targets_loss(log_proba, TWO, ONE_EACH, "soft", 1.0), [log_proba])
     assert torch.allclose(found, -transported(TWO, ONE_EACH, 1.0) / 2)
 
 
 def test_targets_are_computed_without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     task, bags = toy_task(0), some_bags()
-    method = ROT(ROTParams(hidden=8))
+    method = ROT(_ROTParams(hidden=8))
     network = method.build(mlp(task), task.schema)
     seen: list[torch.Tensor] = []
 
@@ -94,13 +94,13 @@ def test_targets_are_computed_without_dropout(monkeypatch: pytest.MonkeyPatch) -
 
 def test_symmetric_loss_matches_hand_computation() -> None:
     log_proba, label = torch.tensor([[0.8, 0.2]]).log(), torch.tensor([[1.0, 0.0]])
-    assert float(symmetric_loss(log_proba, label, 0.0)) == pytest.approx(0.223144, abs=1e-5)
-    assert float(symmetric_loss(log_proba, label, 1.0)) == pytest.approx(1.023144, abs=1e-5)
+    assert float(_symmetric_loss(log_proba, label, 0.0)) == pytest.approx(0.223144, abs=1e-5)
+    assert float(_symmetric_loss(log_proba, label, 1.0)) == pytest.approx(1.023144, abs=1e-5)
 
 
 def test_mixture_shares_have_folded_beta_moments() -> None:
     uniform = (torch.arange(200_000) + 0.5) / 200_000
-    share = folded_arcsine(uniform)
+    share = _folded_arcsine(uniform)
     assert float(share.min()) >= 0.5
     assert float(share.mean()) == pytest.approx(0.5 + 1 / math.pi, abs=1e-4)  # mean of the larger part
     assert float((share * (1 - share)).mean()) == pytest.approx(1 / 8, abs=1e-4)  # as of Beta(1/2, 1/2) itself
@@ -112,7 +112,7 @@ def test_labels_match_counts_and_suppressed_bags_get_none(classes: int) -> None:
     counts = np.array([[2.0, 3.0, 1.0], [1.4, 2.6, 0.0], [np.nan] * 3])[:, :classes]
     train = in_bags(rows_of([[0.0]] * 13), [list(range(6)), [6, 7, 8, 9], [10, 11, 12]], counts.tolist())
     proba = rng.dirichlet(np.ones(classes), 13)
-    labels = matching_labels(proba, train)
+    labels = _matching_labels(proba, train)
     for bag in (0, 1):
         rows = train.index[bag][train.index[bag] >= 0]
         assert labels[rows].sum(axis=0).tolist() == train.whole_counts[bag].tolist()
@@ -123,20 +123,20 @@ def test_weights_of_four_rows_match_hand_computation() -> None:
     p = torch.tensor([0.9, 0.9, 0.1, 0.1])
     log_proba = torch.stack([1 - p, p], dim=-1)[None].log()
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
-    assert bag_weights(log_proba, bags, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
-    assert row_weights(log_proba, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
+    assert _bag_weights(log_proba, bags, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
+    assert _row_weights(log_proba, 1.0).flatten().tolist() == pytest.approx([0.899713] * 4, abs=1e-5)
 
 
 def test_ahil_weights_cross_entropy_of_strong_view(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a strong view of the row's own predictions turned round."""
     task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = AHIL(AHILParams(hidden=8, weight=0.7, row_scale=2.0, bag_scale=3.0))
+    method = AHIL(_AHILParams(hidden=8, weight=0.7, row_scale=2.0, bag_scale=3.0))
     network: Any = method.build(mlp(task), task.schema)
     network.encoder.dropout = 0.0
     monkeypatch.setattr("llpbench.methods.ahil.mixed_view", lambda model, bags, *_: model.encode(bags))
     model = Model(network, stream())
     weak = model.log_proba(bags).detach()
-    weights = row_weights(weak, 2.0) * bag_weights(weak, bags, 3.0)
+    weights = _row_weights(weak, 2.0) * _bag_weights(weak, bags, 3.0)
     assert float(weights.min()) > 0
     assert float(weights.max() - weights.min()) > 1e-4
     expected = proportion_loss(weak, bags) + 0.7 * (-weights * weak.amax(dim=-1))[bags.mask].mean()
@@ -148,10 +148,10 @@ GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
 
 def test_matrix_and_prior_of_two_bags_match_hand_computation() -> None:
     half = np.array([0.5, 0.5])
-    assert transition(GAMMA, half) == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
-    assert transition(np.array([[1.0, 0.0], [1.0, 0.0]]), half).tolist() == [[0.5, 0.5]] * 2, "a class in no bag"
-    assert noisy_prior(GAMMA, half) == pytest.approx([0.25, 0.75], abs=1e-5)
-    assert noisy_prior(GAMMA, np.array([0.95, 0.05])) == pytest.approx([1.0, 0.0], abs=1e-5)  # beyond any mixture
+    assert _transition(GAMMA, half) == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
+    assert _transition(np.array([[1.0, 0.0], [1.0, 0.0]]), half).tolist() == [[0.5, 0.5]] * 2, "a class in no bag"
+    assert _noisy_prior(GAMMA, half) == pytest.approx([0.25, 0.75], abs=1e-5)
+    assert _noisy_prior(GAMMA, np.array([0.95, 0.05])) == pytest.approx([1.0, 0.0], abs=1e-5)  # beyond any mixture
 
 
 class Given(Model):
@@ -167,9 +167,9 @@ class Given(Model):
 
 
 def test_corrected_loss_ignores_rows_outside_groups() -> None:
-    method = LLPFC(LLPFCParams(hidden=8))
+    method = LLPFC(_LLPFCParams(hidden=8))
     for gamma, row, expected in ((GAMMA, 0, 0.470004), (GAMMA, 1, 0.980829), (np.eye(2), 0, -np.log(0.9))):
-        target = transition(gamma, np.array([0.5, 0.5]))[row].tolist()
+        target = _transition(gamma, np.array([0.5, 0.5]))[row].tolist()
         logits = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log().requires_grad_()
         bags = make_bags(no_features(2, 1), torch.ones(2, 1, dtype=torch.bool), [target, [1.0, 1.0]])
         loss = method.loss(Given(logits.log_softmax(dim=-1)), bags, moment())
@@ -182,7 +182,7 @@ def test_corrected_loss_ignores_rows_outside_groups() -> None:
 def test_grouping_handles_left_over_and_suppressed_bags() -> None:
     counts = [[8.0, 2.0], [4.0, 6.0], [5.0, 5.0], [np.nan, np.nan]]
     train = in_bags(rows_of([[0.0]] * 40), [list(range(10 * k, 10 * k + 10)) for k in range(4)], counts)
-    targets = forward_targets(train, "uniform", np.random.default_rng(0)).reshape(4, 10, 2)
+    targets = _forward_targets(train, "uniform", np.random.default_rng(0)).reshape(4, 10, 2)
     assert bool((targets == targets[:, :1]).all())
     parts = [k for k in range(4) if not bool((targets[k] == 1).all())]
     assert len(parts) == 2
@@ -196,7 +196,7 @@ def test_surplus_rows_of_larger_bag_are_dropped() -> None:
     train = in_bags(rows_of([[0.0]] * 100), [list(range(10)), list(range(10, 100))], [[8.0, 2.0], [36.0, 54.0]])
     shares = []
     for seed in range(200):
-        targets = forward_targets(train, "uniform", np.random.default_rng(seed))
+        targets = _forward_targets(train, "uniform", np.random.default_rng(seed))
         assert not (targets[:10] == 1).all(axis=1).any()
         shares.append((targets[10:] != 1).any(axis=1).mean())
     assert np.mean(shares) == pytest.approx(1 / 9, abs=0.01)

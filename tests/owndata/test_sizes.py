@@ -17,7 +17,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_info
 
 from llpbench import LLPBenchError, LLPClassifier
-from llpbench.blocks import bag_process, count_trees
+from llpbench.blocks import bag_process, trees
 from llpbench.blocks.side_by_side import later, workers
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
@@ -132,7 +132,7 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
     def watched(compute: object) -> object:
         return later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
 
-    monkeypatch.setattr(count_trees, "later", watched)
+    monkeypatch.setattr(trees, "later", watched)
     found: dict[int | None, FloatArray] = {}
     for jobs in (1, 2):
         found[jobs] = LLPClassifier(n_jobs=jobs, random_state=3).fit(ROWS, BAGS, counts=COUNTS).predict_proba(ROWS)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 import torch
-from small import SMALL, assert_same, population, trained
+from small import SMALL, population, trained
 from torch import Tensor, nn
 
 from llpbench.core.bags import Bags, Schema
@@ -88,27 +88,6 @@ def test_teacher_is_moving_average_of_student(monkeypatch: pytest.MonkeyPatch) -
     assert not torch.allclose(found[:, teacher], found[:, student], atol=1e-3)
     assert run.state.buffers["steps"].tolist() == [16, 16]
     assert run.state.buffers["moments"].tolist() == [[1, 15], [1, 15]]
-
-
-def test_teacher_is_judged_and_saved() -> None:
-    pop = population(MeanTeacher(PARAMS), [0], epochs=2)
-    chosen = pop.train()[0].selected["auc"].weights
-    test = pop.members[0].task.test
-    proba = pop.predict(0, chosen[None], test.rows)
-    of_student = chosen.clone()
-    of_student[pop.stack.columns(["encoder.", "head."])] = 0.0
-    assert (pop.predict(0, of_student[None], test.rows) == proba).all()
-    of_student[pop.stack.columns(["teacher."])] = 0.0
-    assert (pop.predict(0, of_student[None], test.rows) != proba).any()
-
-
-def test_joint_sequential_and_single_training_agree() -> None:
-    apart = type("Apart", (MeanTeacher,), {"stackable": False})(PARAMS)
-    stacked, one_by_one = (trained(method, [0, 1], epochs=2, unequal=True) for method in (MeanTeacher(PARAMS), apart))
-    (alone,) = trained(apart, [1], epochs=2, unequal=True)
-    assert_same(alone, one_by_one[1])
-    for one, other in zip(stacked, one_by_one, strict=True):
-        assert_same(one, other)
 
 
 def test_leaving_members_keep_their_buffers() -> None:

@@ -25,7 +25,7 @@ from llpbench.training.judging import judge
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
-from llpbench.training.stage import AveragedWeights
+from llpbench.training.stage import _AveragedWeights
 
 
 def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] = (0,)) -> Population:
@@ -37,7 +37,7 @@ def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] =
 
 
 def test_half_averages_epochs_of_second_half() -> None:
-    average = AveragedWeights("half", 5, 10, torch.zeros(2, 3))
+    average = _AveragedWeights("half", 5, 10, torch.zeros(2, 3))
     for epoch in range(5):
         average.after_step(torch.full((2, 3), 100.0))
         average.after_epoch(epoch, torch.full((2, 3), float(epoch)))
@@ -45,7 +45,7 @@ def test_half_averages_epochs_of_second_half() -> None:
 
 
 def test_moving_average_forgets_initial_weights() -> None:
-    average = AveragedWeights("ema", 3, 100, torch.ones(1, 2))
+    average = _AveragedWeights("ema", 3, 100, torch.ones(1, 2))
     theta = torch.zeros(1, 2)
     for epoch in range(3):
         for _ in range(100):

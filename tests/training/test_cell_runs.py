@@ -28,9 +28,9 @@ from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
 from llpbench.training import judging
-from llpbench.training.cell_runs import fit_direct, run_cell, train_population
+from llpbench.training.cell_runs import _train_population, fit_direct, run_cell
 from llpbench.training.device import Machine, is_out_of_memory
-from llpbench.training.judging import SeedJudgement
+from llpbench.training.judging import _SeedJudgement
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
@@ -47,7 +47,7 @@ def build(name: str, protocol: Protocol = SHORT) -> tuple[Cell, Method]:
 
 def run(name: str, *seeds: int) -> list[Any]:
     """Results of a method on toy tasks."""
-    return train_population(*build(name), {seed: toy_task(seed) for seed in seeds}, Machine(), None)
+    return _train_population(*build(name), {seed: toy_task(seed) for seed in seeds}, Machine(), None)
 
 
 pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `tiny_records`
@@ -79,7 +79,7 @@ def test_record_is_complete_and_survives_json(method: str) -> None:
 
 def test_ensemble_is_mean_of_single_members() -> None:
     cell, method = build("dllp")
-    (result,) = train_population(replace(cell, ensemble=3), method, {0: toy_task(0)}, Machine(), None)
+    (result,) = _train_population(replace(cell, ensemble=3), method, {0: toy_task(0)}, Machine(), None)
     task, said = toy_task(0), []
     for copy in range(3):
         members = [Trainee(0, method, task, copy=copy)]
@@ -89,7 +89,7 @@ def test_ensemble_is_mean_of_single_members() -> None:
     assert np.abs(said[0] - said[1]).max() > 0.01
     expected = judge_predictions(np.mean(said, axis=0), task.test)
     assert result.results["auc"]["test"] == pytest.approx(expected, abs=1e-5)
-    (single,) = train_population(cell, method, {0: task}, Machine(), None)
+    (single,) = _train_population(cell, method, {0: task}, Machine(), None)
     assert single.results["auc"]["test"] == pytest.approx(judge_predictions(said[0], task.test), abs=1e-5)
 
 
@@ -210,13 +210,13 @@ def test_each_criterion_is_judged_with_its_own_weights() -> None:
     task, kept = toy_task(0), list[Population]()
     judge = judging.judge
 
-    def watched(population: Population, numbers: Sequence[int], *, keep: bool) -> SeedJudgement:
+    def watched(population: Population, numbers: Sequence[int], *, keep: bool) -> _SeedJudgement:
         kept.append(population)
         return judge(population, numbers, keep=keep)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compute, "judge", watched)
-        (result,) = train_population(cell, method, {0: task}, Machine(), None)
+        (result,) = _train_population(cell, method, {0: task}, Machine(), None)
     selected = kept[0].outcomes[0].selected
     moments = {(choice.training, choice.epoch) for choice in selected.values()}
     assert len({epoch for _, epoch in moments}) < len(moments)  # else this test shows nothing
@@ -269,7 +269,7 @@ def test_undefined_criterion_has_no_result_and_spares_others(name: str) -> None:
     kept = of_one_class[: len(of_one_class) // 8 * 8]
     assignment = replace(usual, split=replace(usual.split, validation=kept), validation=kept.reshape(-1, 8))
     cell, method = build(name, Protocol(epochs=12, patience=12))
-    (result,) = train_population(cell, method, {0: build_task(table, assignment)}, Machine(), None)
+    (result,) = _train_population(cell, method, {0: build_task(table, assignment)}, Machine(), None)
     assert result.status == "ok"
     assert "auc" not in {**result.results, **result.curves}
     for each in result.results.values():

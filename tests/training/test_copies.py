@@ -15,13 +15,13 @@ from llpbench.core.method import DirectMethod, MethodParams
 from llpbench.core.model import Encoder, Encoding, Network, Random
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
-from llpbench.encoders.tabm import TabM, TabMParams
+from llpbench.encoders.tabm import TabM, _TabMParams
 from llpbench.methods.dllp import DLLP
-from llpbench.methods.self_llp import SelfLLP, SelfLLPParams
+from llpbench.methods.self_llp import SelfLLP, _SelfLLPParams
 from llpbench.training import copies
 from llpbench.training.objective import encoding, log_proba, loss_at
 
-SIZES = TabMParams(copies=3, dim=16, depth=2, periodic=True)
+SIZES = _TabMParams(copies=3, dim=16, depth=2, periodic=True)
 METHOD = DLLP(MethodParams(learning_rate=0.01, hidden=8))
 TAKE_ENCODER = [
     entry.name
@@ -138,7 +138,7 @@ def test_every_method_trains_copies(name: str) -> None:
 
 def test_each_copy_has_its_teacher() -> None:
     """`after_step` sees one copy; what copies share is one weight of the teacher, too."""
-    method = SelfLLP(SelfLLPParams(hidden=8, learning_rate=0.01, decay=0.0))
+    method = SelfLLP(_SelfLLPParams(hidden=8, learning_rate=0.01, decay=0.0))
     found = population(method, [0], encoder=tabm, epochs=1)
     names = ("encoder.layers.0.weight", "encoder.layers.1.scale_in", "head.0.weight")
     first, second, *_ = found.stack.theta[0, found.stack.place("head.0.weight")].reshape(SIZES.copies, -1)

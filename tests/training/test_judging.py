@@ -21,25 +21,10 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.training.cell_runs import run_cell
-from llpbench.training.judging import (
-    class_awareness,
-    judge,
-    known_bag_metrics,
-    pair_accuracy,
-    whole_bag_metrics,
-)
+from llpbench.training.judging import _class_awareness, _pair_accuracy, judge, known_bag_metrics, whole_bag_metrics
 from llpbench.training.specification import make_cell
 
 LABELS = np.array([0, 0, 0, 1, 1])
-
-
-@pytest.mark.parametrize(
-    ("vectors", "expected"),
-    [([[1.0, 0.0], [-1.0, 0.0]], 1.0), ([[1.0, 0.0], [0.0, 1.0]], 2 / 3), ([[1.0, 2.0], [1.0, 2.0]], 0.5)],
-)
-def test_class_awareness_of_known_geometries(vectors: list[list[float]], expected: float) -> None:
-    z = np.array(vectors)[LABELS] * np.array([[1.0], [2.0], [0.1], [5.0], [3.0]])  # lengths do not matter
-    assert class_awareness(z, LABELS)["cas"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -51,7 +36,7 @@ def test_class_awareness_matches_all_pairs(classes: int) -> None:
     rows = [np.flatnonzero(labels == c) for c in range(classes)]
     within = np.mean([np.mean([cosine[pair] for pair in itertools.permutations(own, 2)]) for own in rows])
     between = np.mean([cosine[np.ix_(a, b)].mean() for a, b in itertools.combinations(rows, 2)])
-    found = class_awareness(z, labels)
+    found = _class_awareness(z, labels)
     assert found["cosine-intra"] == pytest.approx(within)
     assert found["cosine-inter"] == pytest.approx(between)
     assert found["cas"] == pytest.approx((1 + within) / (2 + within + between))
@@ -59,7 +44,7 @@ def test_class_awareness_matches_all_pairs(classes: int) -> None:
 
 def test_centring_removes_common_direction() -> None:
     z = np.eye(2)[LABELS] + 100.0
-    found = class_awareness(z, LABELS)
+    found = _class_awareness(z, LABELS)
     assert found["cas"] == pytest.approx(0.5, abs=1e-3)
     assert found["cas-centred"] == pytest.approx(1.0, abs=1e-6)
 
@@ -67,9 +52,9 @@ def test_centring_removes_common_direction() -> None:
 def test_pair_accuracy_matches_hand_computation() -> None:
     equal = np.array([[True, True, False, True]])
     positive = np.array([[True, True, True, False]])
-    found = pair_accuracy(equal, positive, np.array([0.5]))
+    found = _pair_accuracy(equal, positive, np.array([0.5]))
     assert found == pytest.approx({"pair-accuracy": 2 / 3, "pair-chance": 0.5, "pair-kappa": 1 / 3})
-    assert math.isnan(pair_accuracy(equal, np.zeros_like(positive), np.array([0.5]))["pair-accuracy"])
+    assert math.isnan(_pair_accuracy(equal, np.zeros_like(positive), np.array([0.5]))["pair-accuracy"])
 
 
 @pytest.mark.usefixtures("tiny_bench")
@@ -197,5 +182,5 @@ def test_no_known_bags_without_counts(task: Task) -> None:
 
 
 def test_single_class_and_zero_rows_are_handled() -> None:
-    assert math.isnan(class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
-    assert math.isfinite(class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])
+    assert math.isnan(_class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
+    assert math.isfinite(_class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])

@@ -21,7 +21,7 @@ from llpbench.core.model import Encoder, Encoding, Model, Random
 from llpbench.core.ranges import Uniform
 from llpbench.data.toy import toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
+from llpbench.encoders.saint import Saint, SaintRow, _SaintParams, _SaintRowParams
 from llpbench.methods.dllp import DLLP
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
@@ -31,11 +31,11 @@ from llpbench.training.stage import StageRun
 
 
 def saint(task: Task) -> Encoder:
-    return Saint(task.schema, SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
+    return Saint(task.schema, _SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
 
 
 def saint_row(task: Task) -> Encoder:
-    return SaintRow(task.schema, SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
+    return SaintRow(task.schema, _SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
-from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
-from llpbench.training.training_data import LARGEST_RATIO, TrainingData, buckets, profile
+from llpbench.methods.tabllp_bdc import TabLLPBDC, _BDCParams
+from llpbench.training.training_data import LARGEST_RATIO, TrainingData, _buckets, profile
 
 SKEWED = [90, 1, 2, 40, 3, 1, 5, 2, 60, 8, 1, 12, 3, 2, 1, 20, 4, 1, 30, 6, 2]
 """sizes of bags, as keys of real tables make them"""
@@ -45,7 +45,7 @@ def test_buckets_hold_every_bag_once_by_size(per_step: int) -> None:
     rng = np.random.default_rng(0)
     for _ in range(15):
         sizes = np.round(rng.lognormal(2, 1.5, size=rng.integers(1, 60))).astype(np.int64) + 1
-        found = buckets(sizes, per_step)
+        found = _buckets(sizes, per_step)
         assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
         assert all(len(bucket) % per_step == 0 for bucket in found[:-1])  # only the last may leave a gap
         for bucket in found:
@@ -65,11 +65,11 @@ def test_epoch_draws_every_bag_once_except_last_gap(seed: int, per_step: int) ->
     drawn = np.bincount(steps.ravel(), minlength=len(SKEWED))
     assert drawn.min() == 1
     gap = steps.size - len(SKEWED)
-    last = buckets(task.train.sizes, per_step)[-1]
+    last = _buckets(task.train.sizes, per_step)[-1]
     assert drawn.sum() - len(SKEWED) == gap < per_step
     assert set(np.flatnonzero(drawn > 1).tolist()) <= set(last.tolist())
     for step, width in zip(steps, plan.widths, strict=True):
-        assert any(set(step.tolist()) <= set(bucket.tolist()) for bucket in buckets(task.train.sizes, per_step))
+        assert any(set(step.tolist()) <= set(bucket.tolist()) for bucket in _buckets(task.train.sizes, per_step))
         assert task.train.sizes[step].max() <= width
 
 
@@ -114,7 +114,7 @@ def test_step_holds_rows_of_its_bags_only() -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [BagSoftLabel(SMALL), TabLLPBDC(BDCParams(hidden=16, learning_rate=0.01))],
+    [BagSoftLabel(SMALL), TabLLPBDC(_BDCParams(hidden=16, learning_rate=0.01))],
     ids=lambda m: type(m).__name__,
 )
 def test_members_with_permuted_bag_sizes_train_as_alone(method: Method) -> None:
@@ -133,8 +133,3 @@ def test_members_with_different_buckets_train_apart() -> None:
     assert (sum(other), len(other)) == (sum(SKEWED), len(SKEWED))
     with pytest.raises(LLPBenchError, match="same shape"):
         together(DLLP(SMALL), {0: skewed_task(0), 1: skewed_task(1, other)})
-
-
-def test_single_row_bag_is_trained() -> None:
-    task = skewed_task(sizes=[1, 1, 1, 5])
-    assert not together(DLLP(SMALL), {0: task}, epochs=1).train()[0].failure

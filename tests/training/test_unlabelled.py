@@ -12,7 +12,7 @@ from llpbench.core.bags import Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.data.toy import toy_task
 from llpbench.methods.dllp import DLLP
-from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE
+from llpbench.methods.tabllp_pse import TabLLPPSE, _PSEParams
 from llpbench.training.judging import judge
 
 COARSE = {name for name, criterion in CRITERIA.items() if criterion.regime == "coarse"}
@@ -51,7 +51,7 @@ def test_run_ends_when_coarse_criteria_settle() -> None:
 
 
 def test_stage_after_judged_stage_runs_once() -> None:
-    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
+    method = TabLLPPSE(_PSEParams(hidden=16, learning_rate=0.01, refresh=1))
     population, known = (together(method, {0: task}) for task in (unlabelled(toy_task(0)), toy_task(0)))
     (outcome,), (full,) = population.train(), known.train()
     assert outcome.epochs == 3 + 3  # and not for the other regime again
