@@ -15,8 +15,7 @@ from pandas.testing import assert_frame_equal
 from recomputed import board as recompute
 
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report.assembling import Report, make_report
-from llpbench.report.board_tables import names_of
+from llpbench.report.board_tables import Report, make_report, names_of
 from llpbench.report.digest import readme
 from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Overview, Standings, make_overview, read_lines, standings_of
