@@ -13,8 +13,7 @@ import pytest
 from bench import LLPBench
 from repository import ROOT
 
-from llpbench.core.errors import DataError
-from llpbench.data.catalogue import catalogue, verify
+from llpbench.data.catalogue import verify
 from llpbench.data.facts import Facts, built_in_facts
 from llpbench.data.frames import read_parquet
 from llpbench.data.loading import EMBEDDED, load_table, locate
@@ -92,22 +91,6 @@ def test_prepared_data_stay_unchanged_when_prepared_again(request: pytest.Fixtur
     path = location.path if location else request.getfixturevalue("shared") / f"{name}.parquet"
     once = spec.frame(read_parquet(path), "here")
     pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
-
-
-def test_catalogue_shows_location_of_each_dataset(tmp_path: Path) -> None:
-    found = {entry.spec.name: entry.found for entry in catalogue()}
-    assert {name for name in found if found[name] == "generated"} == {"synthetic_a", "synthetic_b"}
-    assert {name for name in found if found[name] == "embedded"} == SHIPPED
-    assert {name for name in found if found[name] == "file"} == {"flights_2013_sample"}
-    assert (found["credit"], found["kin8nm"], found["cces_2016"]) == ("to download", "to download", "missing")
-    (tmp_path / "credit.parquet").touch()
-    entries = {entry.spec.name: entry for entry in catalogue(tmp_path)}
-    location = entries["credit"].location
-    assert location is not None
-    assert (location.kind, location.path) == ("data-dir", tmp_path / "credit.parquet")
-    assert entries["road_safety"].source == "OpenML 44161"
-    with pytest.raises(DataError, match="does not exist"):
-        catalogue(tmp_path / "absent")
 
 
 def test_verify_reports_problems(tmp_path: Path) -> None:
