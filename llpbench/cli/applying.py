@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import (
     Formats,
+    bag_options,
     format_options,
     is_large,
+    key_names,
     out_of_core_option,
     own_data_command,
+    possible_names,
     read_pairs,
     reading,
+    warnings_as_lines,
 )
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
@@ -94,7 +97,7 @@ class _Files:
             raise LLPBenchError(
                 f"the model in {str(self.model)!r} was fitted to an array without column names. Fit it to a frame."
             )
-        with warnings_as_lines(), told_in_flags():
+        with warnings_as_lines():
             with reading("rows"):
                 batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
                 frame = batches.head() if large else batches.together()
@@ -107,7 +110,7 @@ class _Files:
                     column_of(frame, name, self.rows)
             except DataError as error:
                 advice = " Omit --bag-column to predict from features only." if bags_optional else ""
-                raise DataError(f"{error}{advice}") from error
+                raise DataError(f"{error.message}{advice}") from error
             with reading("bags"):
                 counts: dict[str, Any] = {}
                 if self.bags is not None:
@@ -262,10 +265,22 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
     metavar="NAME=VALUE",
     help="Groups, bags and classes to print, such as sex=F,district=7. The file has all.",
 )
+@click.option(
+    "--among",
+    multiple=True,
+    metavar="CLASSES",
+    help="Give shares among these classes only, such as those of people who voted. [default: all]",
+)
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
 def estimate(
-    files: _Files, by: tuple[str, ...], refits: int, where: tuple[str, ...], plot: Path | None, label: str | None
+    files: _Files,
+    by: tuple[str, ...],
+    refits: int,
+    where: tuple[str, ...],
+    among: tuple[str, ...],
+    plot: Path | None,
+    label: str | None,
 ) -> int:
     """Estimate counts and shares of groups, in all bags together and in each bag, with intervals.
 
@@ -292,12 +307,18 @@ def estimate(
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
     with files.read() as given:
         model, keys = given.model, given.rows["keys"]
-        drawn, names = class_of(model, label), split_names(by, given.columns)
+        some = [class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
+        drawn = class_of(model, label or (str(some[-1]) if some else None))
+        names = split_names(by, given.columns)
+        if some and drawn not in some:
+            raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
         with progress_display() as progress:
-            found = in_batches.estimate(model, by=names, refits=refits, progress=progress, **given.rows)
+            found = in_batches.estimate(
+                model, by=names, refits=refits, among=some or None, progress=progress, **given.rows
+            )
     write_rows(found, files.out, NUMBERS)
     overall = found[(found[keys] == ALL).all(axis="columns")]
-    groups, bags = len(overall) // len(model.classes_), len(found[keys].drop_duplicates()) - 1
+    groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
@@ -344,8 +365,8 @@ def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -
     from llpbench.report.plots.own_figures import group_shares
     from llpbench.report.plots.saving import save_figure
 
-    overall = overall[overall["class"] == label]
-    share = overall["count"].sum() / overall["rows"].sum()
+    total, overall = overall["count"].sum(), overall[overall["class"] == label]
+    share = overall["count"].sum() / total
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)
 
@@ -393,9 +414,9 @@ def check_plot(path: Path, flag: str) -> None:
         raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
 
 
-def class_of(model: LLPClassifier, label: str | None) -> Any:
-    """Return the class that --class names, or the last one."""
+def class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:
+    """Return the class that `flag` names, or the last one."""
     names = {str(name): name for name in model.classes_.tolist()}
     if label is not None and label not in names:
-        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
+        raise LLPBenchError(f"{flag} must be one of {', '.join(names)}, got {label!r}.")
     return [*names.values()][-1] if label is None else names[label]

@@ -19,7 +19,7 @@ from rich.progress import Progress
 
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, Rows
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError, argument
 from llpbench.core.files import temporary_folder, writing
 from llpbench.core.method import DirectMethod
 from llpbench.core.seeding import generator
@@ -72,7 +72,7 @@ def draw_bags(
             raise LLPBenchError(
                 f"{rows:,} of {plural(total, 'row')} {verb(rows)} no bag with counts"
                 f"{'' if some is None else f', such as rows of bag {some!r}'}. Add these bags. To drop such rows, use "
-                "unmatched='drop'."
+                f"{argument('unmatched=' + repr('drop'))}."
             )
         drawn = _drawn(sizes, most_rows, seed)
     frames, done = [], _advancing(progress, "rows of bags", batches.total)
@@ -277,6 +277,7 @@ def estimate(
     by: Sequence[str],
     counts: dict[str, Any],
     refits: int,
+    among: Sequence[Hashable] | None,
     progress: Progress,
 ) -> pd.DataFrame:
     """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
@@ -303,7 +304,7 @@ def estimate(
         _advancing(progress, "estimates", None)
         of_bags, of_groups = pd.concat(bags), pd.concat(groups)
         data = bag_data(of_bags, of_bags, **counts)
-        return model._estimate(rows, data, read_groups(of_groups, of_groups), refits=refits)
+        return model._estimate(rows, data, read_groups(of_groups, of_groups), refits=refits, among=among)
 
 
 @contextmanager
