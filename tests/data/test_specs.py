@@ -84,6 +84,12 @@ def test_embedded_files_are_small_and_all_attributed() -> None:
     assert len(SHIPPED) == 31
 
 
+def test_only_free_licences_let_data_be_redistributed() -> None:
+    kept = {spec.name for spec in dataset_specs() if not spec.redistributable}
+    assert {"california", "credit", "credit_raw", "heloc", "movielens_1m"} <= kept
+    assert len(kept) == 18
+
+
 @pytest.mark.parametrize("name", [*LOCAL, *CHANGED])
 def test_prepared_data_stay_unchanged_when_prepared_again(request: pytest.FixtureRequest, name: str) -> None:
     spec = dataset_spec(name)

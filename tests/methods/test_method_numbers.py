@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a program, too
 from small import mlp, together
@@ -88,19 +89,20 @@ def of_direct(method: DirectMethod) -> list[float]:
     return found
 
 
-def of_stage(population: Population, stage: Stage) -> Iterator[float]:
-    """Yield loss and norm of the gradient in the first step of each phase, as the engine computes them."""
+def of_stage(population: Population, stage: Stage) -> tuple[list[float], Tensor]:
+    """Return loss and norm of the gradient in the first step of each phase, as the engine has them, and weights."""
     run = StageRun(population, stage, population.state)
     run.prepare(0)
     plan = run.plan(0)
     state, slots = population.state, run.slots
     bags = population.data.take(stage.unit, slots, plan.drawn[:, 0], plan.widths[0], state.targets)
-    progress = torch.tensor([9.0, 10.0, 30.0, 100.0])
+    progress, found = torch.tensor([9.0, 10.0, 30.0, 100.0]), []
     for turn, phase in enumerate(population.method.phases):
         names = (stage.name, phase.name)
         losses = population.losses(names, run.theta, slots, state.buffers, bags, plan.keys[:, 0, turn], progress)
         (gradient,) = torch.autograd.grad(losses.sum(), run.theta)
-        yield from (float(losses.detach()), float(gradient.norm()))
+        found += [float(losses.detach()), float(gradient.norm())]
+    return found, run.theta.detach()
 
 
 def of_network(method: Any) -> list[float]:
@@ -108,10 +110,10 @@ def of_network(method: Any) -> list[float]:
     task = some_task(method.supervision)
     build = mlp if method.takes_encoder else lambda _: NoEncoder()
     population = together(method, {0: task}, encoder=build, epochs=10)
-    found = [value for stage in method.stages for value in of_stage(population, stage)]
+    stages = [of_stage(population, stage) for stage in method.stages]
     rows = Rows(*(part[:40] for part in task.test.rows))
-    proba = population.predict(0, population.state.weights, rows)[0]
-    return [*found, *proba.mean(axis=0), *proba.std(axis=0)]
+    proba = population.predict(0, stages[-1][1], rows)[0]  # as after the last `prepare`
+    return [*(value for found, _ in stages for value in found), *proba.mean(axis=0), *proba.std(axis=0)]
 
 
 def numbers(name: str, given: dict[str, Any]) -> list[float]:

@@ -86,6 +86,20 @@ def with_counts(task: Task, change: dict[int, list[float]]) -> Task:
     return replace(task, train=train, bags=train)
 
 
+def test_loss_receives_given_counts() -> None:
+    task = with_counts(toy_task(0), {0: [NAN, NAN], 1: [-1.25, 17.5], 2: [3.5, 12.5]})
+    train = task.train
+    told = {tuple(given) for bags in recorded(task) for given in bags.counts.tolist()}
+    assert told == {(0.0, 0.0) if np.isnan(given).any() else tuple(given) for given in train.counts}
+    for bags in recorded(task):
+        assert torch.allclose(bags.proportions.sum(dim=1), torch.ones(2))
+        assert bool((bags.proportions >= 0).all())
+        assert torch.equal(bags.known, (bags.counts != 0).any(dim=1))
+        assert torch.allclose(bags.prior, torch.tensor(train.prior).float())
+        unknown = bags.proportions[~bags.known]
+        assert torch.allclose(unknown, bags.prior.expand_as(unknown))
+
+
 def test_row_stage_uses_counts_as_targets() -> None:
     task = with_counts(toy_task(0), {bag: [8.0, 8.0] for bag in range(15)} | {3: [NAN, NAN]})
     seen = recorded(task, "rows")
