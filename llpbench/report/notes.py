@@ -170,7 +170,7 @@ def _difference_text(bags: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for name, text in (
         ("spread", "proportions vary {:,.3g} times as much as those of random bags of these sizes"),
-        ("separation", "rows of two bags are {:,.3g} times as far apart as rows of one"),
+        ("separation", "rows of two bags are {:,.3g} times as far apart as rows of one bag"),
         ("dropped", "{:,.0f} training rows dropped from bags that are too small or too large"),
         ("pooled", "{:,.0f} of them pooled"),
     ):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,12 @@ class Standings:
         return words.title_of(line["criterion"], line["bagging"], has_epochs=line["epochs"] is not None)
 
     @property
+    def short_title(self) -> str:
+        """Title of a board by a main criterion."""
+        labels = "Validation labels" if self.has_labels else "No labels of rows"
+        return f"{labels}: {words.bags_words(self.entries[0]['bagging'])}"
+
+    @property
     def metric(self) -> str:
         """Title of the metric."""
         return METRICS[self.entries[0]["metric"]].title
@@ -124,7 +130,7 @@ class Standings:
         shown: list[Line | str] = [*ranked[:most]]
         hidden = len(ranked) - most - len(floors[:1])
         if hidden > 0:
-            shown.append(f"{hidden} more")
+            shown.append(f"{hidden} more entries")
         shown += [*floors[:1], *above]
         columns = [COLUMNS[key] for key in keys]
         columns = [each for each in columns if any(not each.field(line).is_empty for line in ranked) or not ranked]
@@ -267,7 +273,7 @@ def make_overview(own: Sequence[Standings], below: Mapping[str, Sequence[Standin
     mine = [("", board) for board in own if not (front and board.has_labels)][: 1 if front else None]
     chosen = [(folder, board) for folder, board in (*front, *mine, *labelled) if board is not None]
     sections = [
-        _Section(board.table(keys=_SHORT), _text(board), folder)
+        _Section(replace(board.table(keys=_SHORT), title=board.short_title), _text(board), folder)
         for folder, board in chosen
         if board.ranked or not front
     ]

@@ -58,8 +58,8 @@ def test_board_states_spread_of_bags() -> None:
     )
     assert notes(board)[DIFFERENCES_NOTE] == (
         "adult 64: proportions vary 5.5 times as much as those of random bags of these sizes; rows of two bags are "
-        "1.2 times as far apart as rows of one; 1,200 training rows dropped from bags that are too small or too large; "
-        "30 of them pooled",
+        "1.2 times as far apart as rows of one bag; 1,200 training rows dropped from bags that are too small or "
+        "too large; 30 of them pooled",
     )
     assert whole_table(board, "fine").notes["How training bags differ"] == notes(board)[DIFFERENCES_NOTE]
 
