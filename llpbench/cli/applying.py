@@ -262,10 +262,22 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
     metavar="NAME=VALUE",
     help="Groups, bags and classes to print, such as sex=F,district=7. The file has all.",
 )
+@click.option(
+    "--among",
+    multiple=True,
+    metavar="CLASSES",
+    help="Give shares among these classes only, such as those of people who voted. [default: all]",
+)
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
 def estimate(
-    files: _Files, by: tuple[str, ...], refits: int, where: tuple[str, ...], plot: Path | None, label: str | None
+    files: _Files,
+    by: tuple[str, ...],
+    refits: int,
+    where: tuple[str, ...],
+    among: tuple[str, ...],
+    plot: Path | None,
+    label: str | None,
 ) -> int:
     """Estimate counts and shares of groups, in all bags together and in each bag, with intervals.
 
@@ -292,12 +304,18 @@ def estimate(
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
     with files.read() as given:
         model, keys = given.model, given.rows["keys"]
-        drawn, names = class_of(model, label), split_names(by, given.columns)
+        some = [class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
+        drawn = class_of(model, label or (str(some[-1]) if some else None))
+        names = split_names(by, given.columns)
+        if some and drawn not in some:
+            raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
         with progress_display() as progress:
-            found = in_batches.estimate(model, by=names, refits=refits, progress=progress, **given.rows)
+            found = in_batches.estimate(
+                model, by=names, refits=refits, among=some or None, progress=progress, **given.rows
+            )
     write_rows(found, files.out, NUMBERS)
     overall = found[(found[keys] == ALL).all(axis="columns")]
-    groups, bags = len(overall) // len(model.classes_), len(found[keys].drop_duplicates()) - 1
+    groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
@@ -344,8 +362,8 @@ def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -
     from llpbench.report.plots.own_figures import group_shares
     from llpbench.report.plots.saving import save_figure
 
-    overall = overall[overall["class"] == label]
-    share = overall["count"].sum() / overall["rows"].sum()
+    total, overall = overall["count"].sum(), overall[overall["class"] == label]
+    share = overall["count"].sum() / total
     title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
     save_figure(lambda: group_shares(overall, names, share, title), plot)
 
@@ -393,9 +411,9 @@ def check_plot(path: Path, flag: str) -> None:
         raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
 
 
-def class_of(model: LLPClassifier, label: str | None) -> Any:
-    """Return the class that --class names, or the last one."""
+def class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:
+    """Return the class that `flag` names, or the last one."""
     names = {str(name): name for name in model.classes_.tolist()}
     if label is not None and label not in names:
-        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
+        raise LLPBenchError(f"{flag} must be one of {', '.join(names)}, got {label!r}.")
     return [*names.values()][-1] if label is None else names[label]

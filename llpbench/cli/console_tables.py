@@ -40,8 +40,8 @@ def show(table: Table) -> None:
 
 def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table of texts, split into parts that fit the width."""
-    from llpbench.report import render_tables
     from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.report.terminal import render_tables
 
     columns = tuple(Heading(name, numeric=False) for name in headings)
     render_tables(

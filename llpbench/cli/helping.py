@@ -36,7 +36,7 @@ OWN_DATA = {
         *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
         *("time_column", "seed", "plugin", "refits"),
     ),
-    "Output": ("interval", "out", "where", "plot", "label"),
+    "Output": ("interval", "out", "where", "among", "plot", "label"),
     "Format of the files (normally detected). For one file only: rows:VALUE or bags:VALUE, such as rows:cp1252": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),

@@ -35,7 +35,7 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
-    from llpbench.report import Published
+    from llpbench.report.publishing import Published
     from llpbench.results.journal import Contents
     from llpbench.results.merging import Preference
 
@@ -292,7 +292,8 @@ def report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import TITLE, publish
+    from llpbench.report.assembling import TITLE, make_report
+    from llpbench.report.publishing import write_report
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
@@ -302,16 +303,15 @@ def report(
     merged = _merge(journals or (out,))
     records = _of_datasets(merged.counting.values(), datasets)
     tunings = list(merged.tunings.values())
-    published = publish(
+    made = make_report(
         records,
-        tunings,
-        Path(out),
         warnings=[*merged.warnings, *merged.disputes],
         stale=stale_runs(records) | stale_searches(tunings),
-        plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS),
+        tunings=tunings,
         metric=_known_metric(metric),
         title=title or TITLE,
     )
+    published = write_report(made, Path(out), plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS))
     _show_published(published, chosen, records)
     return 0
 
@@ -370,9 +370,9 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
             raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
         _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
-    from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
     from llpbench.report.comparing import rank_lines, shared_tasks
+    from llpbench.report.terminal import render
     from llpbench.results.merging import join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -425,7 +425,7 @@ def _show_plan(settings: Settings) -> int:
 
 def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:
     """Print the leaderboards of a report, or the tables of studies, and the places of its files."""
-    from llpbench.report import render
+    from llpbench.report.terminal import render
 
     if studies is None:
         render(published.report.leaderboards, tables_console())
@@ -437,8 +437,8 @@ def _show_published(published: Published, studies: Sequence[Study] | None, recor
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
     """Return tables of studies; with `beside` a summary first, then tables with the paper's numbers beside ours."""
-    from llpbench.report import render_tables
     from llpbench.report.study_tables import beside_paper, study_tables
+    from llpbench.report.terminal import render_tables
     from llpbench.report.wording import caption
     from llpbench.results.frame import tidy
     from llpbench.results.staleness import stale_runs

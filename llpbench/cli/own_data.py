@@ -455,7 +455,7 @@ def choose(
     """
     del read
     from llpbench.owndata import choosing
-    from llpbench.report import render_tables
+    from llpbench.report.terminal import render_tables
 
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():

@@ -12,7 +12,7 @@ import stat
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -63,13 +63,8 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
 
 def _open_beside(path: Path, mode: int) -> tuple[IO[bytes], Path]:
     """Open and lock a new temporary file in the folder of `path`."""
-    for number in count(1):
-        temporary = path.with_name(f".{path.name}.{number}.tmp")
-        _remove_unlocked(temporary)
-        try:
-            file = open(temporary, "wb", opener=lambda name, _: os.open(name, _NEW, mode))  # noqa: SIM115
-        except FileExistsError:
-            continue
+    while True:
+        file, temporary = _open_new(lambda number: path.with_name(f".{path.name}.{number}.tmp"), mode, _remove_unlocked)
         if fcntl:
             with suppress(OSError):  # a system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -77,6 +72,17 @@ def _open_beside(path: Path, mode: int) -> tuple[IO[bytes], Path]:
             if os.path.samestat(os.fstat(file.fileno()), temporary.lstat()):
                 return file, temporary
         file.close()
+
+
+def _open_new(
+    path_of: Callable[[int], Path], mode: int, first: Callable[[Path], object] = lambda _: None
+) -> tuple[IO[bytes], Path]:
+    """Open a new file at the first of the numbered paths that does not exist. `first`: called with each path."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    for path in map(path_of, count(1)):
+        first(path)
+        with suppress(FileExistsError):
+            return open(path, "wb", opener=lambda name, _: os.open(name, flags, mode)), path
     raise AssertionError
 
 
@@ -97,25 +103,16 @@ def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
 
     `mode` are its permissions, before the umask.
     """
-    for number in count(1):
-        place = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
-        try:
-            handle = os.open(place, _NEW, mode)
-        except FileExistsError:
-            continue
-        try:
-            with open(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            place.unlink()
-            raise
-        return place
-    raise AssertionError
-
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    file, place = _open_new(lambda number: path if number == 1 else path.with_stem(f"{path.stem}-{number}"), mode)
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        place.unlink()
+        raise
+    return place
 
 
 def at_home(path: str | Path) -> Path:

@@ -9,76 +9,58 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from llpbench.core.text import LOG
 
 
-class _Setting(NamedTuple):
-    library: str
-    """module with the setting, which is not read before the module is imported"""
-    read: Callable[[Any], Any]
-    write: Callable[[Any, Any], object]
-    fresh: Any = None
-    """value directly after the import of the library; None if unknown"""
+def _settings() -> dict[str, tuple[Any, Callable[[Any], object]]]:
+    """Return the current value of each setting, and a function that sets it."""
+    import numpy as np
+    import torch
 
+    cudnn = torch.backends.cudnn
+    cudnn_flags = {name: getattr(cudnn, name) for name in ("enabled", "benchmark", "deterministic")}
 
-def _of_torch(name: str, fresh: Any) -> _Setting:
-    """Return a setting with functions `torch.get_NAME` and `torch.set_NAME`."""
-    return _Setting("torch", lambda t: getattr(t, f"get_{name}")(), lambda t, v: getattr(t, f"set_{name}")(v), fresh)
+    def set_cudnn(flags: dict[str, bool]) -> None:
+        for name, flag in flags.items():
+            setattr(cudnn, name, flag)
 
-
-def _set_cudnn(torch: Any, flags: dict[str, bool]) -> None:
-    for name, flag in flags.items():
-        setattr(torch.backends.cudnn, name, flag)
-
-
-_CUDNN = {"enabled": True, "benchmark": False, "deterministic": False}
-_NUMPY = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-
-_SETTINGS = {
-    "torch's default dtype": _Setting(
-        "torch",
-        lambda torch: str(torch.get_default_dtype()),
-        lambda torch, dtype: torch.set_default_dtype(getattr(torch, dtype.removeprefix("torch."))),
-        "torch.float32",
-    ),
-    "torch's default device": _Setting(
-        "torch",
-        lambda torch: str(torch.get_default_device()),
-        lambda torch, device: torch.set_default_device(None if device == "cpu" else device),
-        "cpu",
-    ),
-    "torch's grad mode": _Setting("torch", lambda t: t.is_grad_enabled(), lambda t, v: t.set_grad_enabled(v), True),
-    "torch's number of threads": _of_torch("num_threads", None),
-    "torch's deterministic mode": _of_torch("deterministic_debug_mode", 0),
-    "torch's precision of matrix products": _of_torch("float32_matmul_precision", "highest"),
-    "torch's autocast": _Setting(
-        "torch", lambda t: t.is_autocast_enabled("cpu"), lambda t, v: t.set_autocast_enabled("cpu", v), False
-    ),
-    "cuDNN's flags": _Setting(
-        "torch", lambda torch: {name: getattr(torch.backends.cudnn, name) for name in _CUDNN}, _set_cudnn, _CUDNN
-    ),
-    "numpy's handling of floating-point errors": _Setting(
-        "numpy", lambda numpy: numpy.geterr(), lambda numpy, handling: numpy.seterr(**handling), _NUMPY
-    ),
-    "scikit-learn's configuration": _Setting("sklearn", lambda s: s.get_config(), lambda s, v: s.set_config(**v)),
-}
+    device = torch.get_default_device()
+    settings: dict[str, tuple[Any, Callable[[Any], object]]] = {
+        "torch's default dtype": (torch.get_default_dtype(), torch.set_default_dtype),
+        "torch's default device": (device, lambda old: torch.set_default_device(None if old.type == "cpu" else old)),
+        "torch's grad mode": (torch.is_grad_enabled(), torch.set_grad_enabled),
+        "torch's number of threads": (torch.get_num_threads(), torch.set_num_threads),
+        "torch's deterministic mode": (torch.get_deterministic_debug_mode(), torch.set_deterministic_debug_mode),
+        "torch's precision of matrix products": (
+            torch.get_float32_matmul_precision(),
+            torch.set_float32_matmul_precision,
+        ),
+        "torch's autocast": (torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")),
+        "cuDNN's flags": (cudnn_flags, set_cudnn),
+        "numpy's handling of floating-point errors": (np.geterr(), lambda old: np.seterr(**old)),
+    }
+    if (sklearn := sys.modules.get("sklearn")) is not None:  # its import takes a second
+        set_config = sklearn.set_config
+        settings["scikit-learn's configuration"] = sklearn.get_config(), lambda old: set_config(**old)
+    return settings
 
 
 @contextmanager
 def restored() -> Iterator[list[str]]:
     """Reset what the code inside changes, also filters of warnings. On exit the yielded list names the settings."""
     changed: list[str] = []
-    before = {name: one.read(sys.modules[one.library]) for name, one in _SETTINGS.items() if one.library in sys.modules}
+    before = _settings()
     try:
         with warnings.catch_warnings():
             yield changed
     finally:
-        for name, setting in _SETTINGS.items():
-            library, value = sys.modules.get(setting.library), before.get(name, setting.fresh)
-            if library is not None and value is not None and setting.read(library) != value:
-                setting.write(library, value)
+        now = _settings()
+        for name, (value, write) in before.items():
+            if now[name][0] != value:
+                write(value)
                 changed.append(name)
 
 

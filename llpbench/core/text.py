@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import difflib
 import hashlib
-import io
 import logging
 import re
 import traceback
@@ -150,16 +149,6 @@ def _without_formula(value: Any) -> Any:
     return value if harmless else f"'{value}"
 
 
-def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV."""
-    lines = []
-    for row in rows:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\r\n").writerow(map(_without_formula, row))  # fields with \r are quoted
-        lines.append(line.getvalue().removesuffix("\r\n"))
-    return "".join(f"{line}\n" for line in lines)
-
-
 def frame_as_csv(frame: pd.DataFrame) -> str:
     """Return a frame as CSV, without its index."""
     safe = frame.rename(columns=_without_formula)
@@ -168,6 +157,6 @@ def frame_as_csv(frame: pd.DataFrame) -> str:
         if kind.kind in "OSU" or str(kind) in ("category", "string", "str"):
             texts = frame.iloc[:, place].astype(object)
             returns |= any("\r" in value for value in texts if isinstance(value, str))
-            safe.isetitem(place, texts.map(_without_formula, na_action="ignore"))
+            safe.isetitem(place, [*map(_without_formula, texts)])
     # a text with \r is quoted only if all texts are; without quotes its rest would begin a new row
     return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL))

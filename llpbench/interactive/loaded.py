@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from llpbench.report import Leaderboards
-    from llpbench.report.boards import Board
+    from llpbench.report.boards import Board, Leaderboards
 
 Source = str | PathLike[str]
 
@@ -147,12 +146,11 @@ class Results:
         """
         from pandas import concat
 
-        counts = ["values", "failed", "missing", "stale"]
+        shown = ["mean", "std", "values", "failed", "missing", "stale"]
         parts = []
         for board in self.leaderboards.boards:
-            found = board.runs.groupby(["entry", "task"])["value"].agg(["mean", "std"]).join(board.scores[counts])
             entries, tasks = board.entries[["rank", *_NAMES]], board.tasks[["dataset", "bag_size", "by"]]
-            found = found.join(entries, on="entry").join(tasks, on="task").reset_index(drop=True)
+            found = board.scores[shown].join(entries, on="entry").join(tasks, on="task").reset_index(drop=True)
             protocol = dict.fromkeys(("epochs", "patience", "bags_per_step")) | dict(board.protocol or {})
             parts.append(found.assign(criterion=board.criterion.name, bagging=board.bagging, **protocol))
         return concat(parts, ignore_index=True)

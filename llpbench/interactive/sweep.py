@@ -16,7 +16,7 @@ from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
-    from llpbench.report import Published
+    from llpbench.report.publishing import Published
     from llpbench.running.display import Display
     from llpbench.running.runner import RunSummary
 
@@ -89,7 +89,8 @@ def carry_out(settings: Settings, display: Display) -> _Done:
 
     Raises as `runner.run` does.
     """
-    from llpbench.report import publish
+    from llpbench.report.assembling import make_report
+    from llpbench.report.publishing import write_report
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running import runner
     from llpbench.tuning.configurations import write_configurations
@@ -102,7 +103,8 @@ def carry_out(settings: Settings, display: Display) -> _Done:
     results = Results(records, tunings, stale, warnings, (settings.out,))
     write_configurations(tunings, settings.out)
     plots = settings.out / PLOTS if settings.plots else None
-    return _Done(summary, results, publish(records, tunings, settings.out, warnings=warnings, stale=stale, plots=plots))
+    report = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
+    return _Done(summary, results, write_report(report, settings.out, plots=plots))
 
 
 def _in_python(message: str, typed: Iterable[str]) -> str:

@@ -211,15 +211,7 @@ class CrossTable:
         (least, most), (estimates, drawn) = bounds, (self.joined @ each for each in (estimates, drawn))
         people = np.broadcast_to(estimates.sum(axis=2, keepdims=True), estimates.shape)
         numbers = (estimates, *_interval(estimates, drawn, least, most), least, most)
-        some = [each[..., self.among].sum(axis=-1, keepdims=True) for each in (estimates, drawn, least, most)]
-        others = [each.sum(axis=-1, keepdims=True) - part for each, part in zip((least, most), some[2:], strict=True)]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ends = (
-                least / (least + np.minimum(some[3] - most, people - least - others[0])),
-                most / (most + np.maximum(some[2] - least, people - most - others[1])),
-            )
-            share = estimates / some[0]
-            shares = (share, *_interval(share, drawn / some[1], *ends), *ends)
+        shares = shares_among(self.among, estimates, drawn, least, most, people)
         names = [precincts, self.groups, [self.outcomes[place] for place in self.among]]
         index = pd.MultiIndex.from_product(names, names=["precinct", "group", "outcome"])
         values = zip((*NUMBERS, *SHARES), (people, *numbers, *shares), strict=True)
@@ -393,6 +385,33 @@ def _interval(
     """Return the ends of 95 % intervals within bounds; `drawn` are [draws, ...]."""
     lower, upper = (np.quantile(drawn, tail, axis=0).clip(least, most) for tail in _TAILS)
     return np.minimum(lower, values), np.maximum(upper, values)
+
+
+def shares_among(
+    among: Sequence[int] | IntArray,
+    counts: FloatArray,
+    drawn: FloatArray,
+    least: FloatArray,
+    most: FloatArray,
+    people: FloatArray,
+) -> tuple[FloatArray, ...]:
+    """Return shares among some outcomes, the ends of 95 % intervals, and bounds, from counts [..., outcomes].
+
+    `drawn` are draws of counts [draws, ..., outcomes], `least` and `most` their bounds, `people` those of the group.
+    """
+    some = [each[..., among].sum(axis=-1, keepdims=True) for each in (counts, drawn, least, most)]
+    least_of_rest, most_of_rest = (
+        each.sum(axis=-1, keepdims=True) - part for each, part in zip((least, most), some[2:], strict=True)
+    )
+    others = (
+        np.minimum(some[3] - most, people - least - least_of_rest),
+        np.maximum(some[2] - least, people - most - most_of_rest),
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = counts / some[0]
+        ends = [end / (end + other) for end, other in zip((least, most), others, strict=True)]
+        ends = [np.where((end > 0) | np.isnan(share), end, 0.0) for end in ends]
+        return share, *_interval(share, np.where(some[1] > 0, drawn / some[1], share), *ends), *ends
 
 
 def _raked(cells: FloatArray, people: FloatArray, counts: FloatArray) -> FloatArray:

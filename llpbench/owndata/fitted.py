@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
@@ -197,6 +197,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         counts: Any = None,
         sample_weight: Any = None,
         refits: int = 20,
+        among: Sequence[Hashable] | None = None,
     ) -> pd.DataFrame:
         """Return expected counts and shares of classes in groups of rows, with intervals: ecological inference.
 
@@ -216,6 +217,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             [rows] number of people that each row stands for, as in `fit`. `rows` and `count` are then of people.
         refits
             Number of refits for the intervals of a method without a posterior.
+        among
+            Classes that have lines, and shares among these instead of all rows: those who voted, for example.
 
         Returns
         -------
@@ -256,9 +259,18 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features = X.drop(columns=[name for name in X.columns if name in needless])
         data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
         name = getattr(bags, "name", None) or "bag"
-        return self._estimate(self._rows(features), data, groups, refits=refits, name=str(name))
+        return self._estimate(self._rows(features), data, groups, refits=refits, among=among, name=str(name))
 
-    def _estimate(self, rows: Rows, data: BagData, groups: Groups, *, refits: int, name: str = "bag") -> pd.DataFrame:
+    def _estimate(
+        self,
+        rows: Rows,
+        data: BagData,
+        groups: Groups,
+        *,
+        refits: int,
+        among: Sequence[Hashable] | None,
+        name: str = "bag",
+    ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
         if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
             raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
@@ -273,8 +285,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = [str(each) for each in labels.columns or [name]]
         ratio = 1.0 if copies is None else copies.ratio
         classes = self.classes_.tolist()
+        some = [place for place, name in enumerate(classes) if among is None or name in among]
+        if among is not None and ({*among} - {*classes} or len(some) < 2):
+            raise LLPBenchError(f"among must name two classes or more of {classes}, got {[*among]!r}.")
+        chosen = some if len(some) < len(classes) else None
         if whole.known.all() and self._model.of_rows and not self._model.deviation:
-            table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state)
+            table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state, among=chosen)
             if table is not None:
                 return table if ratio == 1.0 else of_people(table, ratio)
         starts, spread = np.append(0, np.cumsum(whole.sizes)), self._known_bags().spread
@@ -299,6 +315,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             DistinctDraws(self._logit_draws(labels, whole, refits)),
             tau=self._known_bags().deviation,
             seed=self.random_state,
+            among=chosen,
         )
         found = pd.concat([overall, *cells], ignore_index=True)
         return found if ratio == 1.0 else of_people(found, ratio)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.other_frames import as_pandas
 from llpbench.data.reading_bags import require_same_order
-from llpbench.owndata.cross_tables import cross_table
+from llpbench.owndata.cross_tables import SHARES, cross_table, shares_among
 from llpbench.owndata.group_intervals import DRAWS, FIRST, ClassCounts, EffectsOfGroups, GroupedRows, drawn_counts
 from llpbench.owndata.logit_draws import LogitDraws
 
@@ -145,6 +145,8 @@ class _Estimates:
     upper: FloatArray
     least: FloatArray
     most: FloatArray
+    shares: tuple[FloatArray, ...] | None = None
+    """shares with intervals and bounds, if not among all classes"""
 
     def of_others(self) -> _Estimates:
         """Return the estimates of the other class, if there are two."""
@@ -154,7 +156,7 @@ class _Estimates:
     def columns(self) -> dict[str, Any]:
         """Return the columns of `NUMBERS` by name."""
         counts = (self.count, self.lower, self.upper, self.least, self.most)
-        shares = (each / self.sizes for each in counts)
+        shares = self.shares or (each / self.sizes for each in counts)
         return {NUMBERS[0]: self.sizes.astype(np.int64), **dict(zip(NUMBERS[1:], (*counts, *shares), strict=True))}
 
 
@@ -164,6 +166,17 @@ def _estimates(sizes: Any, count: FloatArray, drawn: FloatArray, least: FloatArr
     upper = np.quantile(drawn, 1 - _TAIL, axis=1, method="higher").clip(least, most)
     ends = _reaching(np.minimum(lower, count), np.maximum(upper, count), least, most)
     return _Estimates(np.asarray(sizes, dtype=np.float64), count, *ends, least, most)
+
+
+def _among(among: Sequence[int] | None, found: list[_Estimates], drawn: Sequence[FloatArray]) -> list[_Estimates]:
+    """Return the estimates of the classes `among`, with shares among these. `drawn` are counts [cells, draws]."""
+    if among is None:
+        return found
+    counts, least, most = (np.stack([getattr(each, name) for each in found], -1) for name in ("count", "least", "most"))
+    draws = np.moveaxis(np.stack(drawn, axis=-1), 1, 0)
+    share, lower, upper, *ends = shares_among(among, counts, draws, least, most, found[0].sizes[:, None])
+    shares = (share, *_reaching(lower, upper, *ends), *ends)
+    return [replace(found[label], shares=tuple(each[:, label] for each in shares)) for label in among]
 
 
 def _reaching(
@@ -203,6 +216,7 @@ def group_estimates(
     *,
     tau: float,
     seed: int,
+    among: Sequence[int] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield a line for each bag, group and class, piece by piece. The last table is of all bags (`ALL`).
 
@@ -217,6 +231,7 @@ def group_estimates(
     draws : posterior draws of logits
     tau : standard deviation of the effects of bags on logits
     seed : random seed of the draws
+    among : positions of the classes that have shares and lines, at least two; None: all
     """
     if taken := [name for name in bag_names if name in groups.columns or name in ("class", *NUMBERS)]:
         raise LLPBenchError(
@@ -224,6 +239,7 @@ def group_estimates(
         )
     _require_no_total(bags)
     labels = range(1, 2) if len(classes) == 2 else range(len(classes))
+    named = [classes[label] for label in (range(len(classes)) if among is None else among)]
     streams = [generator(seed, "group estimates", label) for label in labels]
     effects = [
         EffectsOfGroups(len(groups), counts[label], tau, draws(label, FIRST, rng))
@@ -242,7 +258,7 @@ def group_estimates(
     sizes = np.zeros(len(groups))
     totals: list[list[Any]] = [[0.0, 0.0, 0.0, 0.0] for _ in labels]
     for piece in pieces():
-        grouped, inside = piece.grouped(len(groups)), []
+        grouped, inside, drawns = piece.grouped(len(groups)), [], []
         sizes += grouped.by_group(grouped.cell_sizes)
         for place, label in enumerate(labels):
             rng = generator(seed, "group estimates", label, piece.bags.start)
@@ -253,13 +269,14 @@ def group_estimates(
             least, most = bounds(grouped, own)
             count = grouped.by_cell(proba).clip(least, most)
             inside.append(_estimates(grouped.cell_sizes, count, drawn, least, most))
+            drawns += [drawn] if among is not None else []
             sums = [grouped.by_group(each) for each in (count, drawn, least, most)]
             totals[place] = [total + more for total, more in zip(totals[place], sums, strict=True)]
         names = of_bag.iloc[piece.bags.start + grouped.bag_of_cell], groups.iloc[grouped.group_of_cell]
-        yield _lines(*names, classes, inside)
-    overall = [_estimates(sizes, *total) for total in totals]
+        yield _lines(*names, named, _among(among, inside, drawns))
+    overall = _among(among, [_estimates(sizes, *total) for total in totals], [total[1] for total in totals])
     top = pd.DataFrame({name: [ALL] * len(groups) for name in bag_names}, dtype=object)
-    found = _lines(top, groups, classes, overall)
+    found = _lines(top, groups, named, overall)
     _warn_of_wide(found, [*groups.columns])
     yield found
 
@@ -278,6 +295,7 @@ def table_estimates(
     whole: BaggedRows,
     *,
     seed: int,
+    among: Sequence[int] | None = None,
 ) -> pd.DataFrame | None:
     """Return the lines of `group_estimates` from the table of rows' categories by classes, those of all bags first.
 
@@ -291,14 +309,20 @@ def table_estimates(
     people = np.zeros((len(bags), len(same.first)))
     np.add.at(people, (whole.bag_of_row, same.place), 1)
     joined = [f"group {number}" for number in groups.of_row[same.first]]
-    table = cross_table(people, whole.proportions * whole.sizes[:, None], join=joined, random_state=seed)
+    some = [*range(len(classes))] if among is None else among
+    outcomes = [f"outcome {label}" for label in some]
+    counts = whole.proportions * whole.sizes[:, None]
+    table = cross_table(people, counts, join=joined, among=outcomes, random_state=seed)
     cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
     cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
     least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
     ends = np.floor(cells["count_lower"]).clip(least), np.ceil(cells["count_upper"]).clip(upper=most)
     lower, upper = _reaching(ends[0].to_numpy(), ends[1].to_numpy(), least, most)
     cells = cells.assign(count_lower=lower, count_upper=upper)
-    cells = cells.assign(share_lower=lower / cells["rows"], share_upper=upper / cells["rows"])
+    shares = (lower / cells["rows"], upper / cells["rows"])
+    if among is not None:
+        shares = _reaching(*(cells[name] for name in SHARES[1:]))
+    cells = cells.assign(share_lower=shares[0], share_upper=shares[1])
     keys = [name if isinstance(name, tuple) else (name,) for name in bags] + [(ALL,) * len(bag_names)]
     places = cells["precinct"].astype(np.int64).to_numpy()
     found = pd.DataFrame(
@@ -308,9 +332,9 @@ def table_estimates(
     found = pd.concat([found, groups.labels.iloc[of_line].reset_index(drop=True)], axis=1)
     found["class"] = np.array([*classes])[cells["outcome"].str.removeprefix("outcome ").astype(np.int64)]
     found = found.assign(**cells[[*NUMBERS]].reset_index(drop=True))
-    order = np.lexsort((np.tile(np.arange(len(classes)), len(found) // len(classes)), of_line, places))
+    order = np.lexsort((np.tile(np.arange(len(some)), len(found) // len(some)), of_line, places))
     found = found.iloc[order].reset_index(drop=True).astype({"rows": np.int64})
-    _warn_of_wide(found[: len(classes) * len(groups.labels)], [*groups.labels.columns])
+    _warn_of_wide(found[: len(some) * len(groups.labels)], [*groups.labels.columns])
     return found
 
 
@@ -323,8 +347,8 @@ def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
 def _lines(
     of_bag: pd.DataFrame, of_group: pd.DataFrame, classes: Sequence[Hashable], found: Sequence[_Estimates]
 ) -> pd.DataFrame:
-    """Return a table with a line for each entry and class, ordered by entry. One of two classes is `found`."""
-    if len(classes) == 2:
+    """Return a table with a line for each entry and class, ordered by entry. Of all two classes, `found` has one."""
+    if len(found) == 1:
         found = [found[0].of_others(), found[0]]
     names = pd.concat([of_bag.reset_index(drop=True), of_group.reset_index(drop=True)], axis=1)
     parts = [names.assign(**{"class": label}, **each.columns()) for label, each in zip(classes, found, strict=True)]

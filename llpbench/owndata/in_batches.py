@@ -277,6 +277,7 @@ def estimate(
     by: Sequence[str],
     counts: dict[str, Any],
     refits: int,
+    among: Sequence[Hashable] | None,
     progress: Progress,
 ) -> pd.DataFrame:
     """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
@@ -303,7 +304,7 @@ def estimate(
         _advancing(progress, "estimates", None)
         of_bags, of_groups = pd.concat(bags), pd.concat(groups)
         data = bag_data(of_bags, of_bags, **counts)
-        return model._estimate(rows, data, read_groups(of_groups, of_groups), refits=refits)
+        return model._estimate(rows, data, read_groups(of_groups, of_groups), refits=refits, among=among)
 
 
 @contextmanager

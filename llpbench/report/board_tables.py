@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from pandas import DataFrame
 
@@ -12,9 +11,9 @@ from llpbench.core.text import plural, slug, some_of
 from llpbench.report import statistics
 from llpbench.report import wording as words
 from llpbench.report.boards import UNRANKED, Board
-from llpbench.report.leaderboard import COLUMNS, lines
-from llpbench.report.notes import FAILED, failure_text, notes
-from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, number, score, text
+from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.notes import FAILED, notes
+from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, number, text
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """Criteria in names of files."""
@@ -66,9 +65,11 @@ def _name_of(board: Board, boards: Iterable[Board]) -> str:
 
 def whole_table(board: Board, name: str) -> ReportTable:
     """Return the columns of the leaderboard and the score on every task."""
-    of_entries = lines(board)
-    marks = zip(board.entries["role"], board.entries["mark"], of_entries, strict=True)
-    ranks = [mark if role in UNRANKED else words.whole(line["rank"]) for role, mark, line in marks]
+    lines = standings(board)
+    ranks = [
+        mark if role in UNRANKED else words.whole(rank)
+        for role, mark, rank in zip(board.entries["role"], board.entries["mark"], lines["rank"], strict=True)
+    ]
     return columns_of(
         name,
         words.title(board),
@@ -76,19 +77,19 @@ def whole_table(board: Board, name: str) -> ReportTable:
         [
             (Heading("rank", key="rank"), [*map(text, ranks)]),
             *name_columns(board),
-            *((each.heading(board.metric.title), [*map(each.field, of_entries)]) for each in COLUMNS.values()),
-            *((Heading(heading), _score_fields(board, task)) for task, heading in enumerate(board.titles)),
+            *((column.heading(board.metric.title), column.fields(lines)) for column in COLUMNS.values()),
+            *_score_columns(board),
         ],
         notes(board),
     )
 
 
-def _score_fields(board: Board, task: int) -> list[Field]:
-    """Return the scores on a task. Leaders are bold."""
-    return [
-        Field(tuple(words.score_lines(board, entry, task)), (entry, task) in board.leaders)
-        for entry in board.entries.index
-    ]
+def _score_columns(board: Board, digits: int = 2) -> Iterator[TableColumn]:
+    """Yield the scores on each task. Leaders are bold."""
+    for (task, scores), title in zip(board.scores.groupby(level="task"), board.titles, strict=True):
+        lines = (tuple(words.score_lines(score, digits)) for score in scores.itertuples())
+        leads = [(entry, task) in board.leaders for entry in board.entries.index]
+        yield Heading(title), [*map(Field, lines, leads)]
 
 
 def name_columns(board: Board) -> list[TableColumn]:
@@ -101,43 +102,20 @@ def name_columns(board: Board) -> list[TableColumn]:
 
 
 def unlabelled_table(board: Board, name: str) -> ReportTable:
-    """Return the table of a board without labels: the criterion on test bags, best mean first."""
-    metric, digits = board.criterion.name, 2 if board.criterion.name == "mpiou" else 4
-    sign = -1 if board.criterion.maximise else 1
-    summaries = [[board.summary(entry, task, metric) for task in board.tasks.index] for entry in board.entries.index]
-
-    def order(entry: int) -> tuple[int, float, str]:
-        means = [summary.mean for summary in summaries[entry] if summary is not None]
-        mean = sum(means) / len(means) if means else 0.0
-        return summaries[entry].count(None), sign * mean, board.labels[entry]
-
-    entries = sorted(board.entries.index, key=order)
-    columns = [
-        (
-            Heading(title),
-            [score(of[task], *_lacking(board.score(entry, task)), digits=digits) for entry, of in enumerate(summaries)],
-        )
-        for task, title in enumerate(board.titles)
-    ]
-    failed = board.runs[board.runs["status"] != "ok"]
-    reasons = [
-        f"{board.labels[entry]}: {failure_text(*reason)}"
-        for entry in entries
-        for reason in failed.loc[failed["entry"] == entry, ["status", "reason"]].itertuples(index=False)
-    ]
-    parts = (words.sentence(words.setting(board)), words.caption(f"bag_only_{metric}"), words.tasks_text(board))
+    """Return the table of a board without labels: the criterion on test bags."""
+    parts = (
+        words.sentence(words.setting(board)),
+        words.caption(f"bag_only_{board.criterion.name}"),
+        words.tasks_text(board),
+    )
+    digits = 2 if board.metric.percent else 4
     return columns_of(
         name,
         f"Datasets without labels: {words.bags_words(board.bagging)}, {board.criterion.title}",
         " ".join(filter(None, parts)),
-        [*name_columns(board), *columns],
-        {FAILED: [*dict.fromkeys(reasons)]},
-    ).with_rows(entries)
-
-
-def _lacking(score: Any) -> list[str]:
-    counts = {"failed": score.failed, "missing": score.missing}
-    return [f"{number} {what}" for what, number in counts.items() if number]
+        [*name_columns(board), *_score_columns(board, digits)],
+        {FAILED: notes(board)[FAILED]},
+    )
 
 
 def robustness(board: Board) -> DataFrame:

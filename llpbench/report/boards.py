@@ -7,25 +7,24 @@ have one line for each run, entry, task and score. Entries and tasks are named b
 `board.runs` has `entry`, `task`, `value` (the board's metric as shown), `is_computed` (whether the run computed the
 metric), `search` (id of the search that chose the configuration, or None) and the columns of `results.frame`.
 `board.entries` and `board.tasks` have the columns `ENTRY` and `TASK`, `board.scores` those of `_SCORE`. For single
-values use `board.labels[entry]`, `board.titles[task]`, `board.summary(entry, task)` and `board.score(entry, task)`.
+values use `board.labels[entry]`, `board.titles[task]` and `board.scores.loc[entry, task]`.
 Percentages are times 100.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from pandas import DataFrame, Index, MultiIndex, RangeIndex, Series
 
 from llpbench.core.criteria import Criterion, Metric
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.report.origin import Origin, device_text
 from llpbench.results.frame import shown
@@ -87,8 +86,8 @@ TASK = {
 """Columns of `Board.tasks`."""
 
 _SCORE = {
-    "cell": "id of the benchmark cell; None without runs",
-    "search": "id of the search that chose the cell; None if there is none",
+    "mean": "mean of the metric over all seeds with a value",
+    "std": "sample standard deviation (n - 1); missing for a single seed",
     "values": "number of runs with a finite value of the metric",
     "failed": "number of failed runs",
     "missing": "number of expected seeds without a run",
@@ -102,15 +101,6 @@ _SCORE = {
 
 _DIGITS = 9
 """Decimals to which means are compared, because sums depend on the order of additions."""
-
-
-class Summary(NamedTuple):
-    """Summary of a metric over seeds."""
-
-    mean: float
-    std: float | None
-    """sample standard deviation (n - 1); None for a single seed"""
-    n: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,46 +201,27 @@ class Board:
         name = metric or self.metric.name
         return self.cached(f"counted {name}", lambda: self.values(name).reindex(self.counting))
 
-    def summary(self, entry: int, task: int, metric: str | None = None) -> Summary | None:
-        """Return the summary of a test metric over all seeds; None without a value."""
-        name = metric or self.metric.name
-        return self.cached(f"summaries {name}", lambda: _summaries(self.runs, shown(self.runs, name))).get(
-            (entry, task)
-        )
-
     @cached_property
     def scores(self) -> DataFrame:
         """A line for each entry and task, also without runs; its columns are those of `_SCORE`."""
-        number = len(self.entries) * len(self.tasks)
-        place = (self.runs["entry"] * len(self.tasks) + self.runs["task"]).to_numpy()
-        done, has_value = self.runs["status"] == "ok", self.runs["value"].notna()
-
-        def count(which: Series) -> Any:
-            return np.bincount(place[which.to_numpy(bool)], minlength=number)
-
-        pairs = MultiIndex.from_product([self.entries.index, self.tasks.index], names=["entry", "task"])
-        frame = DataFrame(index=pairs)
-        for name in ("cell", "search"):
-            first = np.full(number, None, dtype=object)
-            first[place] = self.runs[name]  # all runs of a score have the same
-            frame[name] = Series(first, pairs, dtype=object)
-        seeds = self.tasks["seeds"].tolist()
-        is_expected = [seed in seeds[task] for task, seed in zip(self.runs["task"], self.runs["seed"], strict=True)]
-        expected = np.tile([len(own) for own in seeds], len(self.entries)).astype(int)
-        frame["values"] = count(has_value)
-        frame["failed"] = count(~done)
-        frame["missing"] = expected - count(Series(is_expected))
-        frame["undefined"] = count(done & ~has_value & self.runs["is_computed"])
-        frame["uncomputed"] = count(done & ~self.runs["is_computed"])
-        frame["stale"] = count(self.runs["stale"] != "")
-        frame["runs"] = count(done | ~done)
-        frame["expected"] = frame["runs"] + frame["missing"]
-        return frame
-
-    def score(self, entry: int, task: int) -> Any:
-        """Return a line of `scores`, with its columns as attributes."""
-        lines = self.cached("scores", lambda: [*self.scores.itertuples(index=False, name="Score")])
-        return lines[entry * len(self.tasks) + task]
+        runs, pair, seeds = self.runs, ["entry", "task"], self.tasks["seeds"]
+        is_done = runs["status"] == "ok"
+        is_without = is_done & runs["value"].isna()
+        counted = {
+            "failed": ~is_done,
+            "undefined": is_without & runs["is_computed"],
+            "uncomputed": is_without & ~runs["is_computed"],
+            "stale": runs["stale"] != "",
+            "present": [seed in seeds[task] for task, seed in zip(runs["task"], runs["seed"], strict=True)],
+        }
+        pairs = MultiIndex.from_product([self.entries.index, self.tasks.index], names=pair)
+        values = runs.groupby(pair)["value"].agg(["mean", "std", "count", "size"]).reindex(pairs)
+        counts = runs[pair].assign(**counted).groupby(pair).sum().reindex(pairs)
+        counts = counts.assign(values=values.pop("count"), runs=values.pop("size")).fillna(0).astype(int)
+        expected = np.tile(seeds.map(len).to_numpy(int), len(self.entries))
+        counts["missing"] = expected - counts.pop("present")
+        counts["expected"] = counts["runs"] + counts["missing"]
+        return values.join(counts)
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """Return a value that is computed once: pages, plots and terminal need the same."""
@@ -304,8 +275,6 @@ class Leaderboards:
 
     boards: tuple[Board, ...]
     origin: Origin
-    tunings: tuple[TuningRecord, ...] = ()
-    """successful searches"""
     unlabelled: tuple[Board, ...] = ()
     """boards of datasets without labels, which have no ranks"""
 
@@ -381,23 +350,3 @@ def means_over_datasets(values: DataFrame, datasets: Sequence[str]) -> Series:
     """
     by_task = grouped_means(values)
     return grouped_means(by_task, (datasets[task] for task in by_task.index)).mean().round(_DIGITS)
-
-
-def _summaries(runs: DataFrame, values: Series) -> dict[tuple[int, int], Summary | None]:
-    """Return summaries by (entry, task), without scores that have no value."""
-    seeds: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for entry, task, value in zip(runs["entry"].tolist(), runs["task"].tolist(), values.tolist(), strict=True):
-        if not math.isnan(value):
-            seeds[entry, task].append(value)
-    return {score: summarise(numbers) for score, numbers in seeds.items()}
-
-
-def summarise(values: Sequence[float]) -> Summary | None:
-    """Return mean and sample standard deviation, independent of the order; None without values."""
-    n = len(values)
-    if n == 0:
-        return None
-    if min(values) == max(values):  # no rounding: the standard deviation of equal values is exactly 0
-        return Summary(values[0], 0.0 if n > 1 else None, n)
-    mean = math.fsum(values) / n
-    return Summary(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)), n)

@@ -16,7 +16,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, hint, plural, some_of, verb
 from llpbench.report.boards import HEADLINE, Board, Leaderboards, wide
-from llpbench.report.leaderboard import COLUMNS, lines
+from llpbench.report.leaderboard import COLUMNS, standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import difference_text, protocol_text, sentence
@@ -223,7 +223,7 @@ def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
 
 def _rank_line(board: Board, entry: int) -> str:
     label, rank, mark = board.entries.loc[entry, ["label", "rank", "mark"]]
-    of_entries, values = lines(board), board.counted()[entry]
+    found, values = standings(board), board.counted()[entry]
     missing = [*values.index[values.isna()]]
     if missing:
         number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
@@ -232,8 +232,8 @@ def _rank_line(board: Board, entry: int) -> str:
             f"{verb(len(missing), 'is', 'are')} missing or failed. "
             f"Run it with {_options(board, missing)}"
         )
-    mean = f"mean {board.metric.title} {of_entries[entry]['mean']:.2f}"
-    floor = COLUMNS["floor"].field(of_entries[entry])
+    mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
+    (floor,) = COLUMNS["floor"].fields(found.loc[[entry]])
     if not floor.is_empty:
         mean += f", {floor.lines[0]} against the floor"
     if rank is None:
@@ -241,7 +241,7 @@ def _rank_line(board: Board, entry: int) -> str:
     line, first = f"{label}: rank {rank} of {len(board.ranked)}, {mean}", board.ranked[0]
     if entry == first:
         return line
-    return f"{line}; first is {board.labels[first]} with {of_entries[first]['mean']:.2f}"
+    return f"{line}; first is {board.labels[first]} with {found['mean'][first]:.2f}"
 
 
 def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:

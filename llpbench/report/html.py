@@ -45,7 +45,6 @@ HIDDEN = "l1"
 TABS = {
     "summary": "Overview",
     "leaderboard": "All boards",
-    "which": "Which method?",
     ANCHOR: "Robustness",
     "plots": "Figures",
     "reading": "How to read it",
@@ -93,8 +92,7 @@ def to_html(
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
-    advice = None if overview.which else report.advice
-    present = {"which": advice, ANCHOR: report.robustness, "plots": plots[1:]}
+    present = {ANCHOR: report.robustness, "plots": plots[1:]}
     return _rendered(
         words=words,
         title=report.title,
@@ -110,7 +108,6 @@ def to_html(
         links=links,
         facts=_facts(leaderboards),
         columns=[column.explained(boards[0]) for column in COLUMNS.values()] if boards else [],
-        advice=advice,
         unlabelled=report.unlabelled,
         figures=plots,
         robustness=report.robustness,

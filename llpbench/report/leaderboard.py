@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
-from pandas import DataFrame
+from pandas import DataFrame, isna
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import fault, plural
@@ -27,7 +26,6 @@ from llpbench.report.boards import (
     REFERENCE,
     Board,
     Role,
-    Summary,
     grouped_means,
     means_over_datasets,
     wide,
@@ -98,11 +96,14 @@ class LeaderboardColumn:
         """Names of its parts in `boards.csv`."""
         return [_PLAIN.get((self.key, part), "_".join(filter(None, (self.key, part)))) for part in self.parts]
 
-    def field(self, row: Mapping[str, Any]) -> Field:
-        """Return the text of an entry, from its line of `standings` or of `boards.csv`."""
-        parts = dict(zip(self.parts, (row[name] for name in self.names), strict=True))
-        first = parts[self.parts[0]]
-        if first != first or first in (None, ""):
+    def fields(self, lines: DataFrame) -> list[Field]:
+        """Return the texts of entries, from lines of `standings` or of `boards.csv`."""
+        return [
+            self._field(dict(zip(self.parts, of, strict=True))) for of in zip(*map(lines.get, self.names), strict=True)
+        ]
+
+    def _field(self, parts: Mapping[str, Any]) -> Field:
+        if isna(parts[self.parts[0]]):
             return Field((words.NOTHING,))
         text = self._call(lambda: self.format(parts))
         return Field((text,) if isinstance(text, str) else tuple(text))
@@ -110,13 +111,6 @@ class LeaderboardColumn:
 
 _PLAIN = {("mean", "mean"): "mean", ("mean", "std"): "std", ("mean", "n"): "n"}
 """Parts whose names have no prefix."""
-
-
-def plain(value: Any) -> float | int | str | None:
-    """Return a value for CSV: None for NaN, integers as they are, other numbers with six decimals."""
-    if isinstance(value, str) or value is None or value != value:
-        return None if value != value else value
-    return int(value) if isinstance(value, int | np.integer) else round(float(value), 6)
 
 
 COLUMNS: dict[str, LeaderboardColumn] = {}
@@ -131,23 +125,12 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
     return column
 
 
-def standings(board: Board, keys: Iterable[str] | None = None) -> DataFrame:
-    """Return columns of the leaderboard by entry, with their names in `boards.csv`. Default: all columns.
-
-    Each column is computed once per board.
-    """
-    parts = {
-        name: values[part].astype(object)
-        for column in map(COLUMNS.__getitem__, COLUMNS if keys is None else keys)
-        for values in (board.cached(f"column {column.key}", partial(column.computed, board)),)
-        for part, name in zip(column.parts, column.names, strict=True)
-    }
-    return DataFrame(parts, index=board.entries.index)
+def standings(board: Board) -> DataFrame:
+    """Return the lines of `boards.csv` of a board, by entry: its names and all columns. Computed once per board."""
+    return board.cached("standings", partial(_standings, board))
 
 
-def lines(board: Board, keys: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """Return the lines of `boards.csv` of a board: names of entry and board, and the columns. Default: all columns."""
-    names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
+def _standings(board: Board) -> DataFrame:
     of_board = {
         "regime": board.criterion.regime,
         "criterion": board.criterion.name,
@@ -157,12 +140,18 @@ def lines(board: Board, keys: Iterable[str] | None = None) -> list[dict[str, Any
         "datasets": len(board.datasets),
         "compared_over": comparisons(board).over,
     }
-    entries = board.entries[names].rename(columns={"mark": "role"}).to_dict("records")
-    values = standings(board, keys).to_dict("records")
-    return [
-        {**of_board, **entry, **{name: plain(value) for name, value in of_entry.items()}}
-        for entry, of_entry in zip(entries, values, strict=True)
-    ]
+    names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
+    lines = DataFrame({**of_board, **board.entries[names].rename(columns={"mark": "role"})})
+    for column in COLUMNS.values():
+        values = column.computed(board)
+        for part, name in zip(column.parts, column.names, strict=True):
+            is_whole = values[part].dtype.kind in "iu"
+            lines[name] = values[part].astype("Int64") if is_whole else values[part].astype(float).map(_rounded)
+    return lines
+
+
+def _rounded(value: float) -> float:
+    return round(value, 6)
 
 
 def mean(board: Board, metric: str | None = None) -> DataFrame:
@@ -356,10 +345,9 @@ def _coverage(board: Board) -> DataFrame:
 
 
 def _mean_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    std = parts["std"] if parts["std"] is not None and isfinite(parts["std"]) else None
     if not parts["n"]:
         return f"{parts['mean']:.2f}", "no seed in common"
-    return (words.summary_text(Summary(parts["mean"], std, int(parts["n"]))),)
+    return (words.summary_text(parts["mean"], parts["std"], parts["n"]),)
 
 
 def _floor_text(parts: Mapping[str, Any]) -> Sequence[str]:
@@ -368,8 +356,7 @@ def _floor_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 def _interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "") -> str:
     """Return the text of a part with its interval, if there is one: `+1.9 [-3.2, 7.0]`."""
-    is_known = parts["low"] is not None and isfinite(parts["low"])
-    ends = (parts["low"], parts["high"]) if is_known else None
+    ends = None if isna(parts["low"]) else (parts["low"], parts["high"])
     return words.interval_text(parts[name], ends, digits, sign)
 
 
@@ -388,8 +375,7 @@ def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _first_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    is_significant = parts["p"] is not None and parts["p"] < 1 - statistics.CONFIDENCE
-    return (_interval_of(parts, "points", 1, "+") + (" *" if is_significant else ""),)
+    return (_interval_of(parts, "points", 1, "+") + (" *" if parts["p"] < 1 - statistics.CONFIDENCE else ""),)
 
 
 for _column in (

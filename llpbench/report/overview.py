@@ -1,38 +1,39 @@
 """Overview of boards: headline, first entries, and which method for which data.
 
-All of it is made from lines of `boards.csv` (`leaderboard.lines`), so that a page can show boards of other reports.
+All of it is made from lines of `boards.csv` (`leaderboard.standings`), so that a page can show boards of other reports.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan
 from pathlib import Path
 from typing import Any
+
+from pandas import DataFrame, concat, notna, read_csv
 
 from llpbench.core.criteria import METRICS
 from llpbench.report import wording as words
 from llpbench.report.boards import entry_label
 from llpbench.report.leaderboard import COLUMNS
-from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, text
-from llpbench.report.statistics import MARGIN, MeanDifference
-
-WHICH = "Which method for my data?"
-"""Title of the advice."""
+from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, rows_of, text
+from llpbench.report.statistics import CONFIDENCE, MARGIN
 
 MOST_ROWS = 8
 """Ranked entries of a board in an overview."""
 
 BRIEF = ("mean", "interval", "first", "floor", "labels", "seconds")
-"""Columns of the leaderboard in an overview."""
+"""Columns of the leaderboard in a file."""
 
-_BOARD = ("criterion", "bagging", "epochs", "patience", "bags_per_step")
+_SHORT = BRIEF[:3]
+"""Columns of the leaderboard on the first screen of a page."""
+
+_BOARD = ["criterion", "bagging", "epochs", "patience", "bags_per_step"]
 """Columns of `boards.csv` that name a board."""
 
-_TEXTS = [*_BOARD[:2], "regime", "role", "method", "kind", "encoder", "pretraining", "configuration", "metric"]
-_TEXTS += ["compared_over"]
+_NAME = ["method", "encoder", "pretraining", "configuration"]
+
+_TEXTS = [*_BOARD[:2], *_NAME, "regime", "role", "kind", "metric", "compared_over"]
 
 _CASES = (
     ("ordered bags", "core", "ordered"),
@@ -44,197 +45,172 @@ _CASES = (
 )
 """Rows of "which method for which data": name, folder of the boards, and their bagging."""
 
-Line = Mapping[str, Any]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standings:
     """Lines of `boards.csv` of one board, ranked entries best first."""
 
-    entries: Sequence[Line]
+    lines: DataFrame
 
     @property
-    def ranked(self) -> list[Line]:
+    def facts(self) -> Any:
+        """What all lines share: the names of the board, and the number of datasets."""
+        return self.lines.iloc[0]
+
+    @property
+    def ranked(self) -> DataFrame:
         """Ranked entries."""
-        return [line for line in self.entries if line["rank"] is not None]
+        return self.lines[self.lines["rank"].notna()]
 
     @property
     def has_labels(self) -> bool:
         """Whether labels of validation rows choose epochs."""
-        return self.entries[0]["regime"] == "fine" and self.entries[0]["epochs"] is not None
+        return bool(self.facts["regime"] == "fine" and notna(self.facts["epochs"]))
 
     @property
     def title(self) -> str:
         """Title of the board."""
-        line = self.entries[0]
-        return words.title_of(line["criterion"], line["bagging"], has_epochs=line["epochs"] is not None)
+        return words.title_of(self.facts["criterion"], self.facts["bagging"], has_epochs=notna(self.facts["epochs"]))
 
     @property
     def short_title(self) -> str:
         """Title of a board by a main criterion."""
-        labels = "Validation labels" if self.has_labels else "No labels of rows"
-        return f"{labels}: {words.bags_words(self.entries[0]['bagging'])}"
+        protocol = "Validation labels" if self.has_labels else "No labels of rows"
+        return f"{protocol}: {words.bags_words(self.facts['bagging'])}"
 
     @property
     def metric(self) -> str:
         """Title of the metric."""
-        return METRICS[self.entries[0]["metric"]].title
+        return METRICS[self.facts["metric"]].title
 
     @property
-    def worse(self) -> list[Line]:
-        """Compared entries that are significantly worse than the first."""
-        return [line for line in self.compared if self._lead(line).is_better]
-
-    @property
-    def similar(self) -> list[Line]:
-        """Compared entries that are as good as the first."""
-        return [line for line in self.compared if self._lead(line).is_similar]
-
-    def _lead(self, line: Line) -> MeanDifference:
-        """Return the lead of the first entry over another one (`leaderboard.comparisons`)."""
-        sign = -1 if METRICS[line["metric"]].maximise else 1
-        return MeanDifference(sign * line["first_points"], nan, nan, line["first_p"], line["first_p_similar"])
-
-    @property
-    def compared(self) -> list[Line]:
+    def compared(self) -> DataFrame:
         """Entries that are compared with the first; none if there are too few datasets or seeds."""
-        return [line for line in self.ranked if line["first_p"] is not None]
+        return self.ranked[self.ranked["first_p"].notna()]
+
+    @property
+    def worse(self) -> DataFrame:
+        """Compared entries that are significantly worse than the first."""
+        sign = 1 if METRICS[self.facts["metric"]].maximise else -1
+        compared = self.compared
+        return compared[(compared["first_p"] < 1 - CONFIDENCE) & (sign * compared["first_points"] < 0)]
+
+    @property
+    def similar(self) -> DataFrame:
+        """Compared entries that are as good as the first (`statistics.MARGIN`)."""
+        return self.compared[self.compared["first_p_similar"] < 1 - CONFIDENCE]
 
     def verdict(self) -> str:
         """Return how many methods are significantly worse than the first, and which are as good; "" if not tested."""
-        if not self.compared:
+        if self.compared.empty:
             return ""
+        over, datasets = self.facts["compared_over"], self.facts["datasets"]
         return words.caption(
             "verdict",
-            first=label(self.ranked[0]),
+            first=labels(self.ranked[:1])[0],
             worse=len(self.worse),
             of=len(self.compared),
-            over=self.ranked[0]["compared_over"],
-            left_out=int(self.ranked[0]["compared_over"].split()[0]) < self.ranked[0]["datasets"] > 1,
-            similar=[label(line) for line in self.similar],
+            over=over,
+            left_out=int(over.split()[0]) < datasets > 1,
+            similar=labels(self.similar),
             margin=f"{MARGIN:g}",
         )
 
     def worth_of_labels(self) -> str:
         """Return what validation labels alone are worth, if the control is ahead of all ranked entries."""
-        control = next((line for line in self.entries if line["role"] == "control" and line["mean"] is not None), None)
-        if control is None or not self.ranked or control["mean"] <= max(line["mean"] for line in self.ranked):
+        control = self.lines[(self.lines["role"] == "control") & self.lines["mean"].notna()][:1]
+        if control.empty or self.ranked.empty or control["mean"].max() <= self.ranked["mean"].max():
             return ""
-        return words.caption("labels_alone", control=control["method"], mean=f"{control['mean']:.1f}")
+        return words.caption("labels_alone", control=control["method"].iat[0], mean=f"{control['mean'].iat[0]:.1f}")
 
-    def table(self, most: int = MOST_ROWS, keys: Iterable[str] = BRIEF) -> ReportTable:
+    def table(self, keys: Iterable[str] = BRIEF) -> ReportTable:
         """Return the first entries, the best floor, the control and a ceiling. A gap between ranks is a row."""
-        ranked = self.ranked
-        floors = [line for line in ranked[most:] if line["role"] == "floor"]
-        above = [*[line for line in self.entries if line["role"] == "control"], *_ceilings(self.entries)[:1]]
-        shown: list[Line | str] = [*ranked[:most]]
-        hidden = len(ranked) - most - len(floors[:1])
-        if hidden > 0:
-            shown.append(f"{hidden} more entries")
-        shown += [*floors[:1], *above]
-        columns = [COLUMNS[key] for key in keys]
-        columns = [each for each in columns if any(not each.field(line).is_empty for line in ranked) or not ranked]
-        nothing = Field(("",))
-        headings = [Heading("rank"), Heading("method", numeric=False), *(each.heading(self.metric) for each in columns)]
-        fields = [
-            [text(""), text(f"… {line}"), *[nothing] * len(columns)]
-            if isinstance(line, str)
-            else [
-                text(words.whole(line["rank"])),
-                text(label(line, marked=True)),
-                *(each.field(line) for each in columns),
-            ]
-            for line in shown
-        ]
-        return ReportTable("", self.title, "", tuple(headings), tuple(map(tuple, fields)))
+        ranked, roles = self.ranked, self.lines["role"]
+        floor = ranked[MOST_ROWS:][ranked["role"][MOST_ROWS:] == "floor"][:1]
+        shown = concat([ranked[:MOST_ROWS], floor, self.lines[roles == "control"], _ceilings(self.lines)[:1]])
+        columns = [(column.heading(self.metric), column) for column in map(COLUMNS.__getitem__, keys)]
+        fields = {heading: column.fields(shown) for heading, column in columns}
+        known = {heading: not all(field.is_empty for field in fields[heading][: len(ranked)]) for heading in fields}
+        table = columns_of(
+            "",
+            self.title,
+            "",
+            [
+                (Heading("rank"), [text(words.whole(rank)) for rank in shown["rank"]]),
+                (Heading("method", numeric=False), [*map(text, labels(shown, marked=True))]),
+                *((heading, of) for heading, of in fields.items() if known[heading] or ranked.empty),
+            ],
+        )
+        hidden = len(ranked) - MOST_ROWS - len(floor)
+        if hidden <= 0:
+            return table
+        gap = (text(""), text(f"… {hidden} more entries"), *[text("")] * (len(table.headings) - 2))
+        return replace(table, rows=(*table.rows[:MOST_ROWS], gap, *table.rows[MOST_ROWS:]))
 
 
-def _ceilings(entries: Iterable[Line]) -> list[Line]:
+def _ceilings(lines: DataFrame) -> DataFrame:
     """Return the methods that know all labels, ceilings of an encoder first."""
-    plain = [line for line in entries if line["role"] in ("ceiling", "supervised") and line["pretraining"] == "none"]
-    return sorted(plain, key=lambda line: (line["role"] != "ceiling", bool(line["configuration"])))
+    plain = lines[lines["role"].isin(["ceiling", "supervised"]) & (lines["pretraining"] == "none")]
+    order = DataFrame(
+        {"mark": plain["role"] != "ceiling", "changed": plain["configuration"].notna() & (plain["configuration"] != "")}
+    )
+    return plain.loc[order.sort_values([*order], kind="stable").index]
 
 
-def label(line: Line, *, marked: bool = False) -> str:
-    """Return the name of an entry; with `marked`, also what it is if it is not a method."""
-    name = entry_label(line["method"], line["encoder"] or None, line["pretraining"], line["configuration"] or "")
-    marks = {"floor": "floor", "ceiling": "all labels", "supervised": "all labels"}
-    mark = marks.get(line["role"], "") if marked else ""
-    return words.clean(f"{name} ({mark})" if mark else name)
+def labels(lines: DataFrame, *, marked: bool = False) -> list[str]:
+    """Return the names of entries; with `marked`, also what they are if they are not methods."""
+    marks = {"floor": " (floor)", "ceiling": " (all labels)", "supervised": " (all labels)"}
+    of_roles = [marks.get(role, "") if marked else "" for role in lines["role"]]
+    names = map(entry_label, *(lines[name].astype(object).fillna("") for name in _NAME))
+    return [words.clean(f"{name}{mark}") for name, mark in zip(names, of_roles, strict=True)]
 
 
-def standings_of(lines: Iterable[Line]) -> list[Standings]:
+def standings_of(lines: DataFrame) -> list[Standings]:
     """Return the boards of lines, in their order."""
-    boards: dict[tuple[Any, ...], list[Line]] = {}
-    for line in lines:
-        boards.setdefault(tuple(line[name] for name in _BOARD), []).append(line)
-    return [Standings(entries) for entries in boards.values()]
+    return [Standings(of_board) for _, of_board in lines.groupby(_BOARD, sort=False, dropna=False)]
 
 
 def headline(board: Standings) -> str:
     """Return the main finding in at most fifteen words with one number."""
-    if not board.ranked:
+    if board.ranked.empty:
         return words.caption("nothing_ranked")
-    first = board.ranked[0]
-    labels = "With validation labels" if board.has_labels else "Without labels of rows"
+    first = board.ranked.iloc[0]
+    given = "With validation labels" if board.has_labels else "Without labels of rows"
     best = f"{first['method']} has the highest mean {board.metric}, {first['mean']:.1f}"
-    return words.clean(f"{labels}, {best}, in {words.bags_words(first['bagging'])}.")
+    return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
 
 
-def read_lines(path: Path) -> list[Line]:
-    """Return the lines of a `boards.csv`. Unknown values are None."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            {name: value or None if name in _TEXTS or not value else float(value) for name, value in line.items()}
-            for line in csv.DictReader(file)
-        ]
+def read_lines(path: Path) -> DataFrame:
+    """Return the lines of a `boards.csv`."""
+    return read_csv(path, dtype=dict.fromkeys(_TEXTS, str), keep_default_na=False, na_values=[""])
 
 
 def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | None:
     """Return which method to take for which data, from boards by folder; None if a folder is missing."""
-    cases = {}
-    for name, folder, bagging in _CASES:
-        board = _largest(reports.get(folder, ()), bagging, has_labels=False)
-        if board is None:
-            return None
-        cases[name] = board
-    return advice_table("which", WHICH, cases)
+    boards = {case: _largest(reports.get(folder, ()), bagging) for case, folder, bagging in _CASES}
+    cases = [(case, board) for case, board in boards.items() if board is not None]
+    if len(cases) < len(_CASES):
+        return None
+    similar = any(len(board.similar) for _, board in cases)
+    rows = [_case(case, board, similar=similar) for case, board in cases]
+    caption = words.caption("which", margin=f"{MARGIN:g}", similar=similar)
+    return rows_of("which", "Which method for my data?", caption, rows)
 
 
-def advice_table(
-    name: str, title: str, cases: Mapping[str, Standings], further: Mapping[str, Sequence[str]] | None = None
-) -> ReportTable:
-    """Return a row for each case (kind of data): the best method, methods that are as good, and the second.
-
-    `further`: more columns of texts after the first.
-    """
-    rows = [_case(case, board) for case, board in cases.items()]
-    similar = any(board.similar for board in cases.values())
-    headings = [heading for heading in rows[0] if similar or heading != "as good"]
-    columns: dict[str, Sequence[str | Field]] = {heading: [row[heading] for row in rows] for heading in headings}
-    columns = {"data": columns.pop("data"), **(further or {}), **columns}
-    made = [
-        (
-            Heading(heading, numeric=heading in ("score", "datasets")),
-            [text(v) if isinstance(v, str) else v for v in values],
-        )
-        for heading, values in columns.items()
-    ]
-    return columns_of(name, title, words.caption("which", margin=f"{MARGIN:g}", similar=similar), made)
-
-
-def _case(name: str, board: Standings) -> dict[str, str | Field]:
-    first, similar = board.ranked[0], board.similar
-    second = next(iter(board.ranked[1:]), None)
-    of = f"{len(board.worse)} of {len(board.compared)}" if board.compared else "too few datasets"
+def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]:
+    """Return the best method, with `similar` those that are as good, and the second."""
+    ranked = board.ranked
+    second = f"{labels(ranked[1:2])[0]} {ranked['mean'].iat[1]:.1f}" if len(ranked) > 1 else words.NOTHING
+    as_good = {Heading("as good", numeric=False): Field(tuple(labels(board.similar)) or (words.NOTHING,))}
+    worse = f"{len(board.worse)} of {len(board.compared)}" if len(board.compared) else "too few datasets"
     return {
-        "data": name,
-        "take": label(first),
-        "score": Field((f"{board.metric} {first['mean']:.1f}",)),
-        "as good": Field(tuple(label(line) for line in similar) or (words.NOTHING,)),
-        "second": words.NOTHING if second is None else f"{label(second)} {second['mean']:.1f}",
-        "significantly worse": of,
-        "datasets": f"{first['datasets']:.0f}",
+        Heading("data", numeric=False): text(case),
+        Heading("take", numeric=False): text(labels(ranked[:1])[0]),
+        Heading("score"): text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
+        **(as_good if similar else {}),
+        Heading("second", numeric=False): text(second),
+        Heading("significantly worse", numeric=False): text(worse),
+        Heading("datasets"): text(f"{board.facts['datasets']:.0f}"),
     }
 
 
@@ -267,35 +243,31 @@ def make_overview(own: Sequence[Standings], below: Mapping[str, Sequence[Standin
     front = [
         (folder, board)
         for folder, bagging in (("core", "ordered"), ("core", "random"), ("natural", "natural"))
-        if (board := _largest(below.get(folder, ()), bagging, has_labels=False))
+        if (board := _largest(below.get(folder, ()), bagging))
     ]
     labelled = [("core", _largest(below.get("core", ()), "ordered", has_labels=True))] if front else []
     mine = [("", board) for board in own if not (front and board.has_labels)][: 1 if front else None]
     chosen = [(folder, board) for folder, board in (*front, *mine, *labelled) if board is not None]
     sections = [
-        _Section(replace(board.table(keys=_SHORT), title=board.short_title), _text(board), folder)
+        _Section(replace(board.table(_SHORT), title=board.short_title), _text(board), folder)
         for folder, board in chosen
-        if board.ranked or not front
+        if len(board.ranked) or not front
     ]
     return Overview(headline(chosen[0][1]) if chosen else "", sections, _which_method(below))
 
 
-_SHORT = ("mean", "interval", "first")
-"""Columns of the leaderboard on the first screen."""
-
-
 def _text(board: Standings) -> str:
     """Return the number of datasets, the verdict, and what validation labels alone are worth."""
-    datasets = board.entries[0]["datasets"]
+    datasets = board.facts["datasets"]
     number = words.caption("number_of_datasets", datasets=f"{datasets:.0f}", one=datasets == 1)
     return " ".join(filter(None, (number, board.verdict(), board.worth_of_labels())))
 
 
-def _largest(boards: Iterable[Standings], bagging: str, *, has_labels: bool) -> Standings | None:
+def _largest(boards: Iterable[Standings], bagging: str, *, has_labels: bool = False) -> Standings | None:
     """Return the board of a bagging with most ranked entries; None if there is none."""
     found = [
         board
         for board in boards
-        if board.ranked and board.entries[0]["bagging"] == bagging and board.has_labels == has_labels
+        if len(board.ranked) and board.facts["bagging"] == bagging and board.has_labels == has_labels
     ]
     return max(found, key=lambda board: len(board.ranked), default=None)

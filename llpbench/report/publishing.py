@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pandas import concat
+
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
-from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import csv_lines, plural
-from llpbench.report.assembling import TITLE, Report, make_report
+from llpbench.core.text import frame_as_csv, plural
+from llpbench.report.assembling import Report
 from llpbench.report.board_tables import ANCHOR
-from llpbench.report.boards import HEADLINE, Leaderboards
-from llpbench.report.digest import README, STANDINGS, markdown_files
-from llpbench.report.leaderboard import lines
+from llpbench.report.boards import Leaderboards
+from llpbench.report.digest import README, STANDINGS, readme
+from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Standings, make_overview, read_lines, standings_of
-from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 
 if TYPE_CHECKING:
@@ -30,22 +30,6 @@ _INDEX = "index.html"
 
 _METHOD = re.compile(r"[a-z0-9-]{1,60}")
 """Possible names of methods in this repository."""
-
-
-def publish(
-    records: Sequence[Record],
-    tunings: Sequence[TuningRecord],
-    out: Path,
-    *,
-    warnings: Sequence[str] = (),
-    stale: Mapping[str, str] = NO_STALE_RUNS,
-    plots: Path | None = None,
-    metric: str = HEADLINE,
-    title: str = TITLE,
-) -> Published:
-    """Make the report of some records and write it. Arguments: as for `make_report` and `write_report`."""
-    report = make_report(records, warnings=warnings, stale=stale, tunings=tunings, metric=metric, title=title)
-    return Published(report, out, plots, write_report(report, out, plots=plots))
 
 
 @dataclass(frozen=True)
@@ -69,12 +53,12 @@ class Published:
         return found
 
 
-def write_report(report: Report, out: Path, *, plots: Path | None = None) -> list[Plot]:
-    """Write the page, the Markdown files and the standings as CSV into `out`, and the figures as SVG into `plots`.
+def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Published:
+    """Write the page, the README and the standings as CSV into `out`, and the figures as SVG into `plots`.
 
     If there are reports in folders of `out`, the page begins with their boards (`overview.make_overview`). Files of an
-    earlier report that this one does not write are deleted. A README.md that no report wrote is kept. Returns the
-    figures. Raises `LLPBenchError` if a file cannot be written.
+    earlier report that this one does not write are deleted. A README.md that no report wrote is kept. Raises
+    `LLPBenchError` if a file cannot be written.
     """
     from llpbench.report.html import to_html
 
@@ -86,13 +70,12 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> lis
         drawn = save(gallery(report.leaderboards), plots)
     beside = _other_reports(report, out)
     below = {folder: standings_of(read_lines(out / folder / STANDINGS)) for folder in beside.values() if folder != ".."}
-    own = [Standings(lines(board)) for board in report.leaderboards.main_boards()]
+    own = [Standings(standings(board)) for board in report.leaderboards.main_boards()]
     overview = make_overview(own, below)
     figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
-    files = markdown_files(report, overview, beside, figures)
-    if _is_foreign(out / README):
-        del files[README]
-    files[STANDINGS] = standings_csv(report.leaderboards)
+    files = {STANDINGS: standings_csv(report.leaderboards)}
+    if not _is_foreign(out / README):
+        files[README] = readme(report, overview, beside, figures)
     first = [
         _plot_of(out / folder / "plots") for folder in (section.folder for section in overview.sections[:1]) if folder
     ]
@@ -108,14 +91,13 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> lis
         raise LLPBenchError(
             f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
-    return drawn
+    return Published(report, out, plots, drawn)
 
 
 def standings_csv(leaderboards: Leaderboards) -> str:
     """Return a line for each board and entry as CSV: every column of the leaderboard. Unknown values are empty."""
-    rows = [line for board in leaderboards.boards for line in lines(board)]
-    headings = [*dict.fromkeys(name for row in rows for name in row)]
-    return csv_lines([headings, *([row.get(name) for name in headings] for row in rows)])
+    boards = [standings(board).astype(object) for board in leaderboards.boards]  # whole numbers stay whole
+    return frame_as_csv(concat(boards)) if boards else "\n"
 
 
 def _plot_of(folder: Path) -> Plot | None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from llpbench.report.boards import Summary
-from llpbench.report.wording import NOTHING, clean, summary_text
+from llpbench.report.wording import NOTHING, clean
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,6 @@ class ReportTable:
     def columns(self) -> list[TableColumn]:
         """Return each heading with the fields below it."""
         return [(heading, [row[place] for row in self.rows]) for place, heading in enumerate(self.headings)]
-
-    def with_rows(self, rows: Iterable[int]) -> ReportTable:
-        """Return the table with the rows at these positions."""
-        return replace(self, rows=tuple(self.rows[row] for row in rows))
 
 
 TableColumn = tuple[Heading, Sequence[Field]]
@@ -96,8 +91,3 @@ def number(value: float | None, digits: int = 2) -> Field:
     if value is None:
         return Field((NOTHING,))
     return Field((f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}",))
-
-
-def score(summary: Summary | None, *more: str, strong: bool = False, digits: int = 2) -> Field:
-    """Return a field of a mean over seeds. `more` are additional lines below it."""
-    return Field((NOTHING if summary is None else summary_text(summary, digits), *more), strong)

@@ -22,7 +22,7 @@ from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.studies import OPEN, Study, StudyRow
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.boards import REFERENCE, Summary
+from llpbench.report.boards import REFERENCE
 from llpbench.report.origin import device_text
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
 from llpbench.report.statistics import compared, robustness
@@ -364,8 +364,7 @@ def _score_field(digits: int, theirs: tuple[float, float] | None, score: Any, fi
     if theirs is not None:
         lines.append(f"paper {theirs[0]:.{digits}f}" + ("" if isnan(theirs[1]) else f" ± {theirs[1]:.{digits}f}"))
     if score is not None and score.count > 0:
-        std = None if isnan(score.std) else score.std
-        lines.append(words.summary_text(Summary(score.mean, std, int(score.count)), digits))
+        lines.append(words.summary_text(score.mean, score.std, score.count, digits))
     lines += [] if figure is None else [f"{figure} {_FLAG}" if figure.is_beyond else str(figure)]
     lines += [f"{score.failed} failed"] if score is not None and score.failed else []
     lines += [score.remark] if score is not None and score.remark and (score.count > 0 or score.failed) else []

@@ -89,7 +89,6 @@ def tabulate(
     return Leaderboards(
         tuple(board for board in boards if not is_without_labels(board.bagging)),
         origin_of([*runs.values()]),
-        successful,
         tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
     )
 
@@ -168,11 +167,12 @@ class _Source:
         # labels choose the epoch of ceilings, if any run has them
         by = [LABELS.name if has_labels and role == "ceiling" else criterion.name for role in picked["role"]]
         picked[[*MEASURES]] = self.measures.reindex(MultiIndex.from_arrays([picked["run"], by])).to_numpy()
-        picked["value"] = shown(picked, self.metric.name)
         bagging, max_bags, protocol = group
+        metric = METRICS[criterion.name] if is_without_labels(bagging) else self.metric
+        picked["value"] = shown(picked, metric.name)
         board = Board(
             criterion,
-            self.metric,
+            metric,
             bagging_text(bagging, max_bags or None),
             max_bags or None,
             json.loads(protocol),
@@ -228,20 +228,6 @@ def _untuned(runs: DataFrame) -> DataFrame:
     texts = _distinct([*_tuples(cells, _NAME)], [*_tuples(cells, _TASK)], cells["configuration"], cells["settings"])
     text_of = dict(zip(cells["cell"], texts, strict=True))
     return runs.assign(configuration=[text_of[cell] for cell in runs["cell"]], is_tuned=False, search=None)
-
-
-def part_of(board: Board, entries: Sequence[int], tasks: Sequence[int]) -> Board:
-    """Return the board of some entries and tasks, with their ranks among each other."""
-    new_entries, new_tasks = ({old: new for new, old in enumerate(places)} for places in (entries, tasks))
-    runs = board.runs[board.runs["entry"].isin(entries) & board.runs["task"].isin(tasks)]
-    return _ordered(
-        replace(
-            board,
-            runs=runs.assign(entry=runs["entry"].map(new_entries), task=runs["task"].map(new_tasks)),
-            entries=board.entries.take(entries).reset_index(drop=True),
-            tasks=board.tasks.take(tasks).reset_index(drop=True),
-        )
-    )
 
 
 def _ordered(board: Board) -> Board:

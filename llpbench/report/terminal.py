@@ -13,8 +13,8 @@ from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import unlabelled_table
 from llpbench.report.boards import UNRANKED, Board, Leaderboards
-from llpbench.report.leaderboard import COLUMNS, lines
-from llpbench.report.notes import FAILED, SURPRISES, notes
+from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.notes import DIFFERENT_DATA, FAILED, notes
 from llpbench.report.overview import Standings, headline
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of
 
@@ -64,11 +64,11 @@ def _screen(
         yield from _warnings(boards, console)
         return
     first = shown[0]
-    standings, *others = (Standings(lines(board)) for board in shown)
-    verdict = standings.verdict() or words.datasets_text(first)
+    lines, *others = (Standings(standings(board)) for board in shown)
+    verdict = lines.verdict() or words.datasets_text(first)
     head = [
-        _text(standings.title, console, "bold"),
-        _text(headline(standings), console),
+        _text(lines.title, console, "bold"),
+        _text(headline(lines), console),
         _text(verdict, console, "dim"),
     ]
     below = [
@@ -89,7 +89,7 @@ def _warnings(boards: Sequence[Board], console: Console) -> Iterator[Text]:
         (FAILED, "red"),
         (words.WITHOUT_VALUE, "yellow"),
         (words.STALE_NOTE, "yellow"),
-        (SURPRISES, "yellow"),
+        (DIFFERENT_DATA, "yellow"),
     ):
         distinct = [*dict.fromkeys(line for board in boards for line in notes(board)[what])]
         for line in distinct[:_MOST_NOTES]:
@@ -100,7 +100,7 @@ def _warnings(boards: Sequence[Board], console: Console) -> Iterator[Text]:
 
 def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:
     """Return the leaderboard of at most `most` entries, with the columns that fit."""
-    of_entries, rows = lines(board), board.runs[["entry", "run"]]
+    rows = board.runs[["entry", "run"]]
     marked = {*rows["entry"][rows["run"].isin([*yours])]}
     entries = [n for n in board.entries.index if n in board.complete or n in marked]
     hidden = max(len(entries) - most, 0)
@@ -112,7 +112,7 @@ def _standing(board: Board, console: Console, yours: Collection[str], most: int)
     width, columns = max((len(name) for name in names), default=0), {}
     for key in _PRIORITY:
         heading = Heading(_two_lines(COLUMNS[key].heading(board.metric.title).text))
-        fields = [Field(COLUMNS[key].field(of_entries[entry]).lines[:1]) for entry in entries]
+        fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(standings(board).loc[entries])]
         wide = _width(heading, fields)
         if any(not field.is_empty for field in fields) and width + wide <= console.width:
             columns[key] = heading, fields

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pandas import isna
+
 from llpbench.core.cell import NATURAL
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
-from llpbench.report.boards import FEWEST_DATASETS, HEADLINE, Board, Summary
+from llpbench.report.boards import FEWEST_DATASETS, HEADLINE, Board
 from llpbench.report.statistics import CONFIDENCE, MeanDifference
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ STALE_NOTE = "Made by other code"
 
 WITHOUT_VALUE = "Without a value"
 """Heading of notes on successful runs without the metric."""
-
-DIFFERENCES_NOTE = "How training bags differ"
 
 NO_RUNS = "Nothing has run yet. Start with `llpbench run`."
 
@@ -58,15 +58,13 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def summary_text(summary: Summary, digits: int = 2) -> str:
+def summary_text(mean: float, std: float, n: int, digits: int = 2) -> str:
     """Return mean, standard deviation and number of seeds: `85.93 ± 0.52 (3)`."""
-    std = NOTHING if summary.std is None else f"{summary.std:.{digits}f}"
-    return f"{summary.mean:.{digits}f} ± {std} ({summary.n})"
+    return f"{mean:.{digits}f} ± {NOTHING if isna(std) else f'{std:.{digits}f}'} ({n:.0f})"
 
 
-def score_lines(board: Board, entry: int, task: int) -> list[str]:
-    """Return the lines of a score: the summary, then the numbers of runs without a value and of stale runs."""
-    score, summary = board.score(entry, task), board.summary(entry, task)
+def score_lines(score: Any, digits: int = 2) -> list[str]:
+    """Return the texts of a line of `Board.scores`: the mean, and numbers of runs without a value and of stale runs."""
     if not score.runs:
         return [NOTHING]
     if score.failed == score.expected:
@@ -79,12 +77,12 @@ def score_lines(board: Board, entry: int, task: int) -> list[str]:
         STALE: score.stale,
     }
     lacking = [f"{number}/{score.expected} {what}" for what, number in counts.items() if number]
-    return [summary_text(summary) if summary else NOTHING, *lacking]
+    return [summary_text(score.mean, score.std, score.values, digits) if score.values else NOTHING, *lacking]
 
 
 def whole(value: float | None) -> str:
     """Return a whole number such as a rank; `NOTHING` if it is unknown."""
-    return NOTHING if value is None else f"{value:.0f}"
+    return NOTHING if isna(value) else f"{value:.0f}"
 
 
 def method_texts(board: Board) -> list[str]:

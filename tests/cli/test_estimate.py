@@ -113,6 +113,8 @@ def test_where_selects_printed_groups(llpbench: LLPBench) -> None:
     assert f"{100 * found['share'].iloc[0]:.1f}" in printed[0]
     result = llpbench(*ASK, "--by", "zone", "--where", "district=3")
     assert len([line for line in result.out.splitlines() if line.startswith(("z1", "z2", "z3"))]) == 6
+    assert "two classes" in refused(llpbench(*ASK, "--by", "zone", "--among", "yes"))
+    assert "maybe" in refused(llpbench(*ASK, "--by", "zone", "--among", "yes,maybe"))
     for wrong in ("sex=F", "zone=z9"):
         assert wrong.partition("=")[0] in refused(llpbench(*ASK, "--by", "zone", "--where", wrong))
 

@@ -280,3 +280,29 @@ def test_estimates_of_one_category_are_those_of_its_table() -> None:
     by_hand = pd.crosstab([zone, frame["old"]], label)[1]
     true = by_hand.reindex(pd.MultiIndex.from_frame(one[["bag", "old"]])).to_numpy()
     assert ((one["count_lower"] <= true) & (true <= one["count_upper"])).mean() > 0.93
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["table of categories", "draws"])
+def test_shares_among_some_classes_cover_the_truth(few: bool) -> None:
+    rng = np.random.default_rng(1)
+    place, age = np.repeat(np.arange(30), 60), rng.normal(45, 15, 1800)
+    woman, zone = rng.random(1800) < expit(rng.normal(0, 1, 30))[place], place.astype(str)
+    chance = np.exp(np.column_stack([0.8 * woman + 0.03 * (age - 45), -0.5 * woman, np.zeros(1800)]))
+    choice = (rng.random((1800, 1)) > (chance / chance.sum(axis=1, keepdims=True)).cumsum(axis=1)).sum(axis=1)
+    frame = pd.DataFrame({"woman": woman.astype(str)}).assign(**({} if few else {"age": age}))
+    voted = np.array(["ann", "bob", "nobody"])[choice]
+    model = gp(frame, zone, pd.crosstab(zone, voted))
+    found = model.estimate(frame, zone, "woman", among=["ann", "bob"])
+    assert set(found["class"]) == {"ann", "bob"}
+    assert np.allclose(found.groupby(["bag", "woman"])["share"].sum(), 1.0)
+    every = model.estimate(frame, zone, "woman")
+    assert np.allclose(found["count"], every[every["class"] != "nobody"]["count"])
+    rows = pd.DataFrame({"bag": zone, "woman": frame["woman"], "class": voted}).query("`class` != 'nobody'")
+    true = pd.concat([rows.assign(bag="all"), rows]).groupby(["bag", "woman"])["class"].value_counts(normalize=True)
+    true = true.reindex(pd.MultiIndex.from_frame(found[["bag", "woman", "class"]]), fill_value=0.0).to_numpy()
+    assert found["share_min"].to_numpy() == pytest.approx(np.minimum(found["share_min"], true))
+    assert found["share_max"].to_numpy() == pytest.approx(np.maximum(found["share_max"], true))
+    assert ((found["share_lower"] <= true + 1e-9) & (true <= found["share_upper"] + 1e-9)).mean() > 0.93
+    for among in (["ann"], ["ann", "eve"]):
+        with pytest.raises(LLPBenchError, match="two classes"):
+            model.estimate(frame, zone, "woman", among=among)

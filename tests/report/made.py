@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from factory import fine_alone
+from pandas import isna
 
 from llpbench.core.record import Record
 from llpbench.report.boards import Board
@@ -20,3 +21,9 @@ def fine_boards(records: Iterable[Record], **facts: Any) -> list[Board]:
 def fine(records: Iterable[Record], **facts: Any) -> Board:
     """Return the first of them."""
     return fine_boards(records, **facts)[0]
+
+
+def summary(board: Board, entry: int = 0, task: int = 0) -> tuple[float, float | None, int]:
+    """Return mean, standard deviation (None for a single seed) and number of values of a score."""
+    found = board.scores.loc[(entry, task)]
+    return found["mean"], None if isna(found["std"]) else found["std"], int(found["values"])

@@ -14,13 +14,13 @@ from browser import chrome_fixture, complaints, open_page, prefer, requested, re
 from factory import PROTOCOL, failed, fine_alone, record, runs
 
 from llpbench.core.record import Record
-from llpbench.report import Report, make_report
 from llpbench.report import wording as words
+from llpbench.report.assembling import Report, make_report
 from llpbench.report.board_tables import whole_table
 from llpbench.report.boards import Board
 from llpbench.report.html import TABS, command
 from llpbench.report.html import to_html as html_of
-from llpbench.report.leaderboard import lines
+from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Standings, make_overview
 from llpbench.report.plots.layout import Plot
 from llpbench.report.tabulate import tabulate
@@ -85,7 +85,7 @@ def records() -> list[Record]:
 
 
 def to_html(report: Report, plots: Sequence[Plot] = ()) -> str:
-    own = [Standings(lines(board)) for board in report.leaderboards.main_boards()]
+    own = [Standings(standings(board)) for board in report.leaderboards.main_boards()]
     return html_of(report, make_overview(own, {}), plots=plots)
 
 
@@ -174,7 +174,7 @@ def _compare(browser: Chrome, board: Board) -> None:
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
     for entry, line in enumerate(rows):
-        scores = [" ".join(words.score_lines(board, entry, task)) for task in board.tasks.index]
+        scores = [" ".join(words.score_lines(board.scores.loc[(entry, task)])) for task in board.tasks.index]
         assert line[-len(board.tasks) :] == scores
     bold = browser.execute_script(
         "return [...document.querySelectorAll('.board:not([hidden]) .scores tbody tr')].map(row => "
@@ -287,7 +287,7 @@ def test_small_screen_scrolls_tables_only(show: Show, records: list[Record], wid
     plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
     resize(show([]), width)
     browser = show([*records, *long], plots=plots)
-    for tab in ("summary", "which", "robustness", "plots", "leaderboard"):
+    for tab in ("summary", "robustness", "plots", "leaderboard"):
         _go(browser, tab)
         _, wide, seen = browser.execute_script(SIZES)
         assert wide <= seen, tab

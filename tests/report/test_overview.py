@@ -9,11 +9,11 @@ import pytest
 from factory import record, runs
 
 from llpbench.core.record import Record
-from llpbench.report import make_report, write_report
-from llpbench.report.assembling import advice
+from llpbench.report.assembling import make_report
 from llpbench.report.digest import STANDINGS
-from llpbench.report.leaderboard import lines
+from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Standings, read_lines, standings_of
+from llpbench.report.publishing import write_report
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
 
@@ -40,7 +40,7 @@ def rows(table: ReportTable) -> list[dict[str, str]]:
 def test_entries_trained_on_labels_have_no_rank() -> None:
     made = [run for n in range(12) for run in runs(f"m{n:02}", 0.9 - n / 50, 0.9 - n / 50)]
     made += [*runs("supervised", 0.95, role="ceiling"), *runs("floor", 0.5, 0.5, role="floor")]
-    table = rows(Standings(lines(tabulate(made).main_boards()[0])).table())
+    table = rows(Standings(standings(tabulate(made).main_boards()[0])).table())
     ranks = [row["rank"] for row in table]
     assert ranks == [*map(str, range(1, 9)), "", "13", "–"]
     assert "4" in table[8]["method"]
@@ -49,7 +49,7 @@ def test_entries_trained_on_labels_have_no_rank() -> None:
 def test_board_with_validation_labels_has_their_worth() -> None:
     control = runs("validation-labels", *[0.95] * 3, role="control", encoder=None)
     by_criterion = {
-        board.criterion.name: Standings(lines(board))
+        board.criterion.name: Standings(standings(board))
         for board in tabulate([*runs("a", 0.8, 0.8, 0.8), *control]).boards
     }
     assert "95.0" in by_criterion["auc"].worth_of_labels()
@@ -61,9 +61,8 @@ def test_overview_round_trips(tmp_path: Path) -> None:
     report = make_report([*journal("a", "b"), *runs("=odd", None, dataset="d0")])
     write_report(report, tmp_path)
     (first, *_), made = standings_of(read_lines(tmp_path / STANDINGS)), report.leaderboards.boards[0]
-    assert first.verdict() == Standings(lines(made)).verdict() != ""
-    written = [line["mean"] for line in first.entries]
-    assert written == pytest.approx([line["mean"] for line in lines(made)], nan_ok=True)
+    assert first.verdict() == Standings(standings(made)).verdict() != ""
+    assert [*first.lines["mean"]] == pytest.approx([*standings(made)["mean"]], nan_ok=True)
 
 
 def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
@@ -92,14 +91,3 @@ def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
     takes = [line.split(" | ")[1] for line in readme.partition("| data |")[2].split("\n")[2:8]]
     core, natural, few, rare = ("best-core (mlp)", "best-natural (mlp)", "best-few-bags (mlp)", "best-rare (mlp)")
     assert takes == [core, core, natural, natural, few, rare]
-
-
-def test_advice_takes_the_best_plain_entry_and_names_the_second() -> None:
-    made = [*journal("best", "second", bags={"number": 40}), *journal("second", pretraining="bag")]
-    table = advice(tabulate(made))
-    assert table is not None
-    (row,) = rows(table)
-    assert (row["take"], row["training bags"], row["datasets"]) == ("best (mlp)", "40", "8")
-    assert row["second"].startswith("second (mlp) ")
-    assert row["significantly worse"] == "1 of 1"
-    assert advice(tabulate(runs("a", 0.9))) is None, "nothing to compare with"

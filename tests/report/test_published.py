@@ -15,10 +15,10 @@ from pandas.testing import assert_frame_equal
 from recomputed import board as recompute
 
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report import Report, make_report
+from llpbench.report.assembling import Report, make_report
 from llpbench.report.board_tables import names_of
-from llpbench.report.digest import markdown_files
-from llpbench.report.leaderboard import lines, standings
+from llpbench.report.digest import readme
+from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Overview, Standings, make_overview, read_lines, standings_of
 from llpbench.report.publishing import standings_csv
 from llpbench.results.merging import journal_files, merge
@@ -115,25 +115,22 @@ BESIDE = {
 
 def overview_of(report: Report) -> Overview:
     below = {folder: standings_of(read_lines(PUBLISHED / folder / "boards.csv")) for folder in BESIDE.values()}
-    return make_overview([Standings(lines(board)) for board in report.leaderboards.main_boards()], below)
+    return make_overview([Standings(standings(board)) for board in report.leaderboards.main_boards()], below)
 
 
 def test_published_markdown_is_current(published: Published) -> None:
     line = next(line for line in (PUBLISHED / "README.md").read_text().splitlines() if line.startswith("- Figures: "))
     figures = dict(re.findall(r"\[([^]]+)\]\(([^)]+)\)", line))
     assert {(PUBLISHED / path).resolve() for path in figures.values()} == {*PLOTS.resolve().glob("*.svg")}
-    made = markdown_files(published.report, overview_of(published.report), BESIDE, figures)
-    assert {path.name for path in PUBLISHED.glob("*.md")} == made.keys()
-    for name, text in made.items():
-        committed = (PUBLISHED / name).read_text(encoding="utf-8")
-        assert _words(committed) == _words(text), name
-        assert _numbers(committed) == pytest.approx(_numbers(text), abs=ROUNDING), name
+    made = readme(published.report, overview_of(published.report), BESIDE, figures)
+    committed = (PUBLISHED / "README.md").read_text(encoding="utf-8")
+    assert _words(committed) == _words(made)
+    assert _numbers(committed) == pytest.approx(_numbers(made), abs=ROUNDING)
 
 
 def test_published_files_are_small() -> None:
-    pages = [path.stat().st_size for path in PUBLISHED.glob("*.md")]
-    assert len(pages) <= 3
-    assert max(pages) <= 30_000
+    assert [path.name for path in PUBLISHED.glob("*.md")] == ["README.md"]
+    assert (PUBLISHED / "README.md").stat().st_size <= 30_000
     assert (PUBLISHED / "index.html").stat().st_size <= 2_000_000
     assert {path.suffix for path in PLOTS.glob("[!.]*")} == {".svg"}
     assert 5 < len(list(PLOTS.glob("*.svg"))) <= 10

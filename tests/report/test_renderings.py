@@ -17,9 +17,12 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, make_report, render, render_tables, write_report
+from llpbench.report.assembling import make_report
+from llpbench.report.boards import Leaderboards
+from llpbench.report.publishing import write_report
 from llpbench.report.report_table import Heading, ReportTable, number, text
 from llpbench.report.tabulate import tabulate
+from llpbench.report.terminal import render, render_tables
 from llpbench.report.wording import score_lines
 
 
@@ -56,7 +59,7 @@ def test_readme_has_first_rows_of_main_boards_and_links_all_files(records: list[
     more = [record(f"m{n}", 0.5 + n / 100, bag_size=size) for n in range(12) for size in (64, 256)]
     write_leaderboards([*records, *more], tmp_path)
     readme = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert {*re.findall(r"\]\(([\w-]+\.md)\)", readme)} == {"which-method.md"}
+    assert {*re.findall(r"\]\(([\w-]+\.md)\)", readme)} == set()
     boards = readme.split("\n## ")[1:]
     assert [board[:2] for board in boards] == ["No", "Va"]
     assert re.findall(r"^\| (\S+) \|", boards[0], re.MULTILINE)[2:10] == [*map(str, range(1, 9))]
@@ -73,11 +76,10 @@ def test_names_cannot_break_tables(tmp_path: Path) -> None:
     for name, method in (("plain", "name"), ("hostile", HOSTILE)):
         records = [*runs(method, 0.8, 0.9), *runs("b", 0.6, 0.7), failed(method, reason=method, seed=2)]
         write_leaderboards(fine_alone(records), tmp_path / name)
-    for name in ("README.md", "which-method.md"):
-        plain, hostile = ((tmp_path / folder / name).read_text("utf-8") for folder in ("plain", "hostile"))
-        assert not [part for part in ("<script", "\x1b") if part in hostile]
-        columns = [[line.replace(r"\|", "").count("|") for line in page.split("\n")] for page in (hostile, plain)]
-        assert columns[0] == columns[1]
+    plain, hostile = ((tmp_path / folder / "README.md").read_text("utf-8") for folder in ("plain", "hostile"))
+    assert not [part for part in ("<script", "\x1b") if part in hostile]
+    columns = [[line.replace(r"\|", "").count("|") for line in page.split("\n")] for page in (hostile, plain)]
+    assert columns[0] == columns[1]
 
 
 def test_board_csv_is_machine_readable(tmp_path: Path) -> None:
@@ -150,11 +152,10 @@ def test_ascii_terminal_gets_ascii(records: list[Record]) -> None:
 
 class TestFiles:
     def test_report_replaces_older_files(self, records: list[Record], tmp_path: Path) -> None:
-        names = {".written", "README.md", "boards.csv", "index.html"}
-        for made, more in ((runs("dllp", 0.8) + runs("b", 0.7), {"which-method.md"}), (records[:4], set())):
-            write_leaderboards(made, tmp_path)
-            assert {file.name for file in tmp_path.iterdir()} == names | more
+        (tmp_path / ".written").write_text("which-method.md\n")
+        (tmp_path / "which-method.md").write_text("of an earlier version")
         write_leaderboards(records, tmp_path)
+        assert {file.name for file in tmp_path.iterdir()} == {".written", "README.md", "boards.csv", "index.html"}
         assert "ridge" in (tmp_path / "boards.csv").read_text(encoding="utf-8")
 
     def test_foreign_readme_is_kept(self, records: list[Record], tmp_path: Path) -> None:
@@ -194,7 +195,8 @@ class Refusing:
 
 sys.meta_path.insert(0, Refusing())
 from factory import runs
-from llpbench.report import make_report, write_report
+from llpbench.report.assembling import make_report
+from llpbench.report.publishing import write_report
 report = make_report([*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")])
 write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
 """
@@ -219,7 +221,7 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     assert {(row["method"], row["coverage_stale"]) for row in rows} == {("a", "1"), ("b", "0")}
     broken = failed("a")
     board = tabulate([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
-    assert score_lines(board, [*board.entries["method"]].index("a"), 0) == ["failed", "stale"]
+    assert score_lines(board.scores.loc[([*board.entries["method"]].index("a"), 0)]) == ["failed", "stale"]
 
 
 def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from factory import failed, record, runs
-from made import fine
-from pandas import DataFrame
+from made import fine, summary
+from pandas import DataFrame, isna
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import leaderboard
-from llpbench.report.boards import Board, Summary
-from llpbench.report.leaderboard import LeaderboardColumn, comparisons, lines, register_column, standings
+from llpbench.report.boards import Board
+from llpbench.report.leaderboard import LeaderboardColumn, comparisons, register_column, standings
 from llpbench.report.overview import Standings
 from llpbench.report.tabulate import tabulate
 
@@ -25,7 +25,7 @@ def board(*groups: list[Record]) -> Board:
 def standing(of: Board, label: str) -> dict[Any, Any]:
     """Return the parts of all columns of an entry; None for unknown ones."""
     place = of.labels.index(label)
-    return {key: None if value != value else value for key, value in standings(of).loc[place].items()}
+    return {key: None if isna(value) else value for key, value in standings(of).loc[place].items()}
 
 
 def parts(of: Board, label: str, column: str, *names: str) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ def datasets(method: str, *aucs: float, **facts: object) -> list[Record]:
 def test_supervised_entry_is_on_all_boards() -> None:
     aucs = {"auc": 0.9, "mpiou": 0.6, "l1": 0.5}
     made = [*runs("a", 0.8), record("supervised", role="ceiling", aucs=aucs), *runs("floor", 0.7, role="floor")]
-    assert [found.summary(0, 0) for found in tabulate(made).boards] == [(90.0, None, 1)] * 3
+    assert [summary(found) for found in tabulate(made).boards] == [(90.0, None, 1)] * 3
 
 
 def test_every_entry_is_compared_with_baseline() -> None:
@@ -115,10 +115,11 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     labels = {shown.labels[entry]: lead.points for entry, lead in verdict.leads.items()}
     assert labels == pytest.approx({"close (mlp)": 0.5, "far (mlp)": 10.0})
     assert (verdict.is_tested, verdict.over, verdict.left_out) == (True, "6 datasets", ("adult", "bank_marketing"))
-    assert [line["method"] for line in Standings(lines(shown)).similar] == ["close"]
-    assert [line["method"] for line in Standings(lines(shown)).worse] == ["close", "far"]
+    lines = Standings(standings(shown))
+    assert [[*of["method"]] for of in (lines.similar, lines.worse)] == [["close"], ["close", "far"]]
     few = board([run for run in found if run["spec"]["dataset"] not in "gh"])
-    assert (comparisons(few).is_tested, Standings(lines(few)).worse, Standings(lines(few)).similar) == (False, [], [])
+    assert not comparisons(few).is_tested
+    assert Standings(standings(few)).compared.empty
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
 
 
@@ -128,7 +129,7 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
 def test_gpu_seconds_are_marked(devices: str, marked: list[bool]) -> None:
     one, other = ({**record()["hardware"], "device": device} for device in devices.split())
     found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other))
-    assert ["GPU" in field.lines[0] for field in map(leaderboard.COLUMNS["seconds"].field, lines(found))] == marked
+    assert ["GPU" in field.lines[0] for field in leaderboard.COLUMNS["seconds"].fields(standings(found))] == marked
     assert found.uses_both == any(marked)
 
 
@@ -148,7 +149,7 @@ class TestMetric:
         for metric, order, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
             found = fine(made, metric=metric)
             assert [*zip(found.entries["method"], found.entries["rank"], strict=True)] == [(order[0], 1), (order[1], 2)]
-            assert found.summary(0, 0) == Summary(cast("float", pytest.approx(best)), 0.0, 2)
+            assert summary(found) == pytest.approx((best, 0.0, 2))
             assert found.leaders == {(0, 0)}
 
 
@@ -161,7 +162,7 @@ def test_plugin_column_is_on_every_board(monkeypatch: pytest.MonkeyPatch) -> Non
     column = LeaderboardColumn("memory", "MB", ("",), memory, lambda parts: f"{parts['']:.0f}", caption="Peak memory.")
     register_column(column)
     found = board(*FOUR)
-    assert [column.field(line).lines for line in lines(found)] == [("100",)] * 4
+    assert [field.lines for field in column.fields(standings(found))] == [("100",)] * 4
     with pytest.raises(LLPBenchError, match="'memory' is registered already"):
         register_column(column)
 
@@ -176,7 +177,7 @@ def test_broken_plugin_column_names_its_file(part: str, monkeypatch: pytest.Monk
     column = LeaderboardColumn("memory", "MB", ("",), compute, lambda parts: f"{parts['']:.0f}"[99:][0])
     register_column(column)
     with pytest.raises(LLPBenchError) as error:
-        column.field(lines(board(*FOUR))[0])
+        column.fields(standings(board(*FOUR)))
     for named in ("'memory'", __file__, "KeyError" if part == "compute" else "IndexError"):
         assert named in str(error.value)
     assert "\n" not in str(error.value)

@@ -7,29 +7,27 @@ from typing import Any
 
 import pytest
 from factory import PROTOCOL, failed, record, runs
-from made import fine, fine_boards
+from made import fine, fine_boards, summary
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import names_of, whole_table
-from llpbench.report.boards import Summary, summarise
-from llpbench.report.notes import FAILED, SURPRISES, notes
+from llpbench.report.board_tables import names_of
+from llpbench.report.notes import DIFFERENT_DATA, FAILED, notes
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import DIFFERENCES_NOTE, STALE_NOTE, WITHOUT_VALUE, score_lines
+from llpbench.report.wording import STALE_NOTE, WITHOUT_VALUE, score_lines
 
 
 def test_mean_and_sample_std_over_seeds() -> None:
-    summary = fine(runs("dllp", 0.88, 0.90, 0.92)).summary(0, 0)
-    assert summary == pytest.approx((90.0, 2.0, 3))  # ddof 1: sqrt((4 + 0 + 4) / 2)
-    assert summarise([0.1 + 0.2] * 3) == Summary(0.1 + 0.2, 0.0, 3), "a spread of exactly 0"
+    found = summary(fine(runs("dllp", 0.88, 0.90, 0.92)))
+    assert found == pytest.approx((90.0, 2.0, 3))  # ddof 1: sqrt((4 + 0 + 4) / 2)
 
 
 def test_each_criterion_has_its_own_board() -> None:
     boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7, "kl": 0.6})]).boards
-    shown = [(b.criterion.regime, b.criterion.name, b.summary(0, 0)) for b in boards]
+    shown = [(b.criterion.regime, b.criterion.name, summary(b)) for b in boards]
     expected = [("fine", "auc", 90.0), ("coarse", "mpiou", 80.0), ("coarse", "l1", 70.0)]
     assert shown == [(regime, name, (mean, None, 1)) for regime, name, mean in expected]
     lacking = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8}), record(seed=1)]).boards
-    assert [board.score(0, 0).undefined for board in lacking] == [0, 0, 1]
+    assert [board.scores.loc[(0, 0)].undefined for board in lacking] == [0, 0, 1]
 
 
 def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
@@ -42,26 +40,6 @@ def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     assert len({*names}) == 3
     assert all(name.startswith("fine-ordered-") for name in names)
     assert names_of(fine_boards(every[2:])) == ["fine-ordered"]
-
-
-def test_board_states_spread_of_bags() -> None:
-    def bags(**facts: float | None) -> dict[str, Any]:
-        return {**record()["bags"], **facts}
-
-    board = fine(
-        [
-            record(bags=bags(spread=4.0, separation=1.2)),
-            record("llp-vat", bags=bags(spread=4.0, separation=1.2)),  # same bags, so they count once
-            record(seed=1, bags=bags(spread=7.0, separation=None, dropped=1200, pooled=30)),
-            record(bag_size=256),
-        ]
-    )
-    assert notes(board)[DIFFERENCES_NOTE] == (
-        "adult 64: proportions vary 5.5 times as much as those of random bags of these sizes; rows of two bags are "
-        "1.2 times as far apart as rows of one bag; 1,200 training rows dropped from bags that are too small or "
-        "too large; 30 of them pooled",
-    )
-    assert whole_table(board, "fine").notes["How training bags differ"] == notes(board)[DIFFERENCES_NOTE]
 
 
 def test_natural_keys_are_tasks_of_one_board() -> None:
@@ -81,46 +59,36 @@ def test_natural_keys_are_tasks_of_one_board() -> None:
     assert [*board.tasks["title"]][1] == "adult by job and sex"
     assert board.datasets == ["adult", "credit"]
     assert {*board.scores["runs"]} == {2}
-    assert "different assignments" not in " ".join(notes(board)[SURPRISES])
-
-
-def test_only_several_seeds_are_suspiciously_good() -> None:
-    def suspected(*values: float) -> bool:
-        board = fine([*runs("supervised", 0.80, 0.81, 0.82, role="ceiling"), *runs("dllp", *values)])
-        return any("above" in line and "dllp" in line for line in notes(board).get(SURPRISES, ()))
-
-    assert suspected(0.90, 0.91, 0.92)
-    assert not suspected(0.70, 0.91, 0.95), "one standard deviation below the ceiling"
-    assert not suspected(0.90), "one seed has no standard deviation"
+    assert "different assignments" not in " ".join(notes(board)[DIFFERENT_DATA])
 
 
 def test_baggings_and_protocols_are_never_mixed() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]
     boards = fine_boards([*records, record("ridge", encoder=None)])
-    assert [(b.bagging, b.protocol, b.score(0, 0).expected, len(b.entries)) for b in boards] == [
+    assert [(b.bagging, b.protocol, b.scores.loc[(0, 0)].expected, len(b.entries)) for b in boards] == [
         *(("ordered", short, 2, 2), ("ordered", PROTOCOL, 1, 2), ("random", PROTOCOL, 1, 1))
     ]
 
 
 def test_board_uses_last_record_of_run() -> None:
     retried = fine([failed(seed=0), record(auc=0.8, seed=0)])
-    assert (retried.summary(0, 0), retried.score(0, 0).failed) == (Summary(80.0, None, 1), 0)
+    assert (summary(retried), retried.scores.loc[(0, 0)].failed) == ((80.0, None, 1), 0)
     broken = fine([record(auc=0.8, seed=0), failed(seed=0)])
-    assert (broken.summary(0, 0), broken.score(0, 0).failed) == (None, 1)
+    assert broken.scores[["values", "failed"]].loc[(0, 0)].tolist() == [0, 1]
 
 
 def test_every_expected_seed_has_a_state() -> None:
     records = [*runs("a", 0.9, 0.9, 0.9, 0.9), record("b", 0.8, seed=0), failed("b", seed=2)]
-    b = fine(records).score(1, 0)
+    b = fine(records).scores.loc[(1, 0)]
     assert (b.runs, b.failed, b.missing, b.expected) == (2, 1, 2, 4)
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
 def test_undefined_values_are_never_averaged(value: float | None) -> None:
     found = fine(runs("dllp", 0.8, value, 0.9))
-    assert found.summary(0, 0) == pytest.approx((85.0, 7.0710678, 2))
-    assert found.score(0, 0).undefined == 1
+    assert summary(found) == pytest.approx((85.0, 7.0710678, 2))
+    assert found.scores.loc[(0, 0)].undefined == 1
 
 
 def test_failures_are_listed_once_per_reason() -> None:
@@ -141,11 +109,11 @@ def test_run_older_than_metric_is_not_failed() -> None:
     old, new = record("dllp", seed=0), record("dllp", seed=1)
     new["results"]["auc"]["test"]["brier"] = None
     board = fine([old, new, failed("mine")], metric="brier")
-    found = board.score(0, 0)
-    assert (found.uncomputed, found.undefined, found.values) == (1, 1, 0)
+    found = board.scores.loc[(0, 0)]
+    assert found[["uncomputed", "undefined", "values"]].tolist() == [1, 1, 0]
     assert [line.partition(" ")[0] for line in notes(board)[FAILED]] == ["mine"]
     assert len(notes(board)[WITHOUT_VALUE]) == 2
-    assert {"1/2 undefined", "1/2 not computed"} <= {*score_lines(board, 0, 0)}
+    assert {"1/2 undefined", "1/2 not computed"} <= {*score_lines(next(board.scores.itertuples()))}
 
 
 class TestMethodsWithoutEpochs:
@@ -193,39 +161,18 @@ class TestStale:
         records = [*runs("dllp", 0.8, 0.9), *runs("dllp", 0.7, 0.8, bag_size=256), *runs("mine", 0.6, 0.7)]
         old = {run["run"]: "dllp.py has changed" for run in records[1:4]}
         board = fine(records, stale=old)
-        assert board.score(0, 0).stale == 1
+        assert board.scores.loc[(0, 0)].stale == 1
         assert notes(board)[STALE_NOTE] == ("dllp (mlp) on adult 64, adult 256 (3 runs): dllp.py has changed",)
         every = fine(records, stale={run["run"]: "numerics 2" for run in records})
         assert notes(every)[STALE_NOTE] == ("all 6 runs: numerics 2",)
 
 
-class TestSurprises:
-    def test_note_on_scores_below_chance(self) -> None:
-        records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
-        cells = [records[0]["cell"], records[2]["cell"]]
-        assert set(notes(fine(records))[SURPRISES]) == {
-            f"flipped (mlp): AUC below 50, worse than chance, on adult 64, seeds 0, 1 (cell {cells[0]}): 20.00, 30.00",
-            f"rarely (mlp): AUC below 50, worse than chance, on adult 256, seed 1 (cell {cells[1]}): 49.99",
-        }
-
-    def test_note_on_scores_above_supervised(self) -> None:
-        records = [
-            *runs("supervised", 0.90, 0.90, role="ceiling"),
-            *runs("close", 0.89, 0.92),
-            *runs("leaky", 0.98, 0.99),
-        ]
-        surprises = notes(fine(records))[SURPRISES]
-        assert "leaky (mlp): more than one std above every ceiling, on adult 64" in surprises
-        assert not any(line.startswith("close") for line in surprises)
-        board = fine([*records[:2], *runs("dllp", 0.85, 0.86), *runs("low", 0.80, 0.81, role="floor")])
-        assert notes(board)[SURPRISES] == ("supervised (mlp): the same AUC for all seeds, on adult 64",)
-
-    def test_note_on_different_data(self) -> None:
-        records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
-        assert notes(fine(records))[SURPRISES] == (
-            "adult: its runs saw 2 different versions of the data, so they cannot be compared",
-            "adult 64, seed 0: its runs saw 2 different assignments to bags, so they cannot be compared",
-        )
+def test_note_on_different_data() -> None:
+    records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
+    assert notes(fine(records))[DIFFERENT_DATA] == (
+        "adult: its runs saw 2 different versions of the data, so they cannot be compared",
+        "adult 64, seed 0: its runs saw 2 different assignments to bags, so they cannot be compared",
+    )
 
 
 def test_origin_names_each_source_once() -> None:

@@ -1,4 +1,4 @@
-"""Tuned rows: on the boards of the criterion that chose them and on no other, with what tuning has gained."""
+"""Tuned entries: on the boards of the criterion that chose them and on no other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report.assembling import tuning_gains
 from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
 from llpbench.results.merging import join_tunings
 
@@ -42,12 +40,14 @@ def board(found: Leaderboards, criterion: str) -> Board:
     return one
 
 
+def by_label(board: Board, fact: str) -> dict[str, str | None]:
+    """Return a fact that all runs of an entry share."""
+    return {board.labels[entry]: of.iat[0] for entry, of in board.runs.groupby("entry")[fact]}
+
+
 def test_tuned_entry_is_shown_under_its_criterion_only() -> None:
     found = tabulate(RECORDS, tunings=TUNINGS)
-    rows = {
-        name: dict(zip(board(found, name).labels, board(found, name).scores["cell"], strict=True))
-        for name in ("auc", "mpiou", "l1")
-    }
+    rows = {name: by_label(board(found, name), "cell") for name in ("auc", "mpiou", "l1")}
     usual = {"dllp (mlp)": START.id}
     assert rows["auc"] == usual | {"dllp (mlp, tuned, 10 trials)": BETTER.id}
     assert rows["l1"] == usual | {"dllp (mlp, tuned, 10 trials)": COARSE.id}
@@ -56,26 +56,6 @@ def test_tuned_entry_is_shown_under_its_criterion_only() -> None:
         "dllp (mlp)": True,
         "dllp (mlp, tuned, 10 trials)": False,
     }
-
-
-def gains(records: list[Record], criterion: str = "auc") -> dict[str, Field]:
-    found = tabulate(records, tunings=TUNINGS)
-    table = tuning_gains(board(found, criterion), found.tunings)
-    assert table is not None
-    (row,) = table.rows
-    return {heading.text: field for heading, field in zip(table.headings, row, strict=True)}
-
-
-def test_tuning_gain_is_paired_by_seed() -> None:
-    row = gains(RECORDS)
-    # differences 2, 3 and 1: mean 2, std 1, half of the interval 4.3027 / sqrt(3)
-    assert row["gain"].lines == ("+2.00 [-0.48, 4.48]",)
-    assert [row[name].lines[0] for name in ("gain on validation data (auc)", "trials")] == ["3.00", "10"]
-
-
-def test_gain_needs_two_seeds_and_default() -> None:
-    assert gains([*seeds(START, 0.80), *seeds(BETTER, 0.82)])["gain"].lines == ("+2.00",)
-    assert gains(seeds(BETTER, 0.82, 0.83))["gain"].lines == ("–",)
 
 
 def test_repeated_search_adds_no_entry() -> None:
@@ -105,8 +85,9 @@ def test_different_searches_have_own_entries() -> None:
 
     def labels(*others: TuningRecord) -> dict[str, str | None]:
         found = board(tabulate(RECORDS, tunings=[usual, *others]), "auc")
-        searches = zip(found.entries["configuration"], found.scores["search"], strict=True)
-        return {configuration: search for configuration, search in searches if search}
+        return {
+            label.partition("mlp, ")[2][:-1]: search for label, search in by_label(found, "search").items() if search
+        }
 
     assert labels() == {"tuned, 10 trials": usual["tuning"]}
     seed = searched(START, "fine", choice, seed=7, space=usual["spec"]["space"])
@@ -118,11 +99,3 @@ def test_different_searches_have_own_entries() -> None:
         "tuned, 10 trials, weight 0.1–1": usual["tuning"],
         "tuned, 10 trials, b 1, weight 0.01–10 log": wide["tuning"],
     }
-    table = tuning_gains(board(tabulate(RECORDS, tunings=[usual, seed]), "auc"), [usual, seed])
-    assert table is not None
-    headings = [heading.text for heading in table.headings]
-    configurations, gains = (
-        [row[headings.index(name)].lines[0] for row in table.rows] for name in ("configuration", "gain")
-    )
-    assert configurations == ["tuned, 10 trials, seed 1000", "tuned, 10 trials, seed 7"]
-    assert [gain.split()[0] for gain in gains] == ["+2.00", "-10.00"]

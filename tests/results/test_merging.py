@@ -13,8 +13,8 @@ from rich.console import Console
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
-from llpbench.report import render
 from llpbench.report.comparing import compare
+from llpbench.report.terminal import render
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.merging import journal_files, merge, merge_into, shipped
 
@@ -200,7 +200,7 @@ class TestCompare:
         assert [*found.leaderboards.boards[0].entries["method"]] == ["b"]
         assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
         broken = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
-        assert broken.leaderboards.boards[0].summary(0, 0) == (80.0, None, 1)
+        assert broken.leaderboards.boards[0].scores[["mean", "values"]].loc[(0, 0)].tolist() == [80.0, 1]
         assert "1 run failed here but succeeded when published" in broken.remarks[0]
 
     def test_ablations_are_ranked_on_request_only(self) -> None:

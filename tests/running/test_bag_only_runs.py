@@ -60,4 +60,3 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
     shown = (out / "index.html").read_text(encoding="utf-8")
     assert re.search("<h2>[^<]*given bags[^<]*</h2>", shown)
-    assert not (out / "which-method.md").exists()

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from matplotlib.axes import Axes
-from pandas import DataFrame
+from pandas import DataFrame, notna
 
 from llpbench.report.board_tables import constants
 from llpbench.report.boards import Board
@@ -30,20 +30,20 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     sizes = {dataset: [*tasks.index] for dataset, tasks in sized.groupby("dataset", sort=False) if len(tasks) > 1}
     drawn = dict([*sizes.items()][:_MOST_PANELS])
     tasks = [task for of_dataset in drawn.values() for task in of_dataset]
-    lacking = {n: sum(board.summary(n, task) is None for task in tasks) for n in board.learners}
-    entries = layout.prominent(board, [n for n, number in lacking.items() if 2 * number < len(tasks)], len(LOOKS[:3]))
+    means, stds = (board.scores[part].unstack("entry") for part in ("mean", "std"))
+    lacking = means.loc[tasks, board.learners].isna().sum()
+    entries = layout.prominent(board, lacking.index[2 * lacking < len(tasks)], len(LOOKS[:3]))
     if not entries:
         return
     names = layout.labels(board)
     panels = layout.panels(len(drawn), height=1.7, below=0.2)
     for ax, (dataset, of_dataset) in zip(panels.axes, drawn.items(), strict=True):
         for entry, (colour, marker) in zip(entries, LOOKS, strict=False):
-            points = [(x, summary) for x, task in enumerate(of_dataset) if (summary := board.summary(entry, task))]
-            for x, summary in points:
-                std = summary.std or 0
-                ax.vlines(x, summary.mean - std, summary.mean + std, color=colour, linewidth=1)
-            means = [summary.mean for _, summary in points]
-            ax.plot([x for x, _ in points], means, color=colour, marker=marker, label=names[entry])
+            points = means.loc[of_dataset, entry].reset_index(drop=True).dropna()
+            std = stds.loc[of_dataset, entry].reset_index(drop=True)[points.index].fillna(0)
+            for x, value in points.items():
+                ax.vlines(x, value - std[x], value + std[x], color=colour, linewidth=1)
+            ax.plot(points.index, points, color=colour, marker=marker, label=names[entry])
         _axis(ax, board, of_dataset)
         ax.set_title(layout.shown(dataset, 26))
     panels.label("rows of a bag", layout.metric_text(board))
@@ -55,8 +55,8 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
 
 def _loss(board: Board, leader: int, drawn: Sequence[Sequence[int]]) -> Mapping[str, object]:
     """Return the loss of an entry from the smallest to the largest bags, averaged over datasets."""
-    ends = [(board.summary(leader, tasks[0]), board.summary(leader, tasks[-1])) for tasks in drawn]
-    losses = [small.mean - large.mean for small, large in ends if small and large]
+    means = board.scores["mean"][leader]
+    losses = [loss for tasks in drawn if notna(loss := means[tasks[0]] - means[tasks[-1]])]
     smallest, largest = (board.tasks["bag_size"][[tasks[end] for tasks in drawn]] for end in (0, -1))
     return {
         "lost": board.sign * fmean(losses) if losses else None,

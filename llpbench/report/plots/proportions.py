@@ -13,8 +13,7 @@ from llpbench.core.bags import FloatArray
 from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import Leaderboards
-from llpbench.report.notes import bags_by_seed
+from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import LOOKS, Drawing
 
@@ -93,12 +92,21 @@ def _places(leaderboards: Leaderboards) -> Mapping[_Place, tuple[Any, dict[int, 
     """Return each task, of its last board, with facts about its bags by seed."""
     places: dict[_Place, tuple[Any, dict[int, Mapping[str, Any]]]] = {}
     for board in leaderboards.boards:
-        bags = bags_by_seed(board)
+        bags = _bags_by_seed(board)
         for task in board.tasks.itertuples():
             place = task.dataset, task.bag_size, task.by, board.bagging
             _, known = places.get(place, (task, {}))
             places[place] = task, bags.get(task.Index, {}) | known
     return places
+
+
+def _bags_by_seed(board: Board) -> dict[int, dict[int, Mapping[str, Any]]]:
+    """Return facts about bags by task and seed. All runs of a seed have the same bags."""
+    bags: dict[int, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for run, task, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
+        if facts := board.records[run]["bags"]:
+            bags[task].setdefault(seed, facts)
+    return bags
 
 
 def _mean_histograms(leaderboards: Leaderboards) -> dict[_Place, FloatArray]:
