@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import (
     Formats,
+    bag_options,
     format_options,
     is_large,
+    key_names,
     out_of_core_option,
     own_data_command,
+    possible_names,
     read_pairs,
     reading,
+    warnings_as_lines,
 )
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
@@ -94,7 +97,7 @@ class _Files:
             raise LLPBenchError(
                 f"the model in {str(self.model)!r} was fitted to an array without column names. Fit it to a frame."
             )
-        with warnings_as_lines(), told_in_flags():
+        with warnings_as_lines():
             with reading("rows"):
                 batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
                 frame = batches.head() if large else batches.together()
@@ -107,7 +110,7 @@ class _Files:
                     column_of(frame, name, self.rows)
             except DataError as error:
                 advice = " Omit --bag-column to predict from features only." if bags_optional else ""
-                raise DataError(f"{error}{advice}") from error
+                raise DataError(f"{error.message}{advice}") from error
             with reading("bags"):
                 counts: dict[str, Any] = {}
                 if self.bags is not None:

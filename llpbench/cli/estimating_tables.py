@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from llpbench.cli.applying import check_plot
-from llpbench.cli.bag_options import told_in_flags, warnings_as_lines
 from llpbench.cli.helping import CROSS_TABLE, Command
 from llpbench.cli.options import AnyPath
 from llpbench.cli.output import echo
-from llpbench.cli.reading_options import Formats, format_options
+from llpbench.cli.reading_options import Formats, format_options, warnings_as_lines
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 
@@ -97,7 +96,7 @@ def estimate_table(
     names = [split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates)]
     margins = [pd.DataFrame({name: column_of(frame, name, precincts) for name in some}) for some in names]
     sizes, weights = (name and column_of(frame, name, precincts) for name in (size_column, weight_column))
-    with warnings_as_lines(), told_in_flags():
+    with warnings_as_lines():
         table = cross_table(
             *margins[:2],
             sizes=sizes,

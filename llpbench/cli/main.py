@@ -63,7 +63,9 @@ def _code() -> int:
             sys.stdout.flush()
         return code
     except LLPBenchError as error:
-        return _fail(str(error))
+        from llpbench.cli.reading_options import flag_of
+
+        return _fail(error.in_shell(flag_of))
     except click.ClickException as error:
         return _fail(error.format_message())
     except (KeyboardInterrupt, click.Abort):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,20 @@ import click
 from click.core import ParameterSource
 
 from llpbench.cli import FAILED
-from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, tables_console
 from llpbench.cli.reading_options import (
     Formats,
+    bag_options,
     format_options,
     is_large,
+    key_names,
     out_of_core_option,
     own_data_command,
+    possible_names,
     read_pairs,
     reading,
+    warnings_as_lines,
 )
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -79,12 +82,6 @@ _LEARNING_OPTIONS = (
         "--label-column", metavar="NAME", help="Column of ROWS with the known class of some rows, empty in other rows."
     ),
     click.option(
-        "--time-column",
-        metavar="NAME",
-        help="Column of BAGS or ROWS with the time of a bag (number or date). In fit: only for networks, which hold "
-        "out the latest bags. In choose: later bags are predicted from earlier ones.",
-    ),
-    click.option(
         "--noise",
         default=0.0,
         metavar="SCALE",
@@ -121,173 +118,164 @@ _LEARNING_OPTIONS = (
 
 def _learning(command: Any) -> Any:
     """Add `_LEARNING_OPTIONS`. The command gets the `features` of rows, the `data` of bags, how rows were `read`, and
-    the `seed`.
+    its own options.
     """
+    own = {*inspect.signature(command).parameters}
 
     @functools.wraps(command)
     def called(plugin: tuple[str, ...], **given: Any) -> Any:
-        from llpbench.owndata.fitting import require_network_for_time
-
         load_plugins(plugin)
-        if given["time_column"] is not None and "method" in given:  # before reading: it may take long
-            with told_in_flags():
-                require_network_for_time(given["method"])
-        files = _Files(**{each.name: given.pop(each.name) for each in fields(_Files) if each.name in given})
-        features, data, read = files.read(given["seed"])
-        with told_in_flags():
-            return command(features=features, data=data, read=read, **given)
+        seed = given["seed"]
+        features, data, read = _read(seed=seed, **{name: value for name, value in given.items() if name not in own})
+        return command(features=features, data=data, read=read, **{name: given[name] for name in own & {*given}})
 
     return add_options(called, _LEARNING_OPTIONS)
 
 
-@dataclass(frozen=True)
-class _Files:
-    """What options say about rows and bags."""
+def _read(
+    *,
+    rows: Path,
+    bags: tuple[Path, ...],
+    bag_column: tuple[str, ...],
+    columns: dict[str, Any],
+    formats: Formats,
+    size_column: str | None,
+    classes: tuple[str, ...],
+    leave_out: tuple[str, ...],
+    types: tuple[str, ...],
+    drop_unmatched: bool,
+    suppress_impossible: bool,
+    weight_column: str | None,
+    label_column: str | None,
+    seed: int,
+    out_of_core: bool | None = False,
+    most_rows: int = 0,
+    time_column: str | None = None,
+    **facts: Any,
+) -> tuple[DataFrame, BagData, dict[str, Any]]:
+    """Return the features of rows, the data of bags, and how rows were read (`LLPClassifier.reading_`).
 
-    rows: Path
-    bags: tuple[Path, ...]
-    bag_column: tuple[str, ...]
-    columns: dict[str, Any]
-    formats: Formats
-    size_column: str | None
-    classes: tuple[str, ...]
-    rest_as: str | None
-    leave_out: tuple[str, ...]
-    keep_key: bool
-    types: tuple[str, ...]
-    drop_unmatched: bool
-    suppress_impossible: bool
-    sampled: bool
-    as_shares: bool
-    weight_column: str | None
-    label_column: str | None
-    time_column: str | None
-    noise: float
-    noise_kind: str
-    out_of_core: bool | None = False
-    most_rows: int = 0
+    `facts` are options that `BagData.read` has as well, by the same name.
+    """
+    import pandas as pd
 
-    def read(self, seed: int) -> tuple[DataFrame, BagData, dict[str, Any]]:
-        """Return the features of rows, the data of bags, and how rows were read (`LLPClassifier.reading_`)."""
-        import pandas as pd
+    from llpbench.owndata.bag_data import BagData
+    from llpbench.owndata.bag_files import BagFile, require_common_bags
+    from llpbench.owndata.known_labels import labels_of_column
+    from llpbench.owndata.times import time_by_bag
+    from llpbench.owndata.weights import weights_of_column
+    from llpbench.tables.bag_keys import bag_index, bag_keys
+    from llpbench.tables.column_names import column_of, has_column, split_names
+    from llpbench.tables.number_text import require_no_texts_among_numbers
+    from llpbench.tables.row_files import RowBatches
 
-        from llpbench.owndata.bag_data import BagData
-        from llpbench.owndata.bag_files import BagFile, require_common_bags
-        from llpbench.owndata.known_labels import labels_of_column
-        from llpbench.owndata.times import time_by_bag
-        from llpbench.owndata.weights import weights_of_column
-        from llpbench.tables.bag_keys import bag_index, bag_keys
-        from llpbench.tables.column_names import column_of, has_column, split_names
-        from llpbench.tables.number_text import require_no_texts_among_numbers
-        from llpbench.tables.row_files import RowBatches
+    kinds, keep_key = read_pairs(types, "--types"), facts["keep_key"]
+    with warnings_as_lines(), reading("rows"):
+        large = is_large(out_of_core, rows, len(bags) == 1)
+        wanted = [] if large else [(part, text) for text in bag_column for part in possible_names([text])]
+        batches = RowBatches(rows, kinds, keys=possible_names(bag_column), form=formats.rows, columns=wanted)
+        frame = batches.head() if large else batches.together()
+    if not len(frame):
+        raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
 
-        rows, kinds = self.rows, read_pairs(self.types, "--types")
+    def named(names: Iterable[str]) -> list[str]:
+        return [str(column_of(frame, name, rows).name) for name in names]
+
+    known = list(frame.columns)
+    by_table = _groupings(bags, bag_column)
+    groupings = [(path, key_names(given, known)) for path, given in by_table]
+    one = len(groupings) == 1
+    if large and not one:
+        raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
+    with warnings_as_lines(), reading("bags"):
+        more: dict[str, Any] = {"size_column": size_column, "time_column": time_column}
+        form = formats.bags
+        tables = [
+            BagFile(path, key_names(given, known, of_bags=True), **columns, **more, form=form).read(known)
+            for path, given in by_table
+        ]
+    out = named(split_names(leave_out, known))
+    texts = named(name for name, kind in kinds.items() if kind == "text")
+    if large:
+        require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
         with warnings_as_lines(), reading("rows"):
-            large = is_large(self.out_of_core, rows, len(self.bags) == 1)
-            columns = [] if large else [(part, text) for text in self.bag_column for part in possible_names([text])]
-            batches = RowBatches(
-                rows, kinds, keys=possible_names(self.bag_column), form=self.formats.rows, columns=columns
+            frame, tables[0] = _sampled(
+                batches, groupings[0][1], tables[0], most_rows=most_rows, seed=seed, drop_unmatched=drop_unmatched
             )
-            frame = batches.head() if large else batches.together()
-        if not len(frame):
-            raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
+    decimals = frame.attrs["decimals"]
+    frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
+    weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
+    labels = None
+    if label_column is not None:
+        labels = labels_of_column(column_of(frame, label_column, rows))
+    out += named(name for name in (weight_column, label_column) if name is not None)
+    table = tables[0]
+    keys = [bag_keys(frame, names, rows) for _, names in groupings]
+    for (path, _), of_row, of_bags in zip(groupings, keys, tables, strict=True):
+        require_common_bags(of_row, of_bags.get("counts", of_bags.get("proportions")), rows, path)
+    names = [*dict.fromkeys(name for _, own in groupings for name in own)]
+    key_columns = named(names)
+    times = table.pop("time", None)
+    if time_column is not None:
+        if has_column(frame, time_column):
+            column = column_of(frame, time_column, rows)
+            out += [str(column.name)] if column.name not in key_columns else []
+            times = time_by_bag(column, bag_index(keys[0]), f"file {str(rows)!r}") if times is None else times
+        elif times is None:
+            raise LLPBenchError(f"--time-column must be a column of {bags[0]} or {rows}, got {time_column!r}.")
+    if keep_key:
+        every = pd.concat(keys, axis=1)
+        frame[key_columns] = every.loc[:, ~every.columns.duplicated()][names].to_numpy(dtype=object)
+    features = frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore")
+    if not features.shape[1]:
+        raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
+    with warnings_as_lines():
+        data = BagData.read(
+            features,
+            keys[0] if one else keys,
+            **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
+            classes=_class_names(classes, table) or None,
+            unmatched="drop" if drop_unmatched else "raise",
+            impossible="suppress" if suppress_impossible else "raise",
+            sample_weight=weights,
+            labels=labels,
+            **facts,
+        )
+    kept = [name for name in key_columns if keep_key and name not in out]
+    return (
+        features,
+        data,
+        {
+            "missing": list(formats.rows.missing),
+            "decimals": decimals,
+            "keys": kept,
+            **({} if times is None else {"time": times}),
+        },
+    )
 
-        def named(names: Iterable[str]) -> list[str]:
-            return [str(column_of(frame, name, rows).name) for name in names]
 
-        known = list(frame.columns)
-        by_table = _groupings(self.bags, self.bag_column)
-        groupings = [(path, key_names(given, known)) for path, given in by_table]
-        one = len(groupings) == 1
-        for flag, given in (("--out-of-core", large), ("--time-column", self.time_column is not None)):
-            if given and not one:
-                raise LLPBenchError(f"several --bags and {flag} cannot be combined. Leave one of them out.")
-        with warnings_as_lines(), reading("bags"):
-            more: dict[str, Any] = {"size_column": self.size_column, "time_column": self.time_column}
-            form = self.formats.bags
-            tables = [
-                BagFile(path, key_names(given, known, of_bags=True), **self.columns, **more, form=form).read(known)
-                for path, given in by_table
-            ]
-        out = named(split_names(self.leave_out, known))
-        texts = named(name for name, kind in kinds.items() if kind == "text")
-        if large:
-            with told_in_flags():
-                require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
-            with warnings_as_lines(), told_in_flags(), reading("rows"):
-                frame, tables[0] = self._sampled(batches, groupings[0][1], tables[0], seed)
-        decimals = frame.attrs["decimals"]
-        frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
-        weights = None if self.weight_column is None else weights_of_column(frame, self.weight_column, rows)
-        labels = None
-        if self.label_column is not None:
-            labels = labels_of_column(column_of(frame, self.label_column, rows))
-        out += named(name for name in (self.weight_column, self.label_column) if name is not None)
-        table = tables[0]
-        bags = [bag_keys(frame, names, rows) for _, names in groupings]
-        for (path, _), keys, of_bags in zip(groupings, bags, tables, strict=True):
-            require_common_bags(keys, of_bags.get("counts", of_bags.get("proportions")), rows, path)
-        names = [*dict.fromkeys(name for _, own in groupings for name in own)]
-        key_columns = named(names)
-        times = table.pop("time", None)
-        if self.time_column is not None:
-            if has_column(frame, self.time_column):
-                column = column_of(frame, self.time_column, rows)
-                out += [str(column.name)] if column.name not in key_columns else []
-                times = time_by_bag(column, bag_index(bags[0]), f"file {str(rows)!r}") if times is None else times
-            elif times is None:
-                raise LLPBenchError(
-                    f"--time-column must be a column of {self.bags[0]} or {rows}, got {self.time_column!r}."
-                )
-        if self.keep_key:
-            every = pd.concat(bags, axis=1)
-            frame[key_columns] = every.loc[:, ~every.columns.duplicated()][names].to_numpy(dtype=object)
-        features = frame.drop(columns=out if self.keep_key else [*key_columns, *out], errors="ignore")
-        if not features.shape[1]:
-            raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-        with warnings_as_lines(), told_in_flags():
-            data = BagData.read(
-                features,
-                bags[0] if one else bags,
-                **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
-                classes=_class_names(self.classes, table) or None,
-                rest_as=self.rest_as,
-                sampled=self.sampled,
-                as_shares=self.as_shares,
-                noise=self.noise,
-                noise_kind=self.noise_kind,
-                unmatched="drop" if self.drop_unmatched else "raise",
-                impossible="suppress" if self.suppress_impossible else "raise",
-                keep_key=self.keep_key,
-                sample_weight=weights,
-                labels=labels,
-                time=times,
-            )
-        kept = [name for name in key_columns if self.keep_key and name not in out]
-        return features, data, {"missing": list(self.formats.rows.missing), "decimals": decimals, "keys": kept}
+def _sampled(
+    batches: RowBatches, keys: list[str], table: dict[str, Any], *, most_rows: int, seed: int, drop_unmatched: bool
+) -> tuple[DataFrame, dict[str, Any]]:
+    """Return the rows of all bags or of a sample of them, and the `table` without bags that were not drawn."""
+    from llpbench.owndata.in_batches import draw_bags
+    from llpbench.owndata.progress import progress_display
+    from llpbench.tables.bag_keys import bag_index
 
-    def _sampled(
-        self, batches: RowBatches, keys: list[str], table: dict[str, Any], seed: int
-    ) -> tuple[DataFrame, dict[str, Any]]:
-        """Return the rows of all bags or of a sample of them, and the `table` without bags that were not drawn."""
-        from llpbench.owndata.in_batches import draw_bags
-        from llpbench.owndata.progress import progress_display
-        from llpbench.tables.bag_keys import bag_index
-
-        bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
-        with progress_display() as progress:
-            frame, left_out, message = draw_bags(
-                batches,
-                keys,
-                bags["counts" if "counts" in bags else "proportions"],
-                self.most_rows,
-                seed=seed,
-                drop_unmatched=self.drop_unmatched,
-                progress=progress,
-            )
-        if message:
-            echo(f"llpbench: {message}", err=True)
-        return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
+    bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
+    with progress_display() as progress:
+        frame, left_out, message = draw_bags(
+            batches,
+            keys,
+            bags["counts" if "counts" in bags else "proportions"],
+            most_rows,
+            seed=seed,
+            drop_unmatched=drop_unmatched,
+            progress=progress,
+        )
+    if message:
+        echo(f"llpbench: {message}", err=True)
+    return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
 
 
 def _groupings(bags: tuple[Path, ...], given: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
@@ -435,6 +423,11 @@ def fit(
     metavar="NAMES",
     help="Methods to compare. [default: auto,bag-gp,count-gbdt,bag-mean-linear,bag-soft-label-gbdt,dllp]",
 )
+@click.option(
+    "--time-column",
+    metavar="NAME",
+    help="Column of BAGS or ROWS with the time of a bag (number or date). Later bags are predicted from earlier ones.",
+)
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
     "--repeats", type=int, metavar="N", help="Number of random splits into parts. [default: 2; with --time-column 1]"
@@ -453,13 +446,14 @@ def choose(
     Bags are held out in turn; no labels are needed. ROWS and BAGS are files as in llpbench fit. Ctrl-C ends the
     comparison with the folds that are finished.
     """
-    del read
     from llpbench.owndata import choosing
     from llpbench.report.terminal import render_tables
 
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
-        found = choosing.choose(features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed)
+        found = choosing.choose(
+            features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed, time=read.get("time")
+        )
     render_tables([_board_table(found)], tables_console())
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)

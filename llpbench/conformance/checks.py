@@ -102,7 +102,7 @@ class Verdict:
     detail: str
 
 
-def declaration(subject: Subject) -> str:
+def _declaration(subject: Subject) -> str:
     """Its declaration is complete and consistent."""
     require(not (found := complaints(subject.entry)), "; ".join(found))
     declared = subject.declared
@@ -115,7 +115,7 @@ def declaration(subject: Subject) -> str:
     return f"{len(declares)} hyperparameters" + (f"; no range to search: {', '.join(without)}" if without else "")
 
 
-def trains(subject: Subject) -> str:
+def _trains(subject: Subject) -> str:
     """It trains, and predicts probabilities."""
     proba = subject.learned.proba
     if not subject.direct:
@@ -123,7 +123,7 @@ def trains(subject: Subject) -> str:
     return "probabilities" if np.allclose(proba.sum(axis=1), 1, atol=1e-4) else "scores in [0, 1]"
 
 
-def seeded(subject: Subject) -> str:
+def _seeded(subject: Subject) -> str:
     """The seed determines its result."""
     first, (second, _) = subject.learned, subject.again
     for criterion in CRITERIA:
@@ -138,7 +138,7 @@ def seeded(subject: Subject) -> str:
     return "bit-identical; another seed differs"
 
 
-def label_free(subject: Subject) -> str:
+def _label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
     sees, control = (subject.declared.supervision == name for name in ("instances", "validation"))
     rows = min(subject.rows, _ROWS_OF_SIX_TRAININGS)
@@ -169,7 +169,7 @@ def label_free(subject: Subject) -> str:
     return "it is declared to see labels, and does" if sees else "labels permuted within bags change no bit"
 
 
-def padding(subject: Subject) -> str:
+def _padding(subject: Subject) -> str:
     """Bags may differ in size, and padding has no effect."""
     task = subject.toy(unequal=True)
     learned = subject.learn(task)
@@ -190,7 +190,7 @@ def padding(subject: Subject) -> str:
     return "garbage in the padding changes neither loss nor predictions"
 
 
-def suppressed(subject: Subject) -> str:
+def _suppressed(subject: Subject) -> str:
     """Suppressed counts have no effect on its loss."""
     if subject.declared.supervision != "bags":
         raise InapplicableError("it sees labels")
@@ -214,7 +214,7 @@ def suppressed(subject: Subject) -> str:
     return "their placeholder proportions do not change the loss"
 
 
-def missing_values(subject: Subject) -> str:
+def _missing_values(subject: Subject) -> str:
     """Missing, constant and unseen values do no harm."""
     assert subject.learned  # a fault without missing values belongs to another check
     return with_awkward(
@@ -222,7 +222,7 @@ def missing_values(subject: Subject) -> str:
     )
 
 
-def not_a_number(subject: Subject) -> str:
+def _not_a_number(subject: Subject) -> str:
     """NaN ends as a failure, never as a result."""
     if subject.direct:
         raise InapplicableError("no parameters in training; predictions that are not finite are failures anyway")
@@ -260,7 +260,7 @@ def together(subject: Subject) -> str:
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
 
 
-def global_state(subject: Subject) -> str:
+def _global_state(subject: Subject) -> str:
     """It leaves the global state of its process unchanged."""
     advice = "results of what runs next in the process depend on it: keep to rng and to `with` blocks"
     imported = by_import.get(subject.entry.module, [])
@@ -270,7 +270,7 @@ def global_state(subject: Subject) -> str:
     return "nothing was changed"
 
 
-def rows_alone(subject: Subject) -> str:
+def _rows_alone(subject: Subject) -> str:
     """It scores each row independently."""
     rows, learned = subject.toy().test.rows, subject.learned
     for few in (np.arange(1), np.arange(7), np.arange(len(rows.numeric))[::-1]):
@@ -286,7 +286,7 @@ def rows_alone(subject: Subject) -> str:
     return "other rows do not change the prediction of a row"
 
 
-def saved(subject: Subject) -> str:
+def _saved(subject: Subject) -> str:
     """A trained model predicts the same, also with loaded weights."""
     task, learned = subject.toy(), subject.learned
     if subject.direct:
@@ -308,7 +308,7 @@ def saved(subject: Subject) -> str:
     return "loaded weights predict the same"
 
 
-def storable(subject: Subject) -> str:
+def _storable(subject: Subject) -> str:
     """A model that `llpbench fit` trains with it can be saved and loaded."""
     if subject.declared.supervision != "bags":
         raise InapplicableError("llpbench fit does not use labels of rows")
@@ -341,7 +341,7 @@ def storable(subject: Subject) -> str:
     return "saved and loaded, it predicts the same"
 
 
-def learns(subject: Subject) -> str:
+def _learns(subject: Subject) -> str:
     """It learns pure bags; constant proportions do no harm."""
     found, ramps = {}, ""
     for classes in range(2, subject.most_classes + 1):
@@ -376,9 +376,9 @@ def _ramps(learned: Learned) -> str:
 
 
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
-    """Return checks made from functions, with their names and docstrings."""
+    """Return checks made from functions, with their names, without the underscore, and docstrings."""
     return tuple(
-        Check(function.__name__, (function.__doc__ or "").rstrip("."), function)  # type: ignore[attr-defined]
+        Check(function.__name__.removeprefix("_"), (function.__doc__ or "").rstrip("."), function)  # type: ignore[attr-defined]
         for function in functions
     )
 
@@ -429,7 +429,7 @@ _SEARCH_ROWS, _SEARCH_BAGS = 240, 3
 """size of the toy table and of training: many validation rows, so that small differences show, and few steps"""
 
 
-def search_label_free(subject: Subject) -> str:
+def _search_label_free(subject: Subject) -> str:
     """No label of a single row reaches a search for its hyperparameters."""
     from llpbench.tuning.space import search_space  # Optuna
 
@@ -474,19 +474,19 @@ def _search(
 
 
 CHECKS = checks_of(
-    declaration,
-    trains,
-    seeded,
-    label_free,
-    search_label_free,
-    padding,
-    suppressed,
-    missing_values,
-    not_a_number,
+    _declaration,
+    _trains,
+    _seeded,
+    _label_free,
+    _search_label_free,
+    _padding,
+    _suppressed,
+    _missing_values,
+    _not_a_number,
     together,
-    global_state,
-    rows_alone,
-    saved,
-    storable,
-    learns,
+    _global_state,
+    _rows_alone,
+    _saved,
+    _storable,
+    _learns,
 )

@@ -111,7 +111,7 @@ class BaggingSubject:
             raise InapplicableError(f"{error} Name a dataset that has it: --dataset NAME.") from error
 
 
-def declaration(subject: BaggingSubject) -> str:
+def _declaration(subject: BaggingSubject) -> str:
     """Its declaration is complete and consistent."""
     require(bool(subject.entry.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     options = options_of(subject.name)
@@ -126,7 +126,7 @@ def declaration(subject: BaggingSubject) -> str:
     return f"bags {sized}; " + (f"options {', '.join(own)}" if own else "no options")
 
 
-def bags_rows(subject: BaggingSubject) -> str:
+def _bags_rows(subject: BaggingSubject) -> str:
     """It puts rows into bags of the given size, each row at most once."""
     numbers = []
     for size in subject.sizes:
@@ -136,7 +136,7 @@ def bags_rows(subject: BaggingSubject) -> str:
     return f"{', '.join(numbers)} training rows"
 
 
-def seeded(subject: BaggingSubject) -> str:
+def _seeded(subject: BaggingSubject) -> str:
     """Its generator determines the bags."""
     for size in subject.sizes:
         np.random.seed(0)  # noqa: NPY002  (finds a bagging that draws from it)
@@ -147,7 +147,7 @@ def seeded(subject: BaggingSubject) -> str:
     return "one seed gives the same bags"
 
 
-def harmless(subject: BaggingSubject) -> str:
+def _harmless(subject: BaggingSubject) -> str:
     """It leaves the table unchanged."""
     table = subject.fresh()
     before = table.fingerprint
@@ -156,7 +156,7 @@ def harmless(subject: BaggingSubject) -> str:
     return "the table is unchanged"
 
 
-def awkward(subject: BaggingSubject) -> str:
+def _awkward(subject: BaggingSubject) -> str:
     """Missing values, constant columns and a single kind of feature do no harm."""
     if subject.dataset is not None:
         raise InapplicableError(f"tried only on {subject.dataset}")
@@ -171,7 +171,7 @@ def awkward(subject: BaggingSubject) -> str:
     return with_awkward(subject, bags)
 
 
-def keyed(subject: BaggingSubject) -> str:
+def _keyed(subject: BaggingSubject) -> str:
     """If it is declared keyed, the bag of a row depends on that row alone."""
     if not subject.entry.facts["keyed"]:
         raise InapplicableError("not declared: new rows have no bag")
@@ -188,7 +188,7 @@ def keyed(subject: BaggingSubject) -> str:
     return "two seeds put rows into the same bags"
 
 
-BAGGING_CHECKS = checks_of(declaration, bags_rows, seeded, harmless, awkward, keyed)
+BAGGING_CHECKS = checks_of(_declaration, _bags_rows, _seeded, _harmless, _awkward, _keyed)
 
 
 def _taken(table: Table, rows: IntArray) -> Table:

@@ -49,7 +49,7 @@ class DatasetSubject:
         return self.table
 
 
-def declaration(subject: DatasetSubject) -> str:
+def _declaration(subject: DatasetSubject) -> str:
     """Its declaration is complete and consistent."""
     spec = subject.spec
     require(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
@@ -61,13 +61,13 @@ def declaration(subject: DatasetSubject) -> str:
     return f"licence: {spec.licence}"
 
 
-def loads(subject: DatasetSubject) -> str:
+def _loads(subject: DatasetSubject) -> str:
     """Its data match the declaration."""
     table = subject.table
     return f"{len(table):,} rows, {len(table.numeric_names)} + {len(table.categorical_names)} features"
 
 
-def unchanged(subject: DatasetSubject) -> str:
+def _unchanged(subject: DatasetSubject) -> str:
     """Prepared data stay unchanged when prepared again."""
     from llpbench.data.frames import read_parquet
 
@@ -82,7 +82,7 @@ def unchanged(subject: DatasetSubject) -> str:
     return "prepared twice, the same"
 
 
-def classes(subject: DatasetSubject) -> str:
+def _classes(subject: DatasetSubject) -> str:
     """Every class is in every part of a split."""
     table = subject.labelled
     counts = np.bincount(table.row_labels, minlength=len(table.classes))
@@ -96,7 +96,7 @@ def classes(subject: DatasetSubject) -> str:
     )
 
 
-def features(subject: DatasetSubject) -> str:
+def _features(subject: DatasetSubject) -> str:
     """No feature is constant or reveals the label by itself."""
     table = subject.labelled
     for place, name in enumerate(table.categorical_names):
@@ -117,7 +117,7 @@ def features(subject: DatasetSubject) -> str:
     return f"{len(table.numeric_names) + len(table.categorical_names)} checked"
 
 
-def bags(subject: DatasetSubject) -> str:
+def _bags(subject: DatasetSubject) -> str:
     """Its rows fill bags, also by its natural keys."""
     table = subject.table
     if table.labels is None:
@@ -132,7 +132,7 @@ def bags(subject: DatasetSubject) -> str:
     return "; ".join(found)
 
 
-DATASET_CHECKS = checks_of(declaration, loads, unchanged, classes, features, bags)
+DATASET_CHECKS = checks_of(_declaration, _loads, _unchanged, _classes, _features, _bags)
 
 
 def _not_the_label(name: str, right: float) -> None:

@@ -86,7 +86,7 @@ def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
     require(however == shape, f"{what} must be of shape {shape}, got {however}")
 
 
-def declaration(subject: EncoderSubject) -> str:
+def _declaration(subject: EncoderSubject) -> str:
     """Its declaration is complete and consistent."""
     require(is_a(subject.encoder, Encoder), f"{subject.encoder.__name__} must be a subclass of Encoder")
     for hook in ("embed", "encode"):
@@ -110,7 +110,7 @@ def declaration(subject: EncoderSubject) -> str:
     return f"{len(fields(sizes))} sizes; {sum(weight.numel() for weight in subject.built.parameters()):,} parameters"
 
 
-def encodes(subject: EncoderSubject) -> str:
+def _encodes(subject: EncoderSubject) -> str:
     """It returns row vectors and a token for each feature."""
     found = subject.encode(subject.drawn())
     for name, value in zip(Encoding._fields, found, strict=True):
@@ -118,7 +118,7 @@ def encodes(subject: EncoderSubject) -> str:
     return f"z {found.z.shape[-1]}, tokens {found.tokens.shape[-1]} wide"
 
 
-def seeded(subject: EncoderSubject) -> str:
+def _seeded(subject: EncoderSubject) -> str:
     """Prediction is deterministic, and training draws only from its random stream."""
     rows = subject.drawn()
     before = {name: value.clone() for name, value in subject.built.state_dict().items()}
@@ -136,7 +136,7 @@ def seeded(subject: EncoderSubject) -> str:
     return "dropout draws from its stream" if not torch.equal(first, other) else "it draws nothing"
 
 
-def padding(subject: EncoderSubject) -> str:
+def _padding(subject: EncoderSubject) -> str:
     """Padding has no effect."""
     rows, rng = subject.drawn(), np.random.default_rng(0)
     numeric = torch.from_numpy(10 * rng.normal(size=rows.numeric.shape)).float()
@@ -148,7 +148,7 @@ def padding(subject: EncoderSubject) -> str:
     return "garbage in the padding changes nothing"
 
 
-def row_interaction(subject: EncoderSubject) -> str:
+def _row_interaction(subject: EncoderSubject) -> str:
     """Rows influence one another only if this is declared."""
     rows = subject.drawn()
     changed = rows.numeric.clone()
@@ -162,7 +162,7 @@ def row_interaction(subject: EncoderSubject) -> str:
     return "they do" if seen else "they do not"
 
 
-def contextual(subject: EncoderSubject) -> str:
+def _contextual(subject: EncoderSubject) -> str:
     """Tokens influence one another only if this is declared."""
     rows = subject.drawn()
     changed = rows.numeric.clone()
@@ -175,7 +175,7 @@ def contextual(subject: EncoderSubject) -> str:
     return "they do" if seen else "they do not"
 
 
-def awkward(subject: EncoderSubject) -> str:
+def _awkward(subject: EncoderSubject) -> str:
     """Missing values, constant columns, unseen values and a single kind of feature do no harm."""
 
     def encode(table: Table, assignment: Assignment) -> None:
@@ -191,7 +191,7 @@ def awkward(subject: EncoderSubject) -> str:
     return tried
 
 
-def learns(subject: EncoderSubject) -> str:
+def _learns(subject: EncoderSubject) -> str:
     """It learns pure bags with the proportion loss."""
     task = build_task(*pure_bags(2))
     auc = holdout_criteria(subject.learn(task, epochs=LEARNING_EPOCHS).proba, task.test)["auc"]
@@ -200,5 +200,5 @@ def learns(subject: EncoderSubject) -> str:
 
 
 ENCODER_CHECKS = checks_of(
-    declaration, encodes, seeded, padding, row_interaction, contextual, awkward, together, learns
+    _declaration, _encodes, _seeded, _padding, _row_interaction, _contextual, _awkward, together, _learns
 )

@@ -1,11 +1,41 @@
 """Errors that a user can fix. The message is one line: what happened, the value, what to do next."""
 
 import inspect
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+_PART = re.compile("\x1f([^\x1f\x1e]*)(?:\x1e([^\x1f]*))?\x1f")
 
-class LLPBenchError(ValueError):
+
+def argument(name: str) -> str:
+    """Return an argument of Python, such as `noise=`, for a message. The command line shows its flag instead."""
+    return f"\x1f{name}\x1f"
+
+
+def either(python: str, shell: str) -> str:
+    """Return a part of a message that differs between Python and the command line."""
+    return f"\x1f{python}\x1e{shell}\x1f"
+
+
+class _Message(Exception):  # noqa: N818 (a base of errors and warnings)
+    """A message about arguments, for users of Python or of the command line."""
+
+    def __init__(self, message: str = "") -> None:
+        """`message` may have parts made by `argument` and `either`."""
+        super().__init__(_PART.sub(r"\1", str(message)))
+        self.message = message
+        names = (part[1].partition("=")[0] for part in _PART.finditer(message) if part[2] is None)
+        self.argument = next(names, None)
+        """name of the first argument in the message"""
+
+    def in_shell(self, flag: Callable[[str], str]) -> str:
+        """Return the message for the command line. `flag` returns the flag of an argument."""
+        return _PART.sub(lambda part: flag(part[1]) if part[2] is None else part[2], self.message)
+
+
+class LLPBenchError(_Message, ValueError):
     """Bad input or a bad environment. The command line prints the message and exits with 2, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
@@ -21,7 +51,7 @@ class UnknownColumnError(LLPBenchError):
     """A column that a table does not have."""
 
 
-class LLPBenchWarning(UserWarning):
+class LLPBenchWarning(_Message, UserWarning):
     """A warning about a user's data. The command line prints it as a line."""
 
 

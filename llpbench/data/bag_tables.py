@@ -6,13 +6,13 @@ import difflib
 import re
 import shlex
 import unicodedata
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument, either
 from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
 
@@ -22,7 +22,13 @@ _PRINTED_DIGITS = range(1, 5)
 """possible numbers of digits in printed proportions"""
 _MOST = 1e15
 """largest count for which common divisors are computed"""
-_WHOLE = "For cross-validation, split with GroupKFold"
+_WHOLE = either(" For cross-validation, split with GroupKFold.", "")
+_DROP, _SUPPRESS = argument("unmatched='drop'"), argument("impossible='suppress'")
+_ROWS, _COUNTS = argument("X"), argument("counts=")
+_SAMPLED, _AS_SHARES = argument("sampled=True"), argument("as_shares=True")
+_SHARES = either("shares as proportions=", "shares in --proportions")
+_OTHERS = f"If the counts are about other people than the rows of {_ROWS}, use {_AS_SHARES}."
+_GIVE_NAN = either("give NaN", "add a line with empty values")
 _FLOAT_DIGITS = 6
 """number of digits assumed for numbers with more digits than that"""
 _NOISE_TAIL = 10.0
@@ -115,7 +121,7 @@ class BagTable:
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
             if named is not None and set(named) != set(self.columns):
-                drop = ", or drop the others with unmatched='drop'" if set(named) < set(self.columns) else ""
+                drop = f", or drop the others with {_DROP}" if set(named) < set(self.columns) else ""
                 raise LLPBenchError(
                     f"{self.what} have the classes {shown(self.columns)}, but the given classes are {shown(named)}. "
                     f"Name the same classes{drop}."
@@ -140,15 +146,25 @@ class BagTable:
         chosen = [place for place, column in enumerate(self.columns) if column in set(named)]
         return replace(self, values=self.values[:, chosen], columns=[self.columns[place] for place in chosen])
 
+    def of(self, names: Container[Hashable]) -> BagTable:
+        """Return the table of some bags."""
+        rows = [place for place, name in enumerate(self.names) if name in names]
+        sizes = None if self.sizes is None else self.sizes[rows]
+        return replace(self, names=[self.names[row] for row in rows], values=self.values[rows], sizes=sizes)
+
     def with_rest(self, name: str, labels: BagLabels) -> BagTable:
         """Return the table with one more class, `name`: everyone in a bag of `labels` who is in no other class.
 
         Raises `LLPBenchError` if classes have no names, or if `name` is empty or the name of a class.
         """
         if self.columns is None:
-            raise LLPBenchError("rest_as= needs names of classes. Give a frame with a column for each class.")
+            raise LLPBenchError(
+                f"{argument('rest_as=')} needs names of classes. Give a frame with a column for each class."
+            )
         if name in self.columns or not str(name).strip():
-            raise LLPBenchError(f"rest_as must be a name that no class has ({shown(self.columns)}), got {name!r}.")
+            raise LLPBenchError(
+                f"{argument('rest_as')} must be a name that no class has ({shown(self.columns)}), got {name!r}."
+            )
         known = dict(zip(labels.names, labels.sizes.tolist(), strict=True))
         rows = np.array([known.get(bag, np.nan) for bag in self.names]) if self.sizes is None else self.sizes
         rest = (rows if self.is_counts else 1.0) - self.values.sum(axis=1)
@@ -220,8 +236,8 @@ class BagTable:
         if sampled and self.is_counts:
             if values.shape[1] == 1:
                 raise LLPBenchError(
-                    "counts of one class do not show how many rows a whole bag has, and X contains only a sample. "
-                    "Give sizes= of the bags, or the counts of both classes."
+                    "counts of one class do not show how many rows a whole bag has, and the rows are only a sample. "
+                    f"Give {argument('sizes=')} of the bags, or the counts of both classes."
                 )
             return np.asarray(np.nan_to_num(values.sum(axis=1)))
         return rows
@@ -246,7 +262,7 @@ class BagTable:
             meant = f"must {'add up to 1' if sums else 'lie between 0 and 1'}"
             advice = "Give shares between 0 and 1, and divide percentages by 100."
             if sums and (given[first] % 1 == 0).all():
-                advice = f"If these are counts, give them as counts=. {advice}"
+                advice = f"If these are counts, {either('give them as counts=', 'use --counts')}. {advice}"
             if self.is_counts and not noise and sums and (values[first] < 0).any():
                 says, meant, advice = has, "must not be negative", "Correct them."
             elif self.is_counts:
@@ -256,10 +272,10 @@ class BagTable:
                 sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
                 if self.at_fit and not hint and (advice := self._advice_if_misread(values, unit)):
                     return f"{bag} {rows}, but {sum_}. {extent} {advice}."
-                advice = self._counts_advice(values, unit, hint) + "." if self.at_fit else f"Give whole bags. {_WHOLE}."
+                advice = self._counts_advice(values, unit, hint) if self.at_fit else f"Give whole bags.{_WHOLE}"
                 return f"{bag} {rows}, but {sum_}. {extent} {advice} {self._other_ways(noise)}{ignore}"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and sums and self.at_fit:
-                advice = "Divide percentages by 100, or give percentages as counts= with as_shares=True."
+                advice = f"Divide percentages by 100, or give percentages as {_COUNTS} with {_AS_SHARES}."
                 return f"{says}, but proportions {meant}. {extent} {advice}"
             elif sums and total[first] < unit[first] and (values[first] >= 0).all():
                 advice = "Add a class for the rest."
@@ -270,8 +286,8 @@ class BagTable:
     def _other_ways(self, noise: float) -> str:
         """Return advice that holds for any impossible value."""
         if not self.at_fit:
-            return "Give NaN for unknown values."
-        return "If more noise was added, use a larger noise=." if noise else "If noise was added, use noise=."
+            return either("Give NaN for unknown values.", "Leave unknown values empty.")
+        return f"If {'more ' * bool(noise)}noise was added, use {'a larger ' * bool(noise)}{argument('noise=')}."
 
     def _counts_advice(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
         """Return advice for counts that do not add up to the rows of their bags."""
@@ -280,22 +296,22 @@ class BagTable:
         total = values.sum(axis=1)
         known = np.isfinite(total) & (np.abs(total - unit) > 1e-6 * unit)
         if values.shape[1] == 2 and (total[np.isfinite(total)] == unit[np.isfinite(total)]).all():  # of one class
-            sample = f"If X is only a sample of the rows, use sampled=True and sizes=. {_WHOLE}"
+            sample = f"If {_ROWS} is only a sample of the rows, use {_SAMPLED} and {argument('sizes=')}.{_WHOLE}"
             if np.nanmax(values[:, 1]) <= 100:
-                return f"If counts are percentages, divide them by 100 and give the shares as proportions=. {sample}"
+                return f"If counts are percentages, divide them by 100 and give the {_SHARES}. {sample}"
             return sample
         ratio = np.median(total[known] / unit[known]) if known.any() else 1.0
         if 0 < ratio < 0.01:
-            return "If counts are in other units, such as thousands, use as_shares=True"
+            return f"If counts are in other units, such as thousands, use {_AS_SHARES}."
         if (total[known] < unit[known]).all():
             return (
-                "There are more rows than counted people. To make a class of the others, use rest_as=. If they are "
-                "like the counted people, use as_shares=True"
+                f"There are more rows than counted people. To make a class of the others, use {argument('rest_as=')}. "
+                f"If they are like the counted people, use {_AS_SHARES}."
             )
         if (total[known] > unit[known]).all():
             few = known.sum() < len(known) / 2
-            return "Correct them" if few else f"If X is only a sample of the rows, use sampled=True. {_WHOLE}"
-        return "If the counts are about other people than the rows of X, use as_shares=True"
+            return "Correct them." if few else f"If {_ROWS} is only a sample of the rows, use {_SAMPLED}.{_WHOLE}"
+        return _OTHERS
 
     def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:
         """Return the advice for counts that are shares or percents, or that have a class too many; "" otherwise."""
@@ -303,14 +319,14 @@ class BagTable:
         values, unit = values[known], unit[known]
         total = values.sum(axis=1)
         for whole, advice in (
-            (1, "These are shares. Give shares as proportions="),
-            (100, "These are percentages. Give percentages as counts= with as_shares=True"),
+            (1, f"These are shares. Give {_SHARES}"),
+            (100, f"These are percentages. Give percentages as {_COUNTS} with {_AS_SHARES}"),
         ):
             if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
                 return advice
         whole = int(np.gcd.reduce(values.clip(0, _MOST).astype(np.int64), axis=None)) if (values % 1 == 0).all() else 1
         if whole > 1 and (np.abs(total - unit) <= values.shape[1] * whole / 2).all():
-            return f"Counts are rounded to {whole}. Use noise= {whole / 12**0.5:.3g}"
+            return f"Counts are rounded to {whole}. Use {argument('noise=')} {whole / 12**0.5:.3g}"
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
                 return f"Without {column!r} the counts add up to the rows. Leave this class out"
@@ -331,10 +347,9 @@ class BagTable:
         what = "number of rows" if is_rows[place] else "sum of the other classes"
         classes = [column for column in self.columns if column != self.columns[place]]
         rest = shlex.quote(",".join(map(str, classes)))
-        return (
-            f"class {self.columns[place]!r} is the {what} of every bag, so it is a total, not a class. Name only "
-            f"classes: --counts {rest} --size-column {shlex.quote(str(self.columns[place]))}. In Python, give the "
-            f"counts of {classes} alone, and the total as the sizes of bags."
+        flags = f"--counts {rest} --size-column {shlex.quote(str(self.columns[place]))}"
+        return f"class {self.columns[place]!r} is the {what} of every bag, so it is a total, not a class. " + either(
+            f"Give the counts of {classes} alone, and the total as sizes=.", f"Name only classes: {flags}."
         )
 
     def _other_sizes(
@@ -346,14 +361,14 @@ class BagTable:
 
         def message(first: int, extent: str, ignore: str) -> str:
             said = "its size is" if self.sizes is not None else "its counts add up to"
-            has = f"X has {plural(int(rows[first]), 'row')} of it"
+            has = f"{_ROWS} has {plural(int(rows[first]), 'row')} of it"
             if labels.weights is not None:
-                has = f"its rows in X have a total weight of {rows[first]:,.10g}"
-            advice = "If X is only a sample of the rows, use sampled=True"
+                has = f"its rows in {_ROWS} have a total weight of {rows[first]:,.10g}"
+            advice = f"If {_ROWS} is only a sample of the rows, use {_SAMPLED}."
             if sampled or rows[first] > whole[first]:
-                advice = "If the counts are about other people than the rows of X, use as_shares=True"
+                advice = _OTHERS
             size = f"bag {labels.names[first]!r}: {said} {whole[first]:,.10g}, but {has}."
-            return f"{size} {extent} {hint or advice}.{ignore}"
+            return f"{size} {extent} {hint or advice}{ignore}"
 
         slack = 1e-6 * whole + labels.rounding(whole[:, None])
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
@@ -361,7 +376,7 @@ class BagTable:
 
 def advice_to_ignore(possible: BoolArray) -> str:
     """Return advice to ignore bags with impossible counts; "" if too few bags with `possible` counts would remain."""
-    return " To ignore these bags, use impossible='suppress'." if possible.sum() >= _FEWEST_BAGS else ""
+    return f" To ignore these bags, use {_SUPPRESS}." if possible.sum() >= _FEWEST_BAGS else ""
 
 
 def _how_many(number: int, bags: int) -> str:
@@ -443,8 +458,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     Raises `LLPBenchError` if `unmatched` is "raise" and there are such rows, or bags of the table without rows.
     """
     if unmatched not in ("raise", "drop"):
-        raise LLPBenchError(f"unmatched must be 'raise' or 'drop', got {unmatched!r}")
-    drop = "use unmatched='drop'."
+        raise LLPBenchError(f"{argument('unmatched')} must be 'raise' or 'drop', got {unmatched!r}")
+    drop = f"use {_DROP}."
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)
     if unmatched == "raise":
@@ -458,7 +473,7 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
         empty = [name for name in table.names if name not in there]
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
-            others = f"bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, give NaN."
+            others = f"bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, {_GIVE_NAN}."
             if near := near_names(lacking, empty):
                 others = f"{near}. Use the same names."
             raise LLPBenchError(
@@ -475,7 +490,7 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
         return labels
     if not listed.any():
         raise LLPBenchError(
-            f"no bag of X ({shown(labels.names, 3)}) has {table.what}; bags with {table.what} are "
+            f"no bag of {_ROWS} ({shown(labels.names, 3)}) has {table.what}; bags with {table.what} are "
             f"{shown(table.names, 3)}. Use the same bag names in both."
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)

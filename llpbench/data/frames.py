@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError, either
 from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
 from llpbench.tables.texts import as_text, factorized, without_decimals
 
@@ -126,7 +126,9 @@ def read_features(
     for position, column in enumerate(map(str, frame.columns)):
         series = frame.iloc[:, position]
         if series.isna().all():
-            raise DataError(f"{owner}: column {column!r} contains only missing values. Leave it out.")
+            raise DataError(
+                f"{owner}: column {column!r} contains only missing values. {either('Leave it out', 'Use --leave-out')}."
+            )
         if is_numeric(series, owner):
             numeric[column] = read_numbers(series, owner)
         else:

@@ -11,13 +11,27 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, shown
-from llpbench.data.other_frames import as_pandas
 
 _EXACT = 2.0**53
 """smallest number beyond which floats cannot represent all whole numbers"""
+
+
+def as_pandas(given: Any) -> Any:
+    """Return a frame or column of another library (Polars, Arrow and others) in pandas, with its names.
+
+    It is recognised by Arrow's interface for streams. Anything else is returned as it is.
+    """
+    if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "__arrow_c_stream__"):
+        return given
+    import pyarrow as pa
+
+    if hasattr(given, "columns"):
+        return pa.table(given).to_pandas()
+    column = given if isinstance(given, pa.ChunkedArray) else pa.chunked_array(given)
+    return column.to_pandas().rename(getattr(given, "name", None) or None)
 
 
 def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None) -> BagLabels:
@@ -39,7 +53,9 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
         frame = pd.DataFrame(bags)
     if len(bags) != rows:
-        raise LLPBenchError(f"bags has {len(bags):,} entries, X has {rows:,} rows. Give the bag of each row.")
+        raise LLPBenchError(
+            f"bags has {len(bags):,} entries, {argument('X')} has {rows:,} rows. Give the bag of each row."
+        )
     if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame):
         require_same_order("bags", bags.index, features.index)
     if frame is None:
@@ -104,8 +120,9 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     array in the order of the bags. Raises `LLPBenchError` unless exactly one of the two is given and has numbers.
     """
     if (proportions is None) == (counts is None):
-        both = "proportions= and counts= cannot be combined. Give one of them."
-        raise LLPBenchError(both if counts is not None else "proportions or counts of bags are missing. Give counts=.")
+        both = f"{argument('proportions=')} and {argument('counts=')} cannot be combined. Give one of them."
+        none = f"proportions or counts of bags are missing. Give {argument('counts=')}."
+        raise LLPBenchError(both if counts is not None else none)
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
@@ -141,7 +158,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     if lacking:
         raise LLPBenchError(
             f"{plural(len(lacking), 'bag')} with {what} ({shown(lacking)}) {verb(len(lacking))} no size. "
-            "Give sizes= of all bags."
+            f"Give {argument('sizes=')} of all bags."
         )
     return replace(table, sizes=np.array([place[name] for name in names]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
@@ -11,8 +10,8 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchWarning
 from llpbench.data.frames import is_numeric
+from llpbench.owndata.columns import leaving_out
 from llpbench.owndata.times import looks_dated
-from llpbench.tables.column_names import csv_line
 from llpbench.tables.texts import without_decimals
 
 _FEWEST_BAGS = 5
@@ -66,7 +65,7 @@ def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[
     found = [str(name) for name in (*names, *repeats)]
     return (
         f"some features identify bags ({'; '.join(told)}). They explain the counts without any other feature. To leave "
-        f"them out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
+        f"them out: {leaving_out(found)}."
     )
 
 
@@ -88,8 +87,8 @@ def label_column_warning(frame: pd.DataFrame, train: BaggedRows, classes: Sequen
     if not told:
         return ""
     return (
-        f"{'; '.join(told)}. It may be the label of rows, which new rows do not have. To leave it out: --leave-out "
-        f"{shlex.quote(csv_line(names))}, in Python X.drop(columns={names})."
+        f"{'; '.join(told)}. It may be the label of rows, which new rows do not have. To leave it out: "
+        f"{leaving_out(names)}."
     )
 
 

@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.bags import BoolArray
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.data.bag_tables import BagLabels, BagTable
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import read_bag_labels, read_bag_table
+from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
 from llpbench.owndata.count_ranges import RangedCounts, ranged_counts
 from llpbench.owndata.counted import noise_deviation
 from llpbench.owndata.groupings import are_groupings, copies_of_rows, read_groupings
@@ -53,8 +53,6 @@ class BagData:
     suppress_impossible: bool = False
     row_labels: Any = None
     """known classes of some rows"""
-    times: Any = None
-    """time of each bag"""
     bag_columns: tuple[str, ...] = ()
     """columns of X that name bags"""
     left_out: tuple[str, ...] = ()
@@ -82,7 +80,6 @@ class BagData:
         keep_key: bool = False,
         sample_weight: Any = None,
         labels: Any = None,
-        time: Any = None,
     ) -> Self:
         """Read what users know about bags. `LLPClassifier.fit`, `choose` and others take the same arguments.
 
@@ -142,10 +139,6 @@ class BagData:
         labels
             [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of one row. It
             is removed from its old bag and from that bag's counts.
-        time
-            Time of each bag, a number or a date, for networks: the latest bags are held out to choose the epoch. A
-            mapping or series by bag, or an array in ascending order of the bags. Other methods choose no epoch;
-            compare them on later bags with `choose`.
 
         Raises
         ------
@@ -158,7 +151,7 @@ class BagData:
             ("unmatched", unmatched, ("raise", "drop")),
         ):
             if value not in known:
-                raise LLPBenchError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")
+                raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
         ranges, deviation = ranged_counts(counts), noise_deviation(noise, noise_kind)
         several = are_groupings(bags)
         _require_together(
@@ -166,14 +159,15 @@ class BagData:
             as_shares=as_shares,
             noise=deviation > 0,
             labels=labels is not None,
-            time=time is not None,
             sizes=sizes is not None,
             groupings=several,
             ranges=ranges is not None,
             rest_as=rest_as is not None,
         )
         if as_shares and counts is None:
-            raise LLPBenchError("as_shares=True works only with counts. Leave it out: proportions are shares already.")
+            raise LLPBenchError(
+                f"{argument('as_shares=True')} works only with counts. Leave it out: proportions are shares already."
+            )
         weights, table = read_weights(sample_weight, X), None
         if several:
             of_rows, table = read_groupings(X, bags, proportions=proportions, counts=counts, weights=weights)
@@ -185,7 +179,7 @@ class BagData:
             table = table.only(classes)
         if rest_as is not None and table is not None:
             if (sampled or as_shares) and sizes is None:
-                raise LLPBenchError("rest_as= needs the rows of whole bags. Give sizes=.")
+                raise LLPBenchError(f"{argument('rest_as=')} needs the rows of whole bags. Give {argument('sizes=')}.")
             table = table.with_rest(rest_as, of_rows)
             classes = [*classes, rest_as] if classes else None
         names = [name for each in (bags if several else [bags]) for name in key_columns(X, each)]
@@ -200,13 +194,27 @@ class BagData:
             drop_unmatched=unmatched == "drop",
             suppress_impossible=impossible == "suppress",
             row_labels=labels,
-            times=time,
             bag_columns=tuple(dict.fromkeys(names)),
             left_out=tuple(
                 dict.fromkeys(name for name in (*key_columns(X, sample_weight), *names) if name not in kept)
             ),
             groupings=len(bags) if several else 1,
         )
+
+    def some(self, names: Container[Hashable]) -> tuple[Self, BoolArray]:
+        """Return the data of some bags, and which rows are in them [rows]. There must be a single grouping."""
+        chosen = np.array([*(name in names for name in self.labels.names), False])
+        place = np.append(np.cumsum(chosen[:-1]) - 1, -1)
+        rows: BoolArray = chosen[self.labels.of_row]
+        labels = replace(
+            self.labels,
+            of_row=place[self.labels.of_row[rows]],
+            names=[name for name in self.labels.names if name in names],
+            weights=None if self.labels.weights is None else self.labels.weights[rows],
+        )
+        table = None if self.table is None else self.table.of(names)
+        ranges = None if self.ranges is None else self.ranges.of(names, self.labels)
+        return replace(self, labels=labels, table=table, ranges=ranges), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
@@ -221,23 +229,23 @@ def bag_data(X: Any, bags: Any, **facts: Any) -> BagData:
 def _require_together(**given: bool) -> None:
     """Raise `LLPBenchError` for arguments that exclude each other."""
     says = {
-        "sampled": "sampled=True",
-        "as_shares": "as_shares=True",
+        **{name: argument(f"{name}=") for name in given},
+        "sampled": argument("sampled=True"),
+        "as_shares": argument("as_shares=True"),
         "groupings": "several groupings",
         "ranges": "counts as ranges",
     }
+    leave = " Leave one of them out."
     for one, others, why in (
-        ("sampled", ("as_shares",), " Use sampled=True if counts include the rows in X."),
-        ("noise", ("sampled", "as_shares"), " noise= needs counts of the rows in X. Leave one out."),
-        ("rest_as", ("ranges",), " Name both classes in classes=."),
-        ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), " Leave one of them out."),
-        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels", "time"), " Leave one of them out."),
-        ("time", ("labels",), " Leave one of them out."),
+        ("sampled", ("as_shares",), f" Use {says['sampled']} if counts include these rows."),
+        ("noise", ("sampled", "as_shares"), f" {says['noise']} needs counts of these rows. Leave one out."),
+        ("rest_as", ("ranges",), f" Name both classes in {argument('classes=')}."),
+        ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), leave),
+        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels"), leave),
     ):
         other = next((other for other in others if given[one] and given[other]), None)
         if other is not None:
-            first, second = (says.get(name, f"{name}=") for name in (one, other))
-            raise LLPBenchError(f"{first} and {second} cannot be combined.{why}")
+            raise LLPBenchError(f"{says[one]} and {says[other]} cannot be combined.{why}")
 
 
 def key_columns(X: Any, bags: Any) -> list[str]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -28,20 +28,19 @@ from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.bags import BoolArray, FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.text import one_line, plural, reason_of
-from llpbench.data.bag_tables import rows_of_bags
-from llpbench.data.other_frames import as_pandas
-from llpbench.owndata.bag_data import bag_data
+from llpbench.data.reading_bags import as_pandas
+from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
-from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.fitting import AUTO, YARDSTICK, is_network, method_on_bags
+from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
 from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.times import read_times
+from llpbench.owndata.weights import in_bags
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
@@ -93,6 +92,7 @@ def choose(
     repeats: int | None = None,
     random_state: int = 0,
     progress: bool = True,
+    time: Any = None,
     **given: Any,
 ) -> MethodChoice:
     """Compare methods on held-out bags, without labels.
@@ -104,8 +104,7 @@ def choose(
     bags
         Bag of each row, as in `LLPClassifier.fit`.
     given
-        Arguments of `BagData.read`, such as `counts`, if `bags` are not `BagData`. With `time`, folds are later bags,
-        each predicted from all earlier ones. Networks also stop by their latest bags.
+        Arguments of `BagData.read`, such as `counts`, if `bags` are not `BagData`.
     methods
         Names of methods that learn from bags (a list, or one text with commas), or unfitted classifiers by name. The
         baseline "bag-share" is always compared, too.
@@ -117,6 +116,9 @@ def choose(
         Seed of the folds and of the methods. The same seed repeats everything but the seconds.
     progress
         Show a bar in a terminal or notebook.
+    time
+        Time of each bag, a number or a date: a mapping or series by bag, or an array in ascending order of the bags.
+        Folds are then later bags, each predicted from all earlier ones.
 
     Notes
     -----
@@ -144,28 +146,24 @@ def choose(
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
     data = bag_data(X, bags, **given)
-    time = data.times
     if data.row_labels is not None:
-        raise LLPBenchError("choose does not use labels=. Leave labels= out.")
+        raise LLPBenchError(f"choose does not use {argument('labels=')}. Leave it out.")
     if data.groupings > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
-        raise LLPBenchError(f"repeats must be 1 with time=, because bags are not split at random, got {repeats!r}.")
-    read = LLPClassifier(YARDSTICK).fit(X, replace(data, times=None))  # checks bags and rows
-    of_row, found = data.labels.among(read.bags_.tolist()), read.bag_counts_
-    times = None if time is None else read_times(time, read.bags_.tolist(), of_row)
-    frame = as_frame(X).drop(columns=read.key_features_)
+        raise LLPBenchError(
+            f"{argument('repeats')} must be 1 with {argument('time=')}: bags are not split at random, got {repeats!r}."
+        )
+    read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
+    names, found = read.bags_.tolist(), read.bag_counts_
+    times = None if time is None else read_times(time, names, data.labels.among(names))
+    frame = as_frame(X)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
-    noise, copies = data.noise, read._repeats
-    ranges = read._ranges
-    if ranges is not None:  # bags of ranges are learned from, and never judged by
+    if read._ranges is not None:  # bags of ranges are learned from, and never judged by
         found = found.copy()
-        found[ranges.bags] = np.nan
-    if copies is not None:
-        frame, of_row = frame.iloc[copies.places], of_row[copies.places]
-        found, noise = copies.counts(found, noisy=noise > 0), noise * copies.ratio
-    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise, times, ranges)
+        found[read._ranges.bags] = np.nan
+    bagged = _Bagged(frame, data, names, found)
     if times is None:
         parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
@@ -199,7 +197,7 @@ def choose(
         interrupted = 0
         if union is not None and union not in failures:
             try:
-                fitted = bagged.fitted(candidates[union], np.ones(len(found), dtype=bool))
+                fitted, _ = bagged.fitted(candidates[union], slice(None))
             except Exception as error:
                 failures[union] = _reason(error)
     _require_any(candidates, failures)
@@ -313,63 +311,39 @@ class _Bagged:
     """Rows in bags, and the classifiers to compare on them."""
 
     frame: pd.DataFrame
-    of_row: IntArray
-    """[rows] bag of each row, -1: none"""
+    data: BagData
+    names: list[Hashable]
+    """names of bags"""
     counts: FloatArray
-    """[bags, classes]"""
-    classes: list[Hashable]
-    noise: float
-    times: FloatArray | None
-    ranges: CountRanges | None
+    """[bags, classes] NaN for bags that are never held out"""
 
-    def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
-        """Return a candidate fitted to the `chosen` bags [bags]."""
-        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self.of_row])
-        table = self._table(chosen)
+    def fitted(self, candidate: LLPClassifier, bags: Any) -> tuple[LLPClassifier, pd.Index]:
+        """Return a candidate fitted to some `bags` (a mask or positions), and the columns with values in these bags."""
+        data, rows = self._some(bags)
+        frame = self.frame[rows].dropna(axis="columns", how="all")
         model: LLPClassifier = clone(candidate)
-        given: dict[str, Any] = {"noise": self.noise}
-        if self.times is not None and is_network(model._method):
-            given["time"] = pd.Series(self.times[chosen], index=table.index)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
-            model.fit(frame.iloc[rows], self.of_row[rows], counts=table, **given)
-        return model
+            return model.fit(frame, data), frame.columns
 
-    def _table(self, chosen: Any) -> pd.DataFrame:
-        """Counts of the chosen bags, ranges as texts."""
-        table = pd.DataFrame(self.counts, columns=self.classes)
-        if self.ranges is not None:
-            table = table.astype(object)
-            rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(table))
-            for bag, low, high in zip(self.ranges.bags, self.ranges.low, self.ranges.high, strict=True):
-                table.iloc[bag] = [f"{rows[bag] - high:f}-{rows[bag] - low:f}", f"{low:f}-{high:f}"]
-        return table[chosen]
-
-    def _learnable(self, chosen: Any) -> pd.DataFrame:
-        """Return all rows, without columns that have no value in the `chosen` bags, which `fit` rejects."""
-        known = self.frame[np.append(chosen, False)[self.of_row]].notna().any()
-        return self.frame.loc[:, known.to_numpy()]
+    def _some(self, bags: Any) -> tuple[BagData, BoolArray]:
+        return self.data.some({*as_objects(self.names)[bags]})
 
     def judged(self, candidate: LLPClassifier, part: Fold) -> dict[str, float]:
         """Return criteria of a candidate on the held-out bags of a fold.
 
         Predictions are mixed with uniform ones (`choose`).
         """
-        chosen, held = part.train, part.held
         clock = perf_counter()
-        model = self.fitted(candidate, chosen)
+        model, columns = self.fitted(candidate, part.train)
         seconds = perf_counter() - clock
-        place = np.full(len(chosen) + 1, -1, dtype=np.int64)
-        place[held] = np.arange(len(held))
-        rows = np.flatnonzero(place[self.of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
+        held, rows = self._some(part.held)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LLPBenchWarning)  # each bag has its own categories
-            learned = model.predict_proba(self._learnable(chosen).iloc[rows])
-        proba = (1 - uniform) * learned + uniform / len(self.classes)
-        local = place[self.of_row[rows]]
-        nothing = np.zeros((len(rows), 0))
-        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self.counts[held])
+            features = model._rows(self.frame.loc[rows, columns])
+        whole, _ = in_bags(features, held.labels, self.counts[part.held])
+        proba = (1 - uniform) * model._predicted(whole.rows) + uniform / self.counts.shape[1]
         return {**coarse_criteria(proba, whole), "seconds": seconds}
 
 
@@ -384,7 +358,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
         if not all(isinstance(name, str) for name in given):
-            raise LLPBenchError("methods must be names, or a mapping from names to classifiers.")
+            raise LLPBenchError(f"{argument('methods')} must be names, or a mapping from names to classifiers.")
         named = list(dict.fromkeys(AUTO if name == "auto" else name for name in given))
         found = {name: LLPClassifier(name, random_state=seed) for name in named if name != YARDSTICK}
     for name, each in found.items():
@@ -392,7 +366,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
             raise LLPBenchError(f"{name!r} must be an LLPClassifier, got {each!r}")
         method_on_bags(AUTO if each.method == "auto" else each.method)
     if len(named) < 2:
-        raise LLPBenchError(f"methods must be two or more, got {named}")
+        raise LLPBenchError(f"{argument('methods')} must be two or more, got {named}")
     return found
 
 
@@ -450,7 +424,7 @@ def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
 def _require_whole(name: str, value: object, least: int) -> None:
     """Raise `LLPBenchError` unless a value is a whole number, `least` or more."""
     if not isinstance(value, int | np.integer) or value < least:
-        raise LLPBenchError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+        raise LLPBenchError(f"{argument(name)} must be a whole number, {least} or more, got {value!r}.")
 
 
 def _require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.blocks.distinct import distinct_rows
-from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
@@ -26,7 +26,6 @@ from llpbench.owndata.doubts import (
     DoubtfulFit,
     SamePredictions,
     Union,
-    collapse_warning,
     doubts_of,
     sameness_warning,
 )
@@ -38,12 +37,10 @@ from llpbench.owndata.fitting import (
     fit_members,
     is_network,
     numbers_for,
-    require_network_for_time,
 )
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.scoring import without_nested
 from llpbench.owndata.storing import FittedModel, read_model, write_model
-from llpbench.owndata.times import read_times
 from llpbench.owndata.training_set import TrainingSet, read_training_set
 
 _TRIED = 100
@@ -183,7 +180,7 @@ class LLPClassifier(FittedClassifier):
         ------
         LLPBenchError
             The arguments do not fit together. The message has the numbers.
-        TextsAmongNumbersError
+        DataError
             Almost all values of a column are numbers, but a few are texts. Columns of dtype category may have both.
 
         Warns
@@ -203,8 +200,6 @@ class LLPClassifier(FittedClassifier):
             The bags show that "auto" may be wrong about rows.
         """
         data = bag_data(X, bags, **facts)
-        if data.times is not None:
-            require_network_for_time(self.method)
         if data.groupings > 1 and is_network(self._method):
             raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
         X = data.rows(X)  # noqa: N806
@@ -213,11 +208,10 @@ class LLPClassifier(FittedClassifier):
             with self._threads(len(given.known.bag_of_row)):
                 given = self._with_expected_counts(given)
         columns, train, known = given.columns, given.train, given.known
-        times = None if data.times is None else read_times(data.times, given.bags, train.bag_of_row)
         number = len(given.classes)
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
-            predictor = self._fitted(train, columns.cardinalities, times=times)
+            predictor = self._fitted(train, columns.cardinalities)
             step = -(-len(train.bag_of_row) // _TRIED)
             tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
             rare, evidence = is_rare(known), None
@@ -227,10 +221,10 @@ class LLPClassifier(FittedClassifier):
                 calibrated = calibration(known, self._probabilities(predictor, known.rows, number), held_out)
                 evidence = calibrated.evidence if rare else None
             doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
-        if isinstance(predictor, NetworkPredictor) and (told := collapse_warning(tried)):
-            warnings.warn(told, CollapsedNetwork, stacklevel=2)
-        elif (told := sameness_warning(tried)) and not (rare or doubts or self._method == YARDSTICK):
-            warnings.warn(told, SamePredictions, stacklevel=2)
+        network = isinstance(predictor, NetworkPredictor)
+        told = sameness_warning(tried, network=network)
+        if told and (network or not (rare or doubts or self._method == YARDSTICK)):
+            warnings.warn(told, CollapsedNetwork if network else SamePredictions, stacklevel=2)
         if rare and (told := few_positives_warning(known, given.classes, calibrated)):
             warnings.warn(told, FewPositives, stacklevel=2)
 
@@ -259,7 +253,7 @@ class LLPClassifier(FittedClassifier):
         same = distinct_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
-        self._repeats, self._ranges = given.repeats, given.ranges
+        self._ranges = given.ranges
         self._table = data.table if exact else None
         if doubts is not None and doubts.warning:
             warnings.warn(doubts.warning, DoubtfulFit, stacklevel=2)
@@ -291,7 +285,6 @@ class LLPClassifier(FittedClassifier):
         train: BaggedRows,
         cardinalities: tuple[int, ...],
         ensemble: int | None = None,
-        times: FloatArray | None = None,
     ) -> Predictor:
         training = NetworkTraining(
             encoder=self.encoder,
@@ -302,7 +295,6 @@ class LLPClassifier(FittedClassifier):
             validation=self.validation,
             device=self.device,
             numbers=numbers_for(self._method, self.encoder, self.numbers),
-            times=times,
         )
         return fit_members(
             self._method,

@@ -13,15 +13,16 @@ import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
-from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning, argument, either
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
-from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import as_pandas
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
 from llpbench.tables.column_names import csv_line
 from llpbench.tables.number_text import NumberText, likely_numbers
 
+_ROWS = argument("X")
 _FEWEST_ROWS = 20
 """Number of rows from which only different, or only unknown, values are not a coincidence."""
 _MANY_ROWS = 200
@@ -49,15 +50,20 @@ def identifier_warning(frame: pd.DataFrame) -> str:
         return ""
     return (
         f"some features look like identifiers (almost all values differ): {', '.join(map(repr, found))}. To leave them "
-        f"out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
+        f"out: {leaving_out(found)}."
     )
+
+
+def leaving_out(names: list[str]) -> str:
+    """Return for a message how to leave columns out."""
+    return either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
 
 
 def _is_identifier(series: pd.Series) -> bool:
     known = series.dropna()
     if len(known) < _FEWEST_ROWS:
         return False
-    if not is_numeric(known, "X"):
+    if not is_numeric(known, _ROWS):
         rare = known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
         return rare and not isinstance(likely_numbers(series), NumberText)
     if not known.is_unique:
@@ -88,7 +94,7 @@ def size_warning(rows: int, columns: int, cardinalities: Sequence[int]) -> str:
         return ""
     return (
         f"{rows:,} rows have {columns:,} columns with {categories:,} categories: this may take hours and many GB of "
-        "memory (2,000 rows of 10,000 columns: 8 GB). To leave columns out: --leave-out, in Python X.drop(columns=...)."
+        f"memory (2,000 rows of 10,000 columns: 8 GB). To leave columns out: {either('X.drop', '--leave-out')}."
     )
 
 
@@ -114,8 +120,8 @@ class FeatureColumns:
         self.names = [str(name) for name in frame.columns]
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
-            raise DataError(f"X has two columns called {repeated[0]!r}. Rename one of them.")
-        numeric, categorical = read_features(frame, "X")
+            raise DataError(f"{_ROWS} has two columns called {repeated[0]!r}. Rename one of them.")
+        numeric, categorical = read_features(frame, _ROWS)
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]
         self.ranges = {name: number_range(values) for name, values in numeric.items()}
@@ -197,28 +203,30 @@ class FeatureColumns:
             told += [f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})"] * bool(
                 foreign
             )
-            raise DataError(f"X {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
+            raise DataError(f"{_ROWS} {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
         numbers, missing = {}, {}
         for name in self.numeric:
             series = frame.iloc[:, names.index(name)]
             plain = series.dtype.kind in "fiu"
-            if not (plain or series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
+            if not (plain or series.isna().all() or is_numeric(series, _ROWS) or series.dtype == bool):
                 example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
                 example = (example if len(example) else series.dropna()).iloc[0]
-                raise DataError(f"X: column {name!r} must contain numbers, as in fit, got {example!r}. Convert it.")
-            numbers[name] = read_numbers(series, "X")
+                raise DataError(
+                    f"{_ROWS}: column {name!r} must contain numbers, as in fit, got {example!r}. Convert it."
+                )
+            numbers[name] = read_numbers(series, _ROWS)
             if name in self.used and (far := self.ranges[name].warning_of_new(name, numbers[name])):
                 warnings.warn(far, ExtremeValues, stacklevel=2)
             missing[name] = int(np.isnan(numbers[name]).sum())
         codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
             series = frame.iloc[:, names.index(name)]
-            if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, "X"):
+            if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, _ROWS):
                 example = series.dropna().iloc[0]
                 raise DataError(
-                    f"X: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
+                    f"{_ROWS}: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
                 )
-            codes[name] = codes_of(series, known, "X")
+            codes[name] = codes_of(series, known, _ROWS)
             known_values = series.notna().to_numpy()
             strange, present = (codes[name] < 0) & known_values, int(known_values.sum())
             missing[name] = len(frame) - present
@@ -226,8 +234,8 @@ class FeatureColumns:
             if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
                 example = series[strange].iloc[0]
                 warnings.warn(
-                    f"X: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, were not "
-                    f"in fit (which had values such as {known[0]!r}). They count as missing.",
+                    f"{_ROWS}: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, "
+                    f"were not in fit (which had values such as {known[0]!r}). They count as missing.",
                     UnknownCategories,
                     stacklevel=2,
                 )
@@ -244,8 +252,8 @@ class FeatureColumns:
             before = self.gaps.get(name, 1.0)
             if name in self.used and now >= max(_STRANGE, 2 * before):
                 warnings.warn(
-                    f"X: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. Check "
-                    "that the column was read as in fit.",
+                    f"{_ROWS}: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. "
+                    "Check that the column was read as in fit.",
                     UnlikeFit,
                     stacklevel=3,
                 )
@@ -262,12 +270,12 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
             raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")
         array = np.asarray(features)
         if array.ndim != 2:
-            raise DataError(f"X must have rows and columns, got an array of shape {array.shape}.")
+            raise DataError(f"{_ROWS} must have rows and columns, got an array of shape {array.shape}.")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
     features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:
         found = f"{plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}"
-        raise DataError(f"X must have at least one row and one column of features, got {found}.")
+        raise DataError(f"{_ROWS} must have at least one row and one column of features, got {found}.")
     return features
 
 

@@ -16,7 +16,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -82,6 +82,15 @@ class RangedCounts:
     """NaN for ranges"""
     low: Any
     high: Any
+
+    def of(self, names: Container[Hashable], labels: BagLabels) -> RangedCounts:
+        """Return the ends of ranges of some bags, by name."""
+
+        def by_name(given: Any) -> pd.DataFrame:
+            table = read_bag_table(None, given, labels).of(names)
+            return pd.DataFrame(table.values, pd.Index(table.names, tupleize_cols=False), table.columns)
+
+        return RangedCounts(None, by_name(self.low), by_name(self.high))
 
 
 def ranged_counts(counts: Any) -> RangedCounts | None:

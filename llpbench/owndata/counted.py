@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument, either
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.owndata.fitting import is_number
@@ -18,6 +18,7 @@ _NEARLY_ALL = 0.95
 """Share of bags whose counts a column of weights must add up to."""
 _FEWEST_PEOPLE = 5
 """People in the median bag from which a matching sum of a column is not a coincidence."""
+_SHARES = "shares in --proportions"
 _MOST_NAMED = 3
 """Largest number of bags that a message names."""
 _MOST_NOISE = 1e12
@@ -32,8 +33,8 @@ def require_no_shares(table: BagTable) -> None:
     broken = known[np.abs(known - np.rint(known)) > 1e-6]
     if len(broken):
         raise LLPBenchError(
-            f"counts must be whole numbers, got {broken[0]:g}. Give shares as proportions=, fractional counts for both "
-            "classes, or noise= if noise was added."
+            f"counts must be whole numbers, got {broken[0]:g}. Give {either('shares as proportions=', _SHARES)}, "
+            f"fractional counts for both classes, or {argument('noise=')} if noise was added."
         )
 
 
@@ -98,12 +99,12 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
         if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
             name = frame.columns[column]
             option = shlex.quote(str(name))
+            use = either(f"sample_weight=X[{name!r}]", f"--weight-column {option}")
             told = (
-                f"Column {name!r} adds up to the counts, so rows stand for several people. Use it as weights "
-                f"(--weight-column {option}, in Python sample_weight=X[{name!r}])"
+                f"Column {name!r} adds up to the counts, so rows stand for several people. Use it as weights ({use})."
             )
             if sampled:
-                raise LLPBenchError(f"{told}. Leave sampled=True out.")
+                raise LLPBenchError(f"{told} Leave {argument('sampled=True')} out.")
             return told
     return ""
 
@@ -125,8 +126,8 @@ def one_row_per_bag(frame: pd.DataFrame, labels: BagLabels, table: BagTable) -> 
         return ""
     return (
         f"every bag has one row, but counts of many people, such as bag {table.names[0]!r}. Rows must be people, or "
-        "groups of people with weights. To estimate a table of groups by outcomes from such a file, use llpbench "
-        "estimate-table, in Python cross_table."
+        "groups of people with weights. To estimate a table of groups by outcomes from such a file, use "
+        f"{either('cross_table', 'llpbench estimate-table')}."
     )
 
 
@@ -140,14 +141,15 @@ def large_noise_warning(deviation: float, sizes: FloatArray | IntArray) -> str:
         return ""
     return (
         f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {sizes.max():,.6g} rows, so "
-        "counts say very little about a bag. Check that noise= is a scale of counts, not of shares or of a budget."
+        f"counts say very little about a bag. Check that {argument('noise=')} is a scale of counts, not of shares or "
+        "of a budget."
     )
 
 
 def noise_deviation(noise: float, kind: str) -> float:
     """Return the standard deviation of noise. Raises `LLPBenchError` for an invalid scale or kind."""
     if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
-        raise LLPBenchError(f"noise must be a scale from 0 to {_MOST_NOISE:g}, got {noise!r}.")
+        raise LLPBenchError(f"{argument('noise')} must be a scale from 0 to {_MOST_NOISE:g}, got {noise!r}.")
     if kind not in ("gaussian", "laplace"):
-        raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', got {kind!r}")
+        raise LLPBenchError(f"{argument('noise_kind')} must be 'gaussian' or 'laplace', got {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5

@@ -22,7 +22,7 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
-from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import as_pandas
 
 NUMBERS = ("people", "count", "count_lower", "count_upper", "count_min", "count_max")
 SHARES = ("share", "share_lower", "share_upper", "share_min", "share_max")

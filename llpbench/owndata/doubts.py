@@ -41,32 +41,21 @@ class SamePredictions(LLPBenchWarning):
     """A direct method gives all rows the same probabilities."""
 
 
-def collapse_warning(proba: FloatArray) -> str:
-    """Return a message if a network's probabilities [rows, classes] are the same for all rows; else ""."""
-    if not (same := _same(proba)):
+def sameness_warning(proba: FloatArray, *, network: bool) -> str:
+    """Return a message if the probabilities [rows, classes] of a method are the same for all rows; else ""."""
+    logits = np.log(proba.clip(1e-12, 1.0))
+    if len(proba) < 2 or (logits - logits.mean(axis=1, keepdims=True)).std(axis=0).max() >= _ALIKE:
         return ""
-    return (
-        f"the network has collapsed: it gives all rows the same probabilities ({same}). Try another random_state or "
-        "learning_rate, or a direct method, such as auto."
-    )
-
-
-def sameness_warning(proba: FloatArray) -> str:
-    """Return a message if a direct method's probabilities [rows, classes] are the same for all rows; else ""."""
-    if not (same := _same(proba)):
-        return ""
+    same = ", ".join(f"{share:.3g}" for share in proba.mean(axis=0))
+    if network:
+        return (
+            f"the network has collapsed: it gives all rows the same probabilities ({same}). Try another random_state "
+            "or learning_rate, or a direct method, such as auto."
+        )
     return (
         f"the model gives all rows the same probabilities ({same}): bags do not show that features help. Give more "
         "bags, or bags that differ more."
     )
-
-
-def _same(proba: FloatArray) -> str:
-    """Return the probabilities of all rows as text, if they are the same; else ""."""
-    logits = np.log(proba.clip(1e-12, 1.0))
-    if len(proba) < 2 or (logits - logits.mean(axis=1, keepdims=True)).std(axis=0).max() >= _ALIKE:
-        return ""
-    return ", ".join(f"{share:.3g}" for share in proba.mean(axis=0))
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import FloatArray
-from llpbench.core.errors import LLPBenchWarning
+from llpbench.core.errors import LLPBenchWarning, argument
 from llpbench.core.text import plural
 
 _FAR = 10.0
@@ -94,16 +94,17 @@ class NumberRange:
         number = int(np.isfinite(values).sum())
         if number >= _FEWEST_ROWS and len(given) >= _OUTSIDE * number:
             return (
-                f"X: {len(given) / number:.0%} of the values of column {name!r}, such as {given[0]:.15g}, are outside "
-                f"those of fit ({low:g} to {high:g}). Check the unit of the column."
+                f"{argument('X')}: {len(given) / number:.0%} of the values of column {name!r}, such as "
+                f"{given[0]:.15g}, are outside those of fit ({low:g} to {high:g}). Check the unit of the column."
             )
         far = away > _FAR * width
         if self.far or not far.any():  # values far away are missing, as in fit
             return ""
         rows = plural(int(far.sum()), "row")
         return (
-            f"X: column {name!r} has values such as {given[far][0]:.15g} in {rows}, far from all values of fit "
-            f"({low:g} to {high:g}). They are clipped to just beyond that range. Remove marks of missing values."
+            f"{argument('X')}: column {name!r} has values such as {given[far][0]:.15g} in {rows}, far from all "
+            f"values of fit ({low:g} to {high:g}). They are clipped to just beyond that range. "
+            "Remove marks of missing values."
         )
 
 

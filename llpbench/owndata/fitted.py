@@ -19,11 +19,11 @@ from sklearn.exceptions import NotFittedError
 from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.effects import Explained, FeatureEffects
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument, either
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, shown
-from llpbench.data.other_frames import as_pandas
+from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
@@ -65,9 +65,11 @@ from llpbench.owndata.logit_draws import (
 from llpbench.owndata.scoring import bag_scorer, coarse_criteria
 from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.threads import threads_for
-from llpbench.owndata.weights import Repeats, RoundedWeights, in_bags, require_people, weighted_up
+from llpbench.owndata.weights import RoundedWeights, in_bags, require_people, weighted_up
 from llpbench.training.cell_runs import probabilities
 
+_BAG_GP = argument("method='bag-gp'")
+_OF_ALL = "counts= or proportions= of all bags of X", "their counts with --bags (a table of all bags in ROWS)"
 _FEWEST_REFITS = 5
 _PIECES_IN_MEMORY = 16
 """Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
@@ -95,7 +97,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _known: BaggedRows
     """training rows of known bags; a loaded model has none"""
     _table: BagTable | None
-    _repeats: Repeats | None
     _held_out: FloatArray | None
     _features_help: bool | None
 
@@ -273,7 +274,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
         if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
-            raise LLPBenchError(f"refits must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}.")
+            raise LLPBenchError(
+                f"{argument('refits')} must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}."
+            )
         labels, found = self._counts_of_whole(data)
         whole, copies = in_bags(rows, labels, found, groups.of_row)
         if told := self._told_of_known_groups(groups, labels):
@@ -287,7 +290,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.classes_.tolist()
         some = [place for place, name in enumerate(classes) if among is None or name in among]
         if among is not None and ({*among} - {*classes} or len(some) < 2):
-            raise LLPBenchError(f"among must name two classes or more of {classes}, got {[*among]!r}.")
+            raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
         chosen = some if len(some) < len(classes) else None
         if whole.known.all() and self._model.of_rows and not self._model.deviation:
             table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state, among=chosen)
@@ -346,7 +349,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not {*self.bags_.tolist()} <= {*labels.names}:
                 raise LLPBenchError(
                     f"intervals of method {self.method!r} need refits, and a saved model has no rows. Give all bags of "
-                    "fit, or use method='bag-gp'."
+                    f"fit, or use {_BAG_GP}."
                 )
             train = whole.where_known()
 
@@ -369,7 +372,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         process = None if isinstance(self._model.predictor, Union) else process_of(self._model.predictor)
         if process is None:
             raise LLPBenchError(
-                f"predict_interval needs a model of 'bag-gp', got a model of {self.method!r}. Use method='bag-gp'."
+                f"{either('predict_interval', '--interval')} needs a model of 'bag-gp', got one of {self.method!r}. "
+                f"Use {_BAG_GP}."
             )
         rows = self._rows(X)
         spread = 1.0 if self._model.calibration is None else self._model.calibration.spread
@@ -431,12 +435,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = bag_data(
             X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight, unmatched=unmatched
         )
-        weights, table, drop = data.labels.weights, data.table, data.drop_unmatched
+        table, drop = data.table, data.drop_unmatched
         labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
-        if not drop:
-            _require_bags(labels)
-        inside = labels.of_row >= 0
-        if not inside.all() and drop:
+        if drop:
+            inside, weights = labels.of_row >= 0, labels.weights
             rows = Rows(*(each[inside] for each in rows))
             labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
         _require_bags(labels)
@@ -459,7 +461,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if not isinstance(self._model.predictor, Explained):
             raise LLPBenchError(
-                f"a model of {self.method!r} has no effects. Fit one with method='bag-gp', without an ensemble."
+                f"a model of {self.method!r} has no effects. Fit one with {_BAG_GP}, without an ensemble."
             )
         place = len(known) - 1 if label is None else known.index(label)
         found = self._model.columns.named(self._model.predictor.effects(place))
@@ -477,8 +479,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
         if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
             raise LLPBenchError(
-                f"X is an array, whose columns have no names; fit was given a frame with {', '.join(names[:5])}"
-                f"{' and others' if len(names) > 5 else ''}. Give a frame with these columns."
+                f"{argument('X')} is an array, whose columns have no names; fit was given a frame with "
+                f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}. Give a frame with these columns."
             )
         rows: Rows = self._model.columns(frame)
         return rows
@@ -549,7 +551,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
         labels = data.labels
         if data.ranges is not None:
-            raise LLPBenchError("counts as ranges work only in fit. Give NaN for unknown values.")
+            advice = either("Give NaN for unknown values.", "Leave unknown values empty.")
+            raise LLPBenchError(f"counts as ranges work only in fit. {advice}")
         if table is None:
             return labels, self._counts_of_fit(labels)
         table = replace(table, at_fit=False)
@@ -591,17 +594,20 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             near = near_names(lacking, [name for name in place if name not in there])
             raise LLPBenchError(
                 f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
-                f"{f' ({near})' * bool(near)}. Give counts= or proportions= of all bags of X."
+                f"{f' ({near})' * bool(near)}. Give {either(*_OF_ALL)}."
             )
         at = [place[name] for name in labels.names]
         other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)
         if len(other):
             first = other[0]
-            weights = "" if labels.weights is not None else ", sample_weight= if rows stand for several people"
+            weights = (
+                "" if labels.weights is not None else f", {argument('sample_weight=')} if rows stand for several people"
+            )
             raise LLPBenchError(
                 f"bag {labels.names[first]!r} has {labels.sizes[first]:,.10g} rows, but had "
                 f"{self.bag_sizes_[at[first]]:,.10g} in fit ({plural(len(other), 'such bag')} in all). Give whole "
-                f"bags{weights}, or give counts= of these. For new rows of known bags use predict_proba(X, bags)."
+                f"bags{weights}, or give {either('counts= of these', '--bags, a table of these')}. For new rows of "
+                f"known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."
             )
         return np.asarray(self.bag_counts_[at])
 

@@ -15,7 +15,7 @@ from llpbench.blocks.side_by_side import background
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.model import Network
@@ -70,8 +70,6 @@ class NetworkTraining:
     """share of the bags that are held out to choose the epoch"""
     device: str
     numbers: str
-    times: FloatArray | None = None
-    """[bags] time of each bag; the latest are held out. None: random ones"""
 
 
 def method_on_bags(name: str) -> Any:
@@ -85,15 +83,6 @@ def method_on_bags(name: str) -> Any:
 def is_network(method: str) -> bool:
     """Return whether a method holds out bags to choose an epoch."""
     return not issubclass(method_on_bags(method), DirectMethod)
-
-
-def require_network_for_time(method: str) -> None:
-    """Raise `LLPBenchError` for a method that cannot use times of bags in `fit`."""
-    if not is_network(AUTO if method == "auto" else method):
-        raise LLPBenchError(
-            f"time= needs a network, because only networks choose an epoch, got method {method!r}. Leave "
-            "time= out, or compare methods on later bags with choose."
-        )
 
 
 def takes_encoder(method: str) -> bool:
@@ -143,7 +132,7 @@ def fit_members(
         ("bags_per_step", protocol.bags_per_step, 1),
     ):
         if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
+            raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
     if training.pretraining not in _PRETRAININGS:
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
     if training.pretraining != "none" and not takes_encoder(method):
@@ -245,7 +234,7 @@ def _fit_networks(
     training: NetworkTraining,
 ) -> NetworkPredictor:
     """Return networks that were trained together. Each keeps the epoch that predicts held-out bags best (KL)."""
-    held = _held_out(bags, training.validation, seed, training.times)
+    held = _held_out(bags, training.validation, seed)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
     every = np.arange(len(validation.sizes))
     index = validation.padded(every, int(validation.sizes.max()))
@@ -306,8 +295,8 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
     )
 
 
-def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | None = None) -> Any:
-    """Return which bags are held out [bags]: some bags with known counts, at random or the latest."""
+def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
+    """Return which bags are held out [bags]: some random bags with known counts."""
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
@@ -319,23 +308,8 @@ def _held_out(bags: BaggedRows, share: float, seed: int, times: FloatArray | Non
     largest = max(MOST_PADDED // (number * bags.counts.shape[1]), np.sort(bags.sizes[known])[number - 1])
     held = np.zeros(len(bags.sizes), dtype=bool)
     small = known[bags.sizes[known] <= largest]
-    if times is not None:
-        held[small[times[small] >= _first_held_out(times[small], number)]] = True
-        if not held.any() or (~held[known]).sum() < 2:
-            raise LLPBenchError(
-                f"time= needs at least 2 bags before the held-out bags, got {len(np.unique(times[known]))} different "
-                f"times in {len(known)} bags. Leave time= out."
-            )
-        return held
     held[generator(seed, "held-out bags").choice(small, number, replace=False)] = True
     return held
-
-
-def _first_held_out(times: FloatArray, number: int) -> float:
-    """Return the time from which bags are held out: about `number` bags, and never all."""
-    moments = np.unique(times)
-    later = np.array([(times >= moment).sum() for moment in moments[1:]])
-    return float(moments[1:][np.abs(later - number).argmin()] if len(later) else np.inf)
 
 
 def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:

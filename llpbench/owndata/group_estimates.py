@@ -21,11 +21,10 @@ import pandas as pd
 
 from llpbench.blocks.distinct import distinct
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_same_order
+from llpbench.data.reading_bags import as_pandas, require_same_order
 from llpbench.owndata.cross_tables import SHARES, cross_table, shares_among
 from llpbench.owndata.group_intervals import DRAWS, FIRST, ClassCounts, EffectsOfGroups, GroupedRows, drawn_counts
 from llpbench.owndata.logit_draws import LogitDraws
@@ -76,15 +75,15 @@ def read_groups(by: Any, features: Any) -> Groups:
     columns.columns = [str(name) for name in columns.columns]
     if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
         raise LLPBenchError(
-            f"by must not contain {taken[0]!r}, because estimates have a column of that name. Rename the column."
+            f"{argument('by')} must not contain {taken[0]!r}, because estimates have such a column. Rename it."
         )
     names = list(columns.columns)
     of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
     first = np.unique(of_row, return_index=True)[1]
     if len(first) > _MOST_GROUPS:
         raise LLPBenchError(
-            f"by must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, or columns with "
-            "fewer values, such as age groups."
+            f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, or "
+            "columns with fewer values, such as age groups."
         )
     return Groups(of_row.astype(np.int64), columns.iloc[first].reset_index(drop=True))
 
@@ -98,9 +97,12 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
         and (len(names) != len(features) or set(names) <= {*known})
     ):
         if absent := [name for name in names if name not in known]:
-            raise LLPBenchError(f"by must name columns of X, got {absent[0]!r}. Its columns are {_some(known)}.")
+            raise LLPBenchError(
+                f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}. Its columns are "
+                f"{_some(known)}."
+            )
         if len({*names}) < len(names):
-            raise LLPBenchError(f"by must name each column once, got {names!r}.")
+            raise LLPBenchError(f"{argument('by')} must name each column once, got {names!r}.")
         return features[[*names]].reset_index(drop=True)
     if isinstance(by, pd.DataFrame):
         found = by.reset_index(drop=True)
@@ -111,11 +113,15 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
         if isinstance(by, pd.Series) and isinstance(by.dtype, pd.CategoricalDtype):
             found[name] = pd.Categorical(by)
     else:
-        raise LLPBenchError(f"by must be a column, a list of columns or a label for each row, got {by!r}.")
+        raise LLPBenchError(
+            f"{argument('by')} must be a column, a list of columns or a label for each row, got {by!r}."
+        )
     if isinstance(by, pd.DataFrame | pd.Series) and isinstance(features, pd.DataFrame):
         require_same_order("by", by.index, features.index)
     if len(found) != len(features):
-        raise LLPBenchError(f"by must have a label for each of {len(features):,} rows, got {len(found):,}.")
+        raise LLPBenchError(
+            f"{argument('by')} must have a label for each of {len(features):,} rows, got {len(found):,}."
+        )
     return found
 
 

@@ -19,7 +19,7 @@ from rich.progress import Progress
 
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, Rows
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError, argument
 from llpbench.core.files import temporary_folder, writing
 from llpbench.core.method import DirectMethod
 from llpbench.core.seeding import generator
@@ -72,7 +72,7 @@ def draw_bags(
             raise LLPBenchError(
                 f"{rows:,} of {plural(total, 'row')} {verb(rows)} no bag with counts"
                 f"{'' if some is None else f', such as rows of bag {some!r}'}. Add these bags. To drop such rows, use "
-                "unmatched='drop'."
+                f"{argument('unmatched=' + repr('drop'))}."
             )
         drawn = _drawn(sizes, most_rows, seed)
     frames, done = [], _advancing(progress, "rows of bags", batches.total)

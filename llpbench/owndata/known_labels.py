@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import rows_of_bags
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_same_order
+from llpbench.data.reading_bags import as_pandas, require_same_order
 from llpbench.tables.texts import as_text, without_decimals
 
+_LABELS = argument("labels=")
 _ROUNDED = 0.005
 """Largest rounding error of a count that was computed from a proportion, as a share of the bag's rows."""
 
@@ -35,7 +35,7 @@ def read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
     column = pd.Series(labels.to_numpy() if series else labels, dtype=object, name=labels.name if series else None)
     if len(column) != len(X):
         raise LLPBenchError(
-            f"labels must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give None for rows "
+            f"labels must have an entry for each of the {len(X):,} rows, got {len(column):,}. Give None for rows "
             "whose label is not known."
         )
     found = column.map({label: place for place, label in enumerate(classes)})
@@ -80,7 +80,7 @@ def with_labels(
     Raises `LLPBenchError` if noise was added to counts, or if a bag has more labels of a class than its counts.
     """
     if train.noise:
-        raise LLPBenchError("labels= and noise= cannot be combined. Leave one of them out.")
+        raise LLPBenchError(f"{_LABELS} and {argument('noise=')} cannot be combined. Leave one of them out.")
     labelled = label[places] >= 0
     if not labelled.any():
         return train
@@ -94,7 +94,7 @@ def with_labels(
         bag, place = map(int, np.argwhere(left < -slack - 1e-6 * train.sizes[:, None])[0])
         raise LLPBenchError(
             f"bag {names[bag]!r} has {plural(int(taken[bag, place]), 'row')} with the label {classes[place]!r} in "
-            f"labels=, but its count of this class is {train.counts[bag, place]:,.10g}. Correct the labels or counts."
+            f"{_LABELS}, but its count of this class is {train.counts[bag, place]:,.10g}. Correct the labels or counts."
         )
     left = left.clip(min=0)
     whole = left.sum(axis=1)

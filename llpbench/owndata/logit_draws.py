@@ -23,7 +23,7 @@ from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.distinct import Distinct, distinct_rows
 from llpbench.blocks.main_effects import Observed
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator
 from llpbench.owndata.doubts import Union
@@ -201,7 +201,7 @@ def refit_draws(train: BaggedRows, learn: Callable[[BaggedRows], Predictor], num
             return RefitDraws(members)
     raise LLPBenchError(
         "intervals need bags of at least two classes: most samples of bags, drawn with replacement, have only one. Use "
-        "method='bag-gp', which draws no such samples."
+        f"{argument('method=' + repr('bag-gp'))}, which draws no such samples."
     )
 
 

@@ -46,12 +46,6 @@ _ROOMS = (
 )
 """Beginnings of the names of classes that may be stored."""
 _ALSO = ("llpbench.core.bags.Schema", "llpbench.core.method.DirectParams", "xgboost.core.Booster")
-_WHAT_TO_DO = {
-    "bags": "Use texts or numbers as labels of bags.",
-    "classes": "Use texts or numbers as names of classes.",
-    "predictor": "Choose another method, such as auto. Predictions of this one need the Python session of its fit.",
-}
-"""Advice by the part of a model that cannot be stored."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,21 +111,17 @@ def _dumped(content: dict[str, Any], method: str, module: str) -> bytes:
     """Return the file of skops. Raises `LLPBenchError` for a value that cannot be read again."""
     import skops.io
 
-    def refused(value: Any) -> tuple[bytes, str]:
-        try:
-            data = skops.io.dumps(value, compression=ZIP_DEFLATED)
-        except Exception as error:  # any object of a plugin
-            return b"", one_line(error)
-        return data, ", ".join(name for name in skops.io.get_untrusted_types(data=data) if not _is_stored(name, module))
-
-    data, reason = refused(content)
-    if not reason:
-        return data
-    parts = {"settings": content["settings"], **vars(content["model"])}
-    name, reason = next((name, why) for name, value in parts.items() if (why := refused(value)[1]))
-    raise LLPBenchError(
-        f"a model of {method!r} cannot be saved: its {name} contains {reason}. {_WHAT_TO_DO.get(name, '')}".rstrip()
-    )
+    try:
+        data: bytes = skops.io.dumps(content, compression=ZIP_DEFLATED)
+        reason = ", ".join(name for name in skops.io.get_untrusted_types(data=data) if not _is_stored(name, module))
+    except Exception as error:  # any object of a plugin
+        reason = one_line(error)
+    if reason:
+        raise LLPBenchError(
+            f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags and "
+            "names of classes, and another method (such as auto) if predictions need the Python session of the fit."
+        )
+    return data
 
 
 def require_free(folder: Path) -> None:

@@ -14,8 +14,7 @@ import pandas as pd
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_clear_order
+from llpbench.data.reading_bags import as_pandas, require_clear_order
 from llpbench.owndata.fitting import is_number
 
 _DATE = re.compile(r"(19|20)\d\d-?(0[1-9]|1[0-2])(-?(0[1-9]|[12]\d|3[01]))?([T ].*)?")

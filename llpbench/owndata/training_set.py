@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, argument
 from llpbench.data.bag_tables import BagLabels, ascending, matched, rows_of_bags
 from llpbench.data.reading_bags import read_bag_table
 from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
@@ -39,7 +39,7 @@ from llpbench.owndata.counted import (
 )
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.known_labels import read_labels, with_labels
-from llpbench.owndata.weights import Repeats, RoundedWeights, repeats, require_people
+from llpbench.owndata.weights import RoundedWeights, repeats, require_people
 from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning, require_no_texts_among_numbers
 
 
@@ -60,8 +60,6 @@ class TrainingSet:
     """[bags] numbers of rows, or sums of weights"""
     deviation: float
     """standard deviation of the noise of counts of people"""
-    repeats: Repeats | None
-    """repetitions of rows with weights"""
     named: Sequence[Hashable]
     """classes in the given order"""
     order: Sequence[int]
@@ -102,7 +100,7 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     sampled, as_shares, ranged = data.counted == "whole bags", data.counted == "others", data.ranges
     unmatched, suppress = "drop" if data.drop_unmatched else "raise", data.suppress_impossible
     if table is None:
-        raise LLPBenchError("proportions or counts of bags are missing. Give counts=.")
+        raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
     if not (deviation or as_shares):
         require_no_shares(table)
     named = table.classes(data.classes)
@@ -143,7 +141,8 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     frame = frame.iloc[places].drop(columns=keys)
     if not frame.shape[1]:
         raise LLPBenchError(
-            f"X must have features, got only {keys}, which name the bags. Add features, or set keep_key=True."
+            f"{argument('X')} must have features, got only {keys}, which name the bags. Add features, or use "
+            f"{argument('keep_key=True')}."
         )
     columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
     require_no_texts_among_numbers(frame)
@@ -192,7 +191,6 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
         counts=found,
         sizes=of_bags.sizes,
         deviation=deviation,
-        repeats=copies,
         named=named,
         order=order,
         nameless=nameless,

@@ -24,8 +24,7 @@ from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, rows_of_bags
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_same_order
+from llpbench.data.reading_bags import as_pandas, require_same_order
 from llpbench.tables.column_names import column_of
 from llpbench.tables.number_text import read_number_text
 

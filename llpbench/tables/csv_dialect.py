@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError, argument
 
 GAPS = frozenset(
     (
@@ -47,15 +47,17 @@ class FileFormat:
         separator = _NAMED.get(self.separator or "", self.separator)
         object.__setattr__(self, "separator", separator)
         if separator is not None and (len(separator) != 1 or separator in '"\n\r' or not separator.isascii()):
-            raise LLPBenchError(f"separator must be one character, or tab, got {separator!r}.")
+            raise LLPBenchError(f"{argument('separator')} must be one character, or tab, got {separator!r}.")
         if self.decimal not in (None, ".", ","):
-            raise LLPBenchError(f"decimal must be '.' or ',', got {self.decimal!r}.")
+            raise LLPBenchError(f"{argument('decimal')} must be '.' or ',', got {self.decimal!r}.")
         if self.skip_rows is not None and self.skip_rows < 0:
-            raise LLPBenchError(f"skip_rows must be at least 0, got {self.skip_rows}.")
+            raise LLPBenchError(f"{argument('skip_rows')} must be at least 0, got {self.skip_rows}.")
         try:
             "".encode(self.encoding or "utf-8")
         except LookupError as error:
-            raise LLPBenchError(f"encoding must be one that Python knows, got {self.encoding!r}.") from error
+            raise LLPBenchError(
+                f"{argument('encoding')} must be one that Python knows, got {self.encoding!r}."
+            ) from error
 
 
 AS_IT_SHOWS = FileFormat()

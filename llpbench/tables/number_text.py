@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas._libs.parsers import STR_NA_VALUES
 
-from llpbench.core.errors import DataError, LLPBenchWarning
+from llpbench.core.errors import DataError, LLPBenchWarning, either
 from llpbench.core.text import plural, verb
 from llpbench.tables.column_names import csv_line, place_of
 from llpbench.tables.csv_dialect import GAPS
@@ -21,6 +21,7 @@ from llpbench.tables.texts import as_text
 
 MISSING = frozenset(STR_NA_VALUES)
 """Texts that are missing values in columns other than names of bags."""
+_CATEGORY = 'astype("category")'
 _FIRST = 100
 _TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
 _ALMOST_ALL = 0.99
@@ -194,8 +195,8 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
     given = f", missing={list(marks)}" if marks else ""
     options += f" --missing {shlex.quote(csv_line(marks))}" if marks else ""
     return (
-        f"{first}To read numbers: {options}, in Python X[name] = llpbench.as_numbers(X[name]{given}). To keep a "
-        'category: --types NAME=text, in Python astype("category").'
+        f"{first}To read numbers: {either(f'X[name] = llpbench.as_numbers(X[name]{given})', options)}. To keep a "
+        f"category: {either(_CATEGORY, '--types NAME=text')}."
     ) + (f" Also column {'; '.join(unclean)}. {clean}" if unclean else "")
 
 
@@ -238,17 +239,8 @@ def _listed(texts: Iterable[str]) -> str:
     return " and ".join(map(repr, texts))
 
 
-class TextsAmongNumbersError(DataError):
-    """A few values of a column of numbers are texts."""
-
-    def __init__(self, problem: str, in_python: str, in_flags: str) -> None:
-        """Set the problem, and how to solve it in Python and on the command line."""
-        super().__init__(f"{problem} {in_python}")
-        self.in_flags = f"{problem} {in_flags}"
-
-
 def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
-    """Raise `TextsAmongNumbersError` if a few values of a column are texts and all others are numbers.
+    """Raise `DataError` if a few values of a column are texts and all others are numbers.
 
     The message has the line of a text if the frame is that of a file. Columns of dtype category may have any values.
     """
@@ -262,29 +254,25 @@ def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
             continue
         texts = known[~number]
         where = f" in {place_of(frame, texts.index[0])}" if "decimals" in frame.attrs else ""
-        raise TextsAmongNumbersError(
+        raise DataError(
             f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of "
-            f"{len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}).",
-            *_advice(name, found),
+            f"{len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}). "
+            f"{_advice(name, found)}"
         )
 
 
-def _advice(name: str, found: NumberText) -> tuple[str, str]:
-    """Return what to do in Python, and on the command line."""
+def _advice(name: str, found: NumberText) -> str:
+    """Return what to do."""
     column, marks = f"X[{name!r}]", list(dict.fromkeys(found.broken))
     texts = [repr(text) for text in (*marks, *found.gaps)]
     meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"
     flags = [f"--types {shlex.quote(f'{name}=number')}"] if found.gaps or found.example else []
     flags += [f"--missing {shlex.quote(csv_line(marks))}"] if marks else []
     given = f", missing={marks}" if marks else ""
-    as_missing = f"{column} = llpbench.as_numbers({column}{given})", " ".join(flags)
-    as_text = f'{column} = {column}.astype("category")', f"--types {shlex.quote(f'{name}=text')}"
-    python, shell = (
-        (f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them.")
-        + f" To keep the column as text, use {text}."
-        for number, text in zip(as_missing, as_text, strict=True)
-    )
-    return python, shell
+    number = either(f"{column} = llpbench.as_numbers({column}{given})", " ".join(flags))
+    text = either(f"{column} = {column}.{_CATEGORY}", f"--types {shlex.quote(f'{name}=text')}")
+    first = f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them."
+    return f"{first} To keep the column as text, use {text}."
 
 
 def number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collection[str] = ()) -> pd.Series:

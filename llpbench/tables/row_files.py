@@ -83,8 +83,9 @@ class RowBatch:
         try:
             yield
         except LLPBenchError as error:
-            named = self.alone or str(self.part) in str(error)
-            told = str(error) if named else f"file {str(self.part)!r}, rows from {self.first:,}: {error}"
+            told = error.message
+            if not (self.alone or str(self.part) in str(error)):
+                told = f"file {str(self.part)!r}, rows from {self.first:,}: {told}"
             raise DataError(told) from error
 
 

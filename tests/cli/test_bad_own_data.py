@@ -15,7 +15,8 @@ from bench import DROPPED, LLPBench, refused, replaced
 from districts import counted, people
 
 from llpbench import LLPClassifier
-from llpbench.cli.bag_options import in_flags
+from llpbench.cli.reading_options import flag_of
+from llpbench.core.errors import LLPBenchError, argument, either
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes"]
 TWO_METHODS = ["--methods", "bag-mean-linear,bag-soft-label-linear"]
@@ -121,7 +122,6 @@ def test_invalid_options_are_refused(
         ("fit", "bags", lambda f: f.assign(yes=["*", *f["yes"][1:]]), [], "--suppressed '*'"),
         ("fit", "bags", lambda f: f.assign(size=9), ["--size-column", "size"], "has 9 rows"),
         ("fit", "bags", lambda f: f.assign(yes=50), SHARES, "50"),
-        ("fit", "bags", lambda _: "", ["--time-column", "week"], "--time-column needs a network"),
         ("predict", "rows", lambda f: f.drop(columns="age"), [], "has no column 'age'"),
         ("predict", "rows", lambda f: f.assign(age="old"), [], "column 'age' must be numeric, got 'old' in line 2 "),
         ("predict", "rows", lambda f: f.assign(prediction=1), [], "already has a column 'prediction', which"),
@@ -211,14 +211,8 @@ def test_predict_without_bags_needs_features(folder: Path, llpbench: LLPBench) -
     assert "Omit" not in refused(llpbench(*replaced(flags, ["--bag-column", "district"])))
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("bag 'time=09:00' has X rows in X.", "bag 'time=09:00' has ROWS rows in ROWS."),
-        ("bag 'labels=a': use noise=.", "bag 'labels=a': use --noise."),
-        ("as weights, in Python sample_weight=X['noise=']", "as weights, in Python sample_weight=X['noise=']"),
-        ("Drop them with unmatched='drop'.", "Drop them with --drop-unmatched."),
-    ],
-)
-def test_flags_replace_arguments_outside_of_names(message: str, shown: str) -> None:
-    assert in_flags(message) == shown
+def test_shell_shows_flags_only_for_arguments() -> None:
+    error = LLPBenchError(f"bag 'time=' of {argument('X')}: use {argument('time=')}{either(' now', ' here')}.")
+    assert str(error) == "bag 'time=' of X: use time= now."
+    assert error.in_shell(flag_of) == "bag 'time=' of ROWS: use --time-column here."
+    assert LLPBenchError(argument("noise") + " must be positive.").argument == "noise"

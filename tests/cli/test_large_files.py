@@ -13,7 +13,7 @@ from districts import counted, people
 from llpbench import LLPClassifier
 from llpbench.blocks import components
 from llpbench.cli import reading_options
-from llpbench.owndata import bag_effects, fitted, group_estimates
+from llpbench.owndata import bag_effects, fitted
 from llpbench.tables import row_files
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
@@ -134,30 +134,6 @@ def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     new = ["parts", "--out", "new.csv", "--out-of-core"]
     for command in (WHOLE, GROUPS):
         assert "--out-of-core" in refused(llpbench(*command, *new, "--weight-column", "id"))
-
-
-def test_streamed_mistakes_have_same_message(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fit(llpbench, "parts").code == 0
-    monkeypatch.setattr(group_estimates, "_MOST_GROUPS", 500)
-    pd.read_csv("bags.csv").head(20).to_csv("few.csv", index=False)
-
-    def refused_both_ways(*command: str) -> list[str]:
-        return [refused(llpbench(*command, "parts", f"--{way}", "--out", "new.csv")) for way in WAYS]
-
-    for more, told in (
-        (["--by", "colour"], "colour"),
-        (["--by", "district"], "district"),
-        (["--by", "id"], "at most 500 groups"),
-        (["--by", "owns", "--bags", "few.csv", "--counts", "no,yes"], "no counts"),
-        (["--by", "owns", "--class", "maybe", "--plot", "groups.svg"], "no, yes"),
-    ):
-        assert all(told in line for line in refused_both_ways(*GROUPS[:4], *more))
-    table = pd.read_parquet(folder / "parts" / "2.parquet")
-    for wrong in (table.iloc[1:], table.assign(district="d99"), table.assign(district=None)):  # of other bags, of none
-        wrong.to_parquet(folder / "parts" / "2.parquet", index=False)
-        one, other = refused_both_ways(*WHOLE)
-        assert one == other
-    assert not (folder / "new.csv").exists()
 
 
 def test_streamed_estimate_handles_categories_and_prediction_column(folder: Path, llpbench: LLPBench) -> None:

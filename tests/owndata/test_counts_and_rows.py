@@ -57,7 +57,7 @@ def test_rows_of_several_people_have_a_remedy() -> None:
     total = cells.groupby("bag")["people"].sum() * 3
     counts = pd.DataFrame({"no": total - table["yes"], "yes": table["yes"]})
     rows = cells.drop(columns="bag").assign(people=cells["people"] * 3)
-    with pytest.raises(LLPBenchError, match=r"'people' .*--weight-column people") as error:
+    with pytest.raises(LLPBenchError, match=r"'people' .*sample_weight=") as error:
         fitted(X=rows, bags=cells["bag"], counts=counts)
     assert "sampled" not in str(error.value)
     with pytest.raises(LLPBenchError, match="Leave sampled=True out"):
@@ -72,7 +72,7 @@ def test_fractional_weights_have_a_remedy() -> None:
     table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
     rows = FRAME.assign(weight=weight)
     for sampled in (False, True):
-        with pytest.raises(LLPBenchError, match=r"'weight' .*--weight-column"):
+        with pytest.raises(LLPBenchError, match=r"'weight' .*sample_weight="):
             fitted(X=rows, counts=table.round(1), sampled=sampled)
     with pytest.warns(RoundedWeights):
         assert np.allclose(fitted(X=rows, counts=table.round(1), sample_weight=weight).bag_sizes_, table.sum(axis=1))

@@ -15,7 +15,7 @@ from scipy.special import expit
 from llpbench.core.bags import FloatArray
 from llpbench.owndata.bag_effects import UnknownBags
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, collapse_warning
+from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, sameness_warning
 from llpbench.owndata.rare import FewPositives
 
 
@@ -142,13 +142,6 @@ def test_informative_features_keep_spread() -> None:
     assert log_loss(proba, truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
 
 
-@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
-def test_common_positives_are_not_warned_of() -> None:
-    frame, labels = table(1.0, 0.2, rows=600)
-    bags, counts = bagged(labels)
-    LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-
-
 def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
     frame, labels = table(1.0, 0.015, rows=2000)
     bags, counts = bagged(labels)
@@ -163,9 +156,9 @@ def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
 def test_constant_network_is_named() -> None:
     rng = np.random.default_rng(0)
     share = 0.013 * np.exp(0.005 * rng.normal(size=100))
-    assert "0.013" in collapse_warning(np.stack([1 - share, share], axis=1))
+    assert "0.013" in sameness_warning(np.stack([1 - share, share], axis=1), network=True)
     share = 0.013 * np.exp(0.5 * rng.normal(size=100))
-    assert collapse_warning(np.stack([1 - share, share], axis=1)) == ""
+    assert sameness_warning(np.stack([1 - share, share], axis=1), network=True) == ""
 
 
 @pytest.mark.filterwarnings("ignore::llpbench.owndata.rare.FewPositives")

@@ -180,7 +180,7 @@ def test_labels_and_weights_combine() -> None:
     ("given", "told"),
     [
         ({"labels": known(SOME).replace("no", "maybe")}, r"must be 'no' or 'yes', got 'maybe'"),
-        ({"labels": ["no", "yes"]}, r"labels must .* 600 rows of X, got 2"),
+        ({"labels": ["no", "yes"]}, r"labels must .* 600 rows, got 2"),
         ({"labels": known(SOME)[::-1]}, "different orders"),
         ({"labels": known(SOME), "noise": 2.0}, r"labels=.* noise="),
     ],

@@ -20,7 +20,6 @@ from llpbench.core.numbers import NormalScores, RobustScores
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import FeatureColumns, UnknownCategories, UnlikeFit
 from llpbench.owndata.extremes import ExtremeValues, number_range
-from llpbench.owndata.fitting import NetworkPredictor
 
 ROWS = 1000
 
@@ -204,14 +203,6 @@ def test_number_scale_is_chosen_and_saved(method: str, settings: dict[str, Any],
     new, _, _ = people(100, 12, seed=1)
     assert np.array_equal(found.predict_proba(new), model.predict_proba(new))
     assert found.get_params() == model.get_params()
-
-
-def test_number_scale_is_part_of_specification() -> None:
-    """`load` builds the network from it."""
-    for settings, numbers in (({}, "robust"), ({"numbers": "z"}, None)):
-        predictor = scaled("dllp", encoder="realmlp", **settings)._model.predictor
-        assert isinstance(predictor, NetworkPredictor)
-        assert predictor.spec.get("numbers") == numbers
 
 
 @pytest.mark.parametrize(("method", "numbers"), [("dllp", "ranks"), ("bag-mean-linear", 3), ("llp-gan", "scores")])

@@ -15,8 +15,7 @@ from districts import counted, people
 from llpbench import LLPClassifier, choose
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.data.bag_tables import near_names
-from llpbench.data.other_frames import as_pandas
-from llpbench.data.reading_bags import require_clear_order
+from llpbench.data.reading_bags import as_pandas, require_clear_order
 from llpbench.owndata.bag_columns import LikelyLabel
 from llpbench.owndata.counted import LargeNoise
 from llpbench.owndata.extremes import number_range

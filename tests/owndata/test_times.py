@@ -12,9 +12,7 @@ from districts import counted, people
 
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata import fitting
 from llpbench.owndata.choosing import choose, held_to_trained, later_folds
-from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.times import as_times, read_times
 
 BAGS = ["a", "b", "c"]
@@ -100,22 +98,6 @@ def test_time_folds_reveal_drift() -> None:
     assert later.board["kl"].min() > 1.5 * random.board["kl"].min()
 
 
-def test_network_stops_by_latest_bags(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, real = [], fitting._held_out
-
-    def spy(*given: Any) -> Any:
-        held.append(real(*given))
-        return held[-1]
-
-    monkeypatch.setattr(fitting, "_held_out", spy)
-    network = LLPClassifier("dllp", epochs=1, validation=0.2, device="cpu")
-    network.fit(FRAME, DISTRICTS, counts=COUNTS, time=np.arange(20)[::-1])
-    assert np.flatnonzero(held[0]).tolist() == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("given", [{"method": "bag-gp"}, {"method": "dllp", "labels": [None] * 200}])
-def test_fit_refuses_unused_time(given: dict[str, Any]) -> None:
-    with pytest.raises(LLPBenchError, match="time="):
-        LLPClassifier(given["method"]).fit(FRAME, DISTRICTS, counts=COUNTS, time=range(20), labels=given.get("labels"))
+def test_time_needs_one_repeat() -> None:
     with pytest.raises(LLPBenchError, match="repeats"):
         choose(FRAME, DISTRICTS, counts=COUNTS, time=range(20), repeats=2)
