@@ -160,8 +160,8 @@ def _read(
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.bag_files import BagFile, require_common_bags
-    from llpbench.owndata.known_labels import labels_of_column
     from llpbench.owndata.times import time_by_bag
+    from llpbench.owndata.training_set import labels_of_column
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, has_column, split_names
