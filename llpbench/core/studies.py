@@ -56,7 +56,6 @@ class Study:
     reference: str = ""
     own: bool = False
     layout: Literal["scores", "robustness"] = "scores"
-    contrasts: Sequence[tuple[str, str]] = ()
 
     @property
     def rows(self) -> tuple[StudyRow, ...]:

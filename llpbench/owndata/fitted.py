@@ -227,7 +227,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `bag-gp` and "auto", the first part is from the posterior of `bag-gp`. Any other method is fitted again to bags
         drawn with replacement, `refits` times.
 
-        On eight tables with hidden labels, intervals of `bag-gp` contain the truth for 100 % of the groups in all bags.
+        On eight tables with hidden labels, intervals of `bag-gp` contain the truth for 99 % of the groups in all bags.
         On the 22 tables on which the rule was chosen, an earlier version had 97 %, and 83 % in the worst, which has
         many bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals are wider than
         necessary.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup
-from pandas import DataFrame, Series, concat
+from pandas import DataFrame, concat
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import METRICS
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from llpbench.report.plots.layout import Plot
 
-HIDDEN = "l1"
+_HIDDEN = "l1"
 """Criterion whose boards are not on the page: L1 chooses nearly the same epochs as mPIoU."""
 
 TABS = {
@@ -51,7 +51,7 @@ TABS = {
     "origins": "Data",
 }
 
-FAMILIES = {"ceiling": "trained on all labels", "control": "trained on validation labels", "floor": "floors"}
+_FAMILIES = {"ceiling": "trained on all labels", "control": "trained on validation labels", "floor": "floors"}
 """Families of methods with a role, for the filter of the page."""
 
 _NO_LINKS: Mapping[str, str] = MappingProxyType({})
@@ -61,17 +61,11 @@ _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
 """Characters that need no quoting in a data URI; this is shorter than base64."""
 
-DIGITS = 2
-"""Decimals of percentages."""
-
-_FINE_DIGITS = 3
-"""Decimals of other metrics and of seconds. Megabytes have none."""
-
-FACTS = (
-    *("cell", "seed", "status", "reason", "seconds_train", "seconds_warm_up", "seconds_pretraining", "memory_mb"),
-    *("finished", "version", "machine"),
+_FACTS = (
+    *("entry", "task", "epoch", "validation", "cell", "seed", "status", "reason", "seconds_train", "seconds_warm_up"),
+    *("seconds_pretraining", "memory_mb", "finished", "version", "machine"),
 )
-"""Columns of the tidy table that the script shows for a run."""
+"""Columns of runs that the script shows, besides metrics."""
 
 
 def to_html(
@@ -98,7 +92,7 @@ def to_html(
         title=report.title,
         overview=overview,
         beside=beside,
-        data=compressed(_page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
+        data=_compressed(_page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
         tabs={name: title for name, title in TABS.items() if present.get(name, True)},
         boards=shown,
@@ -164,7 +158,7 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
     named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
     named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
     for board, name in named:
-        if board.criterion.name == HIDDEN:
+        if board.criterion.name == _HIDDEN:
             continue
         table = whole_table(board, name)
         empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
@@ -174,7 +168,7 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
             "board": board,
             "name": name,
             "table": table,
-            "families": board.entries["role"].map(FAMILIES).fillna(kinds).tolist(),
+            "families": board.entries["role"].map(_FAMILIES).fillna(kinds).tolist(),
             "optional": {*DETAILS, *further, *empty},
             "incomplete": [entry not in board.complete and bool(board.ranked) for entry in board.entries.index],
         }
@@ -199,36 +193,22 @@ def _facts(leaderboards: Leaderboards) -> dict[str, str]:
 
 
 def _page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, Any]:
-    """Return runs, commands and metrics, and for each board the runs of its scores."""
-    frames = [board.runs[["run", *FACTS]] for board in boards]
-    runs = concat(frames).drop_duplicates("run") if frames else DataFrame(columns=["run", *FACTS])
-    places = {run: place for place, run in enumerate(runs["run"])}
+    """Return links, commands by cell, titles of metrics, and for each board its runs as columns."""
     metrics = [name for name in METRICS if any(board.runs[metric_column(name)].notna().any() for board in boards)]
-    tests: dict[tuple[Any, ...], int] = {}
     records = {board.records[run]["cell"]: board.records[run] for board in boards for run in board.runs["run"]}
     return {
         "links": dict(links),
-        "metrics": [f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics],
+        "metrics": {name: f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics},
         "commands": {cell: command(record) for cell, record in records.items()},
-        "runs": {name: _interned(_rounded(runs[name], _digits(name))) for name in FACTS},
-        "boards": [{"tasks": board.titles, **_board_data(board.runs, places, metrics, tests)} for board in boards],
-        "tests": list(tests),
+        "boards": [{"tasks": board.titles, "runs": _runs(board, metrics)} for board in boards],
     }
 
 
-def _board_data(
-    runs: DataFrame, places: Mapping[str, int], metrics: Sequence[str], tests: dict[tuple[Any, ...], int]
-) -> dict[str, Any]:
-    measured = [_rounded(shown(runs, name), DIGITS if METRICS[name].percent else _FINE_DIGITS) for name in metrics]
-    by_run = zip(*measured, strict=True) if metrics else iter([()] * len(runs))
-    return {
-        "entry": runs["entry"].tolist(),
-        "task": runs["task"].tolist(),
-        "run": [places[run] for run in runs["run"]],
-        "epoch": _rounded(runs["epoch"], 0),
-        "validation": _rounded(runs["validation"], _FINE_DIGITS),
-        "test": [tests.setdefault(values, len(tests)) for values in by_run],
-    }
+def _runs(board: Board, metrics: Iterable[str]) -> dict[str, list[Any]]:
+    """Return the columns of runs that the script shows, rounded, with None for unknown values."""
+    tests = {name: shown(board.runs, name).round(2 if METRICS[name].percent else 3) for name in metrics}
+    runs = board.runs[[*_FACTS]].round(3).round({"memory_mb": 0}).assign(**tests).astype(object)
+    return {str(name): values for name, values in runs.where(runs.notna(), None).to_dict("list").items()}
 
 
 def command(record: Record) -> str | None:
@@ -258,31 +238,7 @@ def command(record: Record) -> str | None:
     return " ".join(["llpbench run", *words])
 
 
-def compressed(value: Any) -> str:
+def _compressed(value: Any) -> str:
     """Return a value as JSON, compressed and in base64, which has no meaning in HTML."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
-
-
-def _digits(name: str) -> int:
-    return 0 if name == "memory_mb" else _FINE_DIGITS
-
-
-def _rounded(values: Series, digits: int) -> list[Any]:
-    """Return numbers with at most `digits` decimals, texts unchanged, and None for unknown values."""
-    return [
-        value if isinstance(value, str) or value is None else None if value != value else _short(value, digits)
-        for value in values.tolist()
-    ]
-
-
-def _short(value: float, digits: int) -> float:
-    number = round(value, digits)
-    return int(number) if number == int(number) else number
-
-
-def _interned(values: Iterable[Any]) -> dict[str, Any]:
-    """Return distinct values, and the index of each value among them."""
-    places: dict[Any, int] = {}
-    indices = [places.setdefault(value, len(places)) for value in values]
-    return {"values": list(places), "at": indices}

@@ -22,10 +22,10 @@ class Origin:
 
     runs: int
     failed: int
-    code: Mapping[str, tuple[str, ...]]
+    code: Mapping[str, Sequence[str]]
     """commits by version of llpbench"""
-    libraries: tuple[str, ...]
-    hardware: tuple[str, ...]
+    libraries: Sequence[str]
+    hardware: Sequence[str]
 
     def code_text(self, most: int | None = None) -> str:
         """Return versions with their commits. More than `most` commits are counted instead of listed."""
@@ -45,9 +45,6 @@ class Origin:
             f"Hardware: {'; '.join(self.hardware)}.",
         ]
 
-    def __str__(self) -> str:
-        return " ".join(self.lines())
-
 
 def origin_of(runs: Sequence[Record]) -> Origin:
     """Return the origin of runs. Equal versions, libraries and devices are listed once."""
@@ -56,35 +53,30 @@ def origin_of(runs: Sequence[Record]) -> Origin:
     for run in runs:
         for library, version in run["libraries"].items():
             libraries[library].add(version)
-        code[str(run["code"]["version"])] |= _commit(run["code"])
+        commit, dirty = run["code"]["commit"], run["code"]["dirty"]  # no commit if llpbench was not in a checkout
+        details = [(commit or "")[:10], "with uncommitted changes" if dirty else ""]
+        code[str(run["code"]["version"])] |= {", ".join(filter(None, details))} - {""}
     return Origin(
         runs=len(runs),
         failed=sum(run["status"] != "ok" for run in runs),
-        code={version: tuple(sorted(code[version])) for version in sorted(code)},
-        libraries=tuple(f"{name} {' and '.join(sorted(libraries[name]))}" for name in sorted(libraries)),
-        hardware=tuple(sorted({_hardware(run["hardware"]) for run in runs})),
+        code={version: sorted(commits) for version, commits in sorted(code.items())},
+        libraries=[f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(libraries.items())],
+        hardware=sorted({_hardware(run["hardware"]) for run in runs}),
     )
 
 
-def device(hardware: Mapping[str, Any]) -> str:
-    """Return the name of a device, such as `AMD EPYC (cpu)`. Runs that failed early have no hardware."""
-    return f"{hardware['name']} ({hardware['device']})" if hardware else "none (failed before)"
-
-
 def device_text(machine: str) -> str:
-    """Return the name of a device in the column `machine` of the tidy table."""
-    hardware = dict(zip(MACHINE, json.loads(machine), strict=True))
-    return device(hardware if hardware["device"] else {})
+    """Return the name of a device in the column `machine` of the tidy table: `AMD EPYC (cpu)`."""
+    return _device(dict(zip(MACHINE, json.loads(machine), strict=True)))
 
 
-def _commit(code: Mapping[str, Any]) -> set[str]:
-    commit = (code["commit"] or "")[:10]  # None if llpbench was not run from a checkout
-    details = [part for part in (commit, "with uncommitted changes" if code["dirty"] else "") if part]
-    return {", ".join(details)} if details else set()
+def _device(hardware: Mapping[str, Any]) -> str:
+    """Return the name of a device. Runs that failed early have none."""
+    return f"{hardware['name']} ({hardware['device']})" if hardware.get("device") else "none (failed before)"
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:
     if not hardware:
-        return device(hardware)
-    parts = [device(hardware), f"{plural(hardware['threads'], 'thread')} a run", hardware["precision"]]
+        return _device(hardware)
+    parts = [_device(hardware), f"{plural(hardware['threads'], 'thread')} a run", hardware["precision"]]
     return ", ".join([*parts, "compiled"] if hardware["compiled"] else parts)

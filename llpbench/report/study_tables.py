@@ -25,7 +25,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE
 from llpbench.report.origin import device_text
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
-from llpbench.report.statistics import compared, robustness
+from llpbench.report.statistics import robustness
 from llpbench.results.frame import NO_PROTOCOL, shown
 
 MEASURES: Mapping[str, Callable[[DataFrame], Series]] = {
@@ -143,10 +143,9 @@ class _Runs:
     setting: _Setting
     every: DataFrame
     """each run once, with failed ones and those of cells that no score shows"""
-    values: Series
-    """by row, task and seed. A task is a dataset, in rankings of robustness with a bag size"""
     scores: DataFrame
-    """`mean`, `std`, `n`, `failed`, `remark` and `has_papers_device`, by row and task"""
+    """`mean`, `std`, `count`, `failed`, `remark` and `has_papers_device`, by row and task. A task is a dataset, in
+    rankings of robustness with a bag size"""
 
     def title(self) -> str:
         return f"{self.study.title}{' beside the paper' if self._is_beside_paper else ''}: {self.setting}"
@@ -183,17 +182,15 @@ def study_tables(study: Study, frame: DataFrame) -> list[StudyTable]:
     lines = _lines(study, frame)
     if lines.empty:
         return []
-    runs, scores = _scores(study, lines)
+    scores = _scores(study, lines)
     settings = {key: _Setting(*of) for key, *of in lines[["setting", *_OPEN]].drop_duplicates().itertuples(index=False)}
     tables = []
     for place, key in enumerate(sorted(settings, key=lambda key: (not settings[key].is_papers, str(settings[key])))):
         every = lines[lines["setting"] == key].drop_duplicates("run")
-        of_setting = _Runs(study, settings[key], every, runs.loc[key]["value"].dropna(), scores.loc[key])
+        of_setting = _Runs(study, settings[key], every, scores.loc[key])
         name = f"study-{study.name}" + ("" if len(settings) == 1 else f"-{place + 1}")
         make = _robustness_table if study.layout == "robustness" else _scores_table
         tables.append(make(of_setting, name))
-        if study.contrasts:
-            tables.append(_contrasts_table(of_setting, f"{name}-contrasts"))
     return tables
 
 
@@ -277,8 +274,8 @@ def _params(of: Mapping[str, Any]) -> dict[str, Any]:
     return {**of.get("params", {}), **params}
 
 
-def _scores(study: Study, lines: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return the runs that scores show, by setting, row, task and seed, and their scores, by setting, row and task."""
+def _scores(study: Study, lines: DataFrame) -> DataFrame:
+    """Return the scores of a study, by setting, row and task."""
     fixed = [row.fixed for row in study.rows]
     lines = _shown_lines(study, lines).reset_index(drop=True)
     lines["value"] = nan
@@ -293,7 +290,7 @@ def _scores(study: Study, lines: DataFrame) -> tuple[DataFrame, DataFrame]:
     scores = runs.groupby(_SCORE).agg(how).join(runs.groupby(_SCORE)["value"].agg(["mean", "std", "count"]))
     is_time = np.array([fixed[row]["measure"] in _TIMES for row in scores.index.get_level_values("row")], dtype=bool)
     scores.loc[is_time & (scores["members"] > 1), "std"] = nan
-    return runs, scores
+    return scores
 
 
 def _shown_lines(study: Study, lines: DataFrame) -> DataFrame:
@@ -399,35 +396,6 @@ def _robustness_table(runs: _Runs, name: str) -> StudyTable:
         )
     explained = words.caption("robustness_study", over=plural(len(stds.columns), "task"))
     return StudyTable(rows_of(name, runs.title(), f"{runs.caption()} {explained}", body, runs.notes()))
-
-
-def _contrasts_table(runs: _Runs, name: str) -> StudyTable:
-    """Return the differences of the levels of each contrast, for each method that has run."""
-    study = runs.study
-    places = {row.labels: place for place, row in enumerate(study.rows)}
-    body = []
-    for method in next(iter(study.factors.values())):
-        fields = {
-            Heading(f"{first} → {last}"): _difference(runs.values, places[method, first], places[method, last])
-            for first, last in study.contrasts
-        }
-        if not all(field.is_empty for field in fields.values()):
-            body.append({Heading("method", numeric=False): text(method), **fields})
-    caption = f"{words.caption('contrasts')} {runs.classes_text()}".rstrip()
-    return StudyTable(rows_of(name, f"{study.title}, contrasts: {runs.setting}", caption, body))
-
-
-def _difference(values: Series, first: int, last: int) -> Field:
-    """Return the mean difference of two rows over datasets, seeds paired; of a single dataset over its seeds."""
-    by_row = values.unstack("row").reindex(columns=[first, last])
-    changes = (by_row[last] - by_row[first]).dropna()
-    datasets = changes.index.unique("task")
-    if not len(datasets):
-        return Field((words.NOTHING,))
-    several = len(datasets) > 1
-    blocks = changes.groupby("task").mean() if several else changes
-    over = plural(len(blocks), "dataset") if several else f"{datasets[0]}, {plural(len(blocks), 'seed')}"
-    return Field((words.difference_text(compared({"": [*blocks]})[""]), over))
 
 
 def _digits(measure: str) -> int:

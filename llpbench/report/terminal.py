@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,17 +18,14 @@ from llpbench.report.notes import DIFFERENT_DATA, FAILED, notes
 from llpbench.report.overview import Standings, headline
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of
 
-MOST_LINES = 36
-"""Lines of a board and everything below it, which leaves room on a screen of 40 lines."""
+_MOST_ENTRIES = 18
+"""Entries of a board: with the texts around them, a screen of 40 lines."""
 
 _GAP = 2
 """Characters between two columns."""
 
 _NUMBERS = 42
 """Characters of rank, mean, interval and seconds."""
-
-_FEWEST_ROWS = 8
-"""Entries of a board that are always shown."""
 
 _PRIORITY = ("mean", "interval", "seconds", "first", "floor")
 """Columns of the leaderboard, the most important first."""
@@ -43,71 +40,53 @@ _ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*
 """Replacements for terminals without Unicode."""
 
 
-def render(
-    leaderboards: Leaderboards, console: Console, yours: Collection[str] = (), *, most: int = MOST_LINES
-) -> None:
-    """Print the first board in at most `most` lines, and headlines of others without labels. `yours` are marked."""
-    for part in _screen(leaderboards, console, yours, most):
-        console.print(part)
+def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] = ()) -> None:
+    """Print the first board on one screen, and headlines of others without labels. `yours` are marked."""
 
+    def say(text: str, style: str = "") -> None:
+        console.print(_text(text, console, style))
 
-def _screen(
-    leaderboards: Leaderboards, console: Console, yours: Collection[str], most: int
-) -> Iterator[RenderableType]:
     boards = leaderboards.main_boards()
     if not boards and leaderboards.unlabelled:
         render_tables([unlabelled_table(leaderboards.unlabelled[0], "")], console)
         return
     shown = [board for board in boards if (board.runs["status"] == "ok").any()]
-    if not shown:
-        yield _text(words.caption("no_results") if boards else words.NO_RUNS, console)
-        yield from _warnings(boards, console)
-        return
-    first = shown[0]
-    lines, *others = (Standings(standings(board)) for board in shown)
-    verdict = lines.verdict() or words.datasets_text(first)
-    head = [
-        _text(lines.title, console, "bold"),
-        _text(headline(lines), console),
-        _text(verdict, console, "dim"),
-    ]
-    below = [
-        _text(words.setting(first), console, "dim"),
-        _text(" ".join(filter(None, (words.caption("legend", first), words.tasks_text(first)))), console, "dim"),
-        *(_text(headline(board), console) for board in others if not board.has_labels),
-        *_warnings([first], console),
-    ]
-    room = max(most - _height([*head, _standing(first, console, yours, 0), *below], console), _FEWEST_ROWS)
-    yield from head
-    yield _standing(first, console, yours, room)
-    yield from below
+    if shown:
+        first = shown[0]
+        lines, *others = (Standings(standings(board)) for board in shown)
+        say(lines.title, "bold")
+        say(headline(lines))
+        say(lines.verdict() or words.datasets_text(first), "dim")
+        console.print(_standing(first, console, yours))
+        say(words.setting(first), "dim")
+        say(" ".join(filter(None, (words.caption("legend", first), words.tasks_text(first)))), "dim")
+        for board in others:
+            if not board.has_labels:
+                say(headline(board))
+    else:
+        say(words.caption("no_results") if boards else words.NO_RUNS)
+    for text, style in _warnings(shown[:1] or boards):
+        say(text, style)
 
 
-def _warnings(boards: Sequence[Board], console: Console) -> Iterator[Text]:
-    """Yield failures, runs without a value, stale runs and surprises."""
-    for what, style in (
-        (FAILED, "red"),
-        (words.WITHOUT_VALUE, "yellow"),
-        (words.STALE_NOTE, "yellow"),
-        (DIFFERENT_DATA, "yellow"),
-    ):
+def _warnings(boards: Sequence[Board]) -> Iterator[tuple[str, str]]:
+    """Yield failures, runs without a value, stale runs and different data, each with its style."""
+    styles = {FAILED: "red"} | dict.fromkeys((words.WITHOUT_VALUE, words.STALE_NOTE, DIFFERENT_DATA), "yellow")
+    for what, style in styles.items():
         distinct = [*dict.fromkeys(line for board in boards for line in notes(board)[what])]
         for line in distinct[:_MOST_NOTES]:
-            yield _text(f"{what}: {line}", console, style)
+            yield f"{what}: {line}", style
         if len(distinct) > _MOST_NOTES:
-            yield _text(f"{what}: {len(distinct) - _MOST_NOTES} more, all of them in index.html", console, style)
+            yield f"{what}: {len(distinct) - _MOST_NOTES} more, all of them in index.html", style
 
 
-def _standing(board: Board, console: Console, yours: Collection[str], most: int) -> Table:
-    """Return the leaderboard of at most `most` entries, with the columns that fit."""
+def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
+    """Return the first entries of the leaderboard, with the columns that fit."""
     rows = board.runs[["entry", "run"]]
     marked = {*rows["entry"][rows["run"].isin([*yours])]}
     entries = [n for n in board.entries.index if n in board.complete or n in marked]
-    hidden = max(len(entries) - most, 0)
-    if hidden:
-        marks = board.entries["mark"]
-        hidden += 1  # the line that says so
-        entries = sorted(sorted(entries, key=lambda n: (n not in marked, not marks[n]))[: max(most - 1, 0)])
+    marks, hidden = board.entries["mark"], max(len(entries) - _MOST_ENTRIES, 0)
+    entries = sorted(sorted(entries, key=lambda n: (n not in marked, not marks[n]))[:_MOST_ENTRIES])
     names = _names(board, console, {entry: _yours_text(board, entry, yours) for entry in marked}, entries)
     width, columns = max((len(name) for name in names), default=0), {}
     for key in _PRIORITY:
@@ -120,7 +99,7 @@ def _standing(board: Board, console: Console, yours: Collection[str], most: int)
     method = Heading("method", numeric=False), [Field((name,)) for name in names]
     table = columns_of("", "", "", [method, *(columns[key] for key in _ORDER if key in columns)])
     grid = _grid(table, range(len(table.headings)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
-    if hidden and entries:
+    if hidden:
         grid.add_row(_text(f"   {plural(hidden, 'more method')} in index.html", console, "dim"))
     return grid
 
@@ -197,11 +176,6 @@ def _two_lines(text: str) -> str:
     parts = text.split()
     middle = (len(parts) + 1) // 2 if len(parts) > 2 else 1
     return "\n".join(filter(None, (" ".join(parts[:middle]), " ".join(parts[middle:]))))
-
-
-def _height(parts: Iterable[RenderableType], console: Console) -> int:
-    """Return the number of lines of some parts."""
-    return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
 
 def _width(heading: Heading, fields: Iterable[Field]) -> int:

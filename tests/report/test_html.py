@@ -173,9 +173,9 @@ def _compare(browser: Chrome, board: Board) -> None:
     for key in ("rank", "mean AUC", "95 % CI of rank", "minus first", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
+    scores = {score.Index: " ".join(words.score_lines(score)) for score in board.scores.itertuples()}
     for entry, line in enumerate(rows):
-        scores = [" ".join(words.score_lines(board.scores.loc[(entry, task)])) for task in board.tasks.index]
-        assert line[-len(board.tasks) :] == scores
+        assert line[-len(board.tasks) :] == [scores[entry, task] for task in board.tasks.index]
     bold = browser.execute_script(
         "return [...document.querySelectorAll('.board:not([hidden]) .scores tbody tr')].map(row => "
         "[...row.cells].slice(-arguments[0]).map(cell => cell.classList.contains('best')))",

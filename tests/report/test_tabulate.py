@@ -183,6 +183,6 @@ def test_origin_names_each_source_once() -> None:
     ]
     found = tabulate(records).origin
     assert (found.runs, found.failed) == (3, 1)
-    assert found.code == {"0.1.0": ("0123456789", "fedcba9876, with uncommitted changes")}
-    assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")
-    assert found.hardware == ("EPYC (cpu), 1 thread a run, float32",)
+    assert found.code == {"0.1.0": ["0123456789", "fedcba9876, with uncommitted changes"]}
+    assert found.libraries == ["numpy 2.4.6", "torch 2.11.0 and 2.13.0"]
+    assert found.hardware == ["EPYC (cpu), 1 thread a run, float32"]

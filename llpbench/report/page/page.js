@@ -103,23 +103,19 @@ function sortBy(head) {
 function showRuns(button) {
   const [row, board] = [button.closest("tr"), button.closest("section.board")];
   const place = written(row.closest("table")).indexOf(row);
-  const runs = data.boards[boards.indexOf(board)];
-  const indicesOfRow = runs.entry.flatMap((number, index) => (number === place ? [index] : []));
-  const fact = (name, index) => data.runs[name].values[data.runs[name].at[runs.run[index]]];
-  const groups = Map.groupBy(indicesOfRow, (index) => runs.task[index]);
-  const heads = ["seed", "status", "epoch", "validation", ...data.metrics, "train s", "warm-up s", "pretraining s", "MB", "finished"];
+  const { tasks, runs } = data.boards[boards.indexOf(board)];
+  const fact = (name, index) => runs[name][index];
+  const groups = Map.groupBy(runs.entry.flatMap((number, index) => (number === place ? [index] : [])), (index) => runs.task[index]);
+  const facts = { seed: "seed", status: "status", epoch: "epoch", validation: "validation", ...data.metrics, seconds_train: "train s", seconds_warm_up: "warm-up s", seconds_pretraining: "pretraining s", memory_mb: "MB", finished: "finished" };
   const shown = [...groups].map(([task, indices]) => {
     const cell = fact("cell", indices[0]);
-    const lines = indices.map((index) => [
-      fact("seed", index), fact("status", index), runs.epoch[index], runs.validation[index], ...(data.tests[runs.test[index]] ?? data.metrics.map(() => null)),
-      ...["seconds_train", "seconds_warm_up", "seconds_pretraining", "memory_mb", "finished"].map((name) => fact(name, index)),
-    ]);
+    const lines = indices.map((index) => Object.keys(facts).map((name) => fact(name, index)));
     const reasons = [...new Set(indices.map((index) => fact("reason", index)).filter(Boolean))];
-    const seeds = lines.map(([seed]) => seed);
+    const seeds = indices.map((index) => fact("seed", index));
     const command = data.commands[cell] ? `${data.commands[cell]} --seeds ${seeds.length === 1 ? `${seeds[0]}-${seeds[0]}` : seeds.join(",")}` : "";
     return element("details", groups.size === 1 ? { open: "" } : {},
-      element("summary", { text: runs.tasks[task] }),
-      grid(heads, lines),
+      element("summary", { text: tasks[task] }),
+      grid(Object.values(facts), lines),
       ...reasons.map((text) => element("p", { class: "bad", text })),
       ...(command ? [element("pre", { tabindex: "0" }, element("code", { text: command }))] : []),
       element("p", { class: "explained", text: `Cell ${cell}; ${[...new Set(indices.map((index) => `llpbench ${fact("version", index)} on ${fact("machine", index)}`))].join("; ")}` }),

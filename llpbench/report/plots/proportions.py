@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from llpbench.core.bags import FloatArray
 from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.boards import Leaderboards
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import LOOKS, Drawing
 
@@ -31,11 +31,12 @@ _Place = tuple[str, int | None, str, str]
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     """Draw a panel for each bagging of the dataset with most baggings, at one bag size."""
-    histograms = _mean_histograms(leaderboards)
+    places = _places(leaderboards)
+    found = {place: _mean_histogram(bags) for place, (_, bags) in places.items()}
+    histograms = {place: shares for place, shares in found.items() if shares is not None}
     drawn = _chosen_places(histograms)
     if not drawn:
         return
-    places = _places(leaderboards)
     panels = layout.panels(len(drawn), height=2.2, below=0.2, share_y=True)
     spreads = []
     for ax, place, (colour, _) in zip(panels.axes, drawn, LOOKS, strict=False):
@@ -48,7 +49,7 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
         ax.annotate(f"mean {mean:.2f}", (mean, 1), (4, 0), **at_top)
         name = words.clean(f"bags {task.bags}" if task.by else words.bags_words(bagging))
         lines = textwrap.wrap(name, 30, max_lines=2, placeholder=" …")
-        ax.set_title("\n".join([*lines, _size_text(task, [*bags.values()])]))
+        ax.set_title("\n".join([*lines, _size_text(task, bags)]))
         ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
         spreads.append((name, std))
     panels.axes[0].set_ylim(0, 112 * max(histograms[place].max() for place in drawn))
@@ -63,7 +64,7 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     )
 
 
-def _chosen_places(histograms: Mapping[_Place, FloatArray]) -> list[_Place]:
+def _chosen_places(places: Iterable[_Place]) -> list[_Place]:
     """Return one bagging of each kind on one dataset, ordered and random bags first."""
 
     def order(place: _Place) -> tuple[Any, ...]:
@@ -71,7 +72,7 @@ def _chosen_places(histograms: Mapping[_Place, FloatArray]) -> list[_Place]:
         return dataset, size != _PREFERRED_SIZE, size or 0, len(bagging), bagging
 
     kinds: dict[str, dict[str, _Place]] = defaultdict(dict)
-    for place in sorted(histograms, key=order):
+    for place in sorted(places, key=order):
         kinds[place[0]].setdefault(place[-1].partition(":")[0], place)
     most = max(kinds.values(), key=len, default={})
     chosen = sorted(most, key=lambda kind: (_FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind))
@@ -88,36 +89,26 @@ def _size_text(task: Any, bags: Sequence[Mapping[str, Any]]) -> str:
     return f"{rows:,} rows{counted}" if rows else f"unknown sizes{counted}"
 
 
-def _places(leaderboards: Leaderboards) -> Mapping[_Place, tuple[Any, dict[int, Mapping[str, Any]]]]:
-    """Return each task, of its last board, with facts about its bags by seed."""
-    places: dict[_Place, tuple[Any, dict[int, Mapping[str, Any]]]] = {}
+def _places(leaderboards: Leaderboards) -> dict[_Place, tuple[Any, list[Mapping[str, Any]]]]:
+    """Return each task with facts about its bags, one for each seed: all runs of a seed have the same bags."""
+    tasks: dict[_Place, Any] = {}
+    bags: dict[_Place, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for board in leaderboards.boards:
-        bags = _bags_by_seed(board)
-        for task in board.tasks.itertuples():
+        of_board = [*board.tasks.itertuples()]
+        for run, number, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
+            task, facts = of_board[number], board.records[run]["bags"]
             place = task.dataset, task.bag_size, task.by, board.bagging
-            _, known = places.get(place, (task, {}))
-            places[place] = task, bags.get(task.Index, {}) | known
-    return places
+            tasks[place] = task
+            if facts:
+                bags[place].setdefault(seed, facts)
+    return {place: (task, [facts for _, facts in sorted(bags[place].items())]) for place, task in tasks.items()}
 
 
-def _bags_by_seed(board: Board) -> dict[int, dict[int, Mapping[str, Any]]]:
-    """Return facts about bags by task and seed. All runs of a seed have the same bags."""
-    bags: dict[int, dict[int, Mapping[str, Any]]] = defaultdict(dict)
-    for run, task, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
-        if facts := board.records[run]["bags"]:
-            bags[task].setdefault(seed, facts)
-    return bags
-
-
-def _mean_histograms(leaderboards: Leaderboards) -> dict[_Place, FloatArray]:
-    """Return the share of bags in each bin of the last class's proportion, mean over seeds."""
-    histograms = {}
-    for place, (_, by_seed) in _places(leaderboards).items():
-        counts = [facts["histograms"][-1] for _, facts in sorted(by_seed.items()) if facts.get("histograms")]
-        shares = [np.array(bins) / sum(bins) for bins in counts if sum(bins)]
-        if shares:
-            histograms[place] = np.mean(shares, axis=0)
-    return histograms
+def _mean_histogram(bags: Iterable[Mapping[str, Any]]) -> FloatArray | None:
+    """Return the share of bags in each bin of the last class's proportion, mean over seeds; None if unknown."""
+    counts = [facts["histograms"][-1] for facts in bags if facts.get("histograms")]
+    shares = [np.array(bins) / sum(bins) for bins in counts if sum(bins)]
+    return np.mean(shares, axis=0) if shares else None
 
 
 def _moments(shares: FloatArray) -> tuple[float, float]:
