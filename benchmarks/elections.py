@@ -27,12 +27,24 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from llpbench import LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray
 
 DATA = Path("../shared/data/elections")
 JUDGED = ("NZ_2014", "NZ_2017")
+PUBLISHED = {
+    "mvn_pdf, symmetric": [9.464, 6.881, 6.342, 7.091, 7.123, 5.938],
+    "mult, symmetric": [10.493, 7.930, 7.493, 8.194, 8.117, 6.866],
+    "ei.MD.bayes": [10.757, 8.435, 8.605, 7.697, 7.761, 7.256],
+    "ecolRxC": [10.898, 8.807, 7.564, 8.201, 8.591, 6.787],
+    "nslphom_dual_w": [11.216, 8.567, 8.019, 8.954, 8.970, 7.918],
+    "BPF": [11.972, 9.975, 11.287, 10.535, 9.765, 9.235],
+    "lphom": [16.878, 12.142, 12.218, 12.992, 12.950, 12.201],
+}
+"""Mean EI of all districts in each of the six elections, from the supplement of Ubilla, Hermosilla & Thraves
+(https://github.com/DanielHermosilla/ecological-inference-elections-supplementary)."""
 _LEAST = 0.03
 _EM_STEPS, _EM_CHANGE = 5_000, 1e-7
 _LPHOM = """
@@ -198,11 +210,22 @@ def main(data: Path, elections: str, every: int, methods: str, r_library: str | 
     click.echo(
         pd.DataFrame({f"{name} ({len(part)})": part.mean() for name, part in parts.items()}).round(3).to_string()
     )
+    by_election = frame.groupby("election")["cross_table"].agg(["mean", "size"])
+    if every == 1 and len(by_election) == len(next(iter(PUBLISHED.values()))):
+        for name, values in PUBLISHED.items():
+            _show(
+                f"{name} (published: {np.average(values, weights=by_election['size']):.2f})",
+                by_election["mean"] - values,
+            )
     others = ["station's share", "Goodman, cut at 0", "multinomial EM", "lphom", "nslphom_dual", *methods.split(",")]
     for name in (name for name in others if name in frame):
-        away = frame["cross_table"] - frame[name]
-        half = 1.96 * away.std() / len(away) ** 0.5
-        click.echo(f"EI, cross_table - {name}: {away.mean():.2f} [{away.mean() - half:.2f}, {away.mean() + half:.2f}]")
+        _show(name, frame["cross_table"] - frame[name])
+
+
+def _show(name: str, away: pd.Series) -> None:
+    """Print the mean of paired differences, of districts or of elections, with its 95 % interval."""
+    half = stats.t.ppf(0.975, len(away) - 1) * away.std() / len(away) ** 0.5
+    click.echo(f"EI, cross_table - {name}: {away.mean():.2f} [{away.mean() - half:.2f}, {away.mean() + half:.2f}]")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from llpbench.data.baggings import column_keys
 
 
 @register_bagging("ordered", version=1)
-def _ordered(table: Table, rows: IntArray, size: int, rng: Generator, *, columns: tuple[str, ...] = ()) -> IntArray:
+def ordered(table: Table, rows: IntArray, size: int, rng: Generator, *, columns: tuple[str, ...] = ()) -> IntArray:
     """Sort rows by their raw features, column by column, and cut into bags.
 
     Categorical columns come first, then numeric ones, each in dataset order. `columns` uses only the given columns in
