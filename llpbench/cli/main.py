@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -411,9 +412,14 @@ def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> 
 
 def _show_plan(settings: Settings) -> int:
     from llpbench.cli.console_tables import plan_table, show
-    from llpbench.running import runner
 
-    found, estimate = runner.preview(settings, lambda text: echo(text, err=True))
+    gc.disable()  # imports make so many objects that collections take a tenth of the time
+    try:
+        from llpbench.running import runner
+
+        found, estimate = runner.preview(settings, lambda text: echo(text, err=True))
+    finally:
+        gc.enable()
     show(plan_table(found))
     for change in found.changes:
         echo(f"stale: {change}")

@@ -91,8 +91,7 @@ class Cell:
     @cached_property
     def id(self) -> str:
         """Content hash of `spec`, 16 hexadecimal digits."""
-        text = json.dumps(self.spec, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return spec_hash(self.spec)
 
     def run_id(self, seed: int) -> str:
         """Return the name of one seed of this cell in the journal."""
@@ -107,6 +106,12 @@ class Cell:
         encoder += f" average={self.average}" if self.average else ""
         size = f" {self.bag_size}" if self.bag_size else ""
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
+
+
+def spec_hash(spec: Mapping[str, Any]) -> str:
+    """Return the hash of a specification, 16 hexadecimal digits."""
+    text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 NATURAL = "natural"

@@ -91,8 +91,8 @@ class When:
     Examples
     --------
     >>> from llpbench import When
-    >>> When("objective", "cosine", "rbf").holds({"objective": "cosine"})
-    True
+    >>> When("objective", "cosine", "rbf").values
+    ('cosine', 'rbf')
     """
 
     name: str
@@ -101,10 +101,6 @@ class When:
     def __init__(self, name: str, *values: Any) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "values", values)
-
-    def holds(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the hyperparameter matters, given these values."""
-        return values.get(self.name) in self.values
 
 
 @dataclass(frozen=True)

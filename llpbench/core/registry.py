@@ -100,7 +100,7 @@ def read_entries(module: str, file: Path, kind: str) -> list[Entry]:
                         facts["kind"] = _kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
                 except ValueError:
                     return []
-                summary = _first_line(ast.get_docstring(node))  # type: ignore[arg-type]
+                summary = _first_line(ast.get_docstring(node, clean=False))  # type: ignore[arg-type]
                 entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
     mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
     return entries if len(mentions) == len(entries) + 1 else []
@@ -296,7 +296,9 @@ class Registry:
                     importlib.import_module(module)
             # built-in entries by name, whatever was imported first; plugins follow
             self._entries = dict(sorted(self._entries.items(), key=self._rank))
-            load_entry_points()
+            if not _entry_points_read:
+                _entry_points_read.append(True)
+                load_entry_points()
         return self._entries
 
     def _rank(self, item: tuple[str, Entry]) -> tuple[bool, str]:
@@ -373,6 +375,8 @@ register_suite = SUITES.register
 
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
 """modules that a plugin imported from its folder, with their files and contents, by path of the plugin"""
+_entry_points_read: list[bool] = []
+"""not empty after the first call of `load_entry_points`, which takes long"""
 _loading: list[str] = []
 """names of plugins that are being imported; worker processes can import what such a file registers"""
 

@@ -7,14 +7,13 @@ its proposals, nor its early stopping, nor its choice depends on them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from llpbench.core.cell import Cell
+from llpbench.core.cell import Cell, spec_hash
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, GUIDES, Criterion, Regime
 
 TUNING_SEED = 1000
@@ -71,12 +70,12 @@ class Tuning:
     @cached_property
     def id(self) -> str:
         """Content hash of `spec`, 16 hexadecimal digits."""
-        return _hash(self.spec)
+        return spec_hash(self.spec)
 
     @cached_property
     def search_id(self) -> str:
         """Content hash of `search`, 16 hexadecimal digits."""
-        return _hash(self.search)
+        return spec_hash(self.search)
 
     @property
     def guide(self) -> Criterion:
@@ -125,8 +124,3 @@ class Trial:
     """number of epochs and the guide's best value so far, at each rung that the trial reached"""
     seconds: float = 0.0
     """time of the trials trained together, divided by their number"""
-
-
-def _hash(spec: Mapping[str, Any]) -> str:
-    text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

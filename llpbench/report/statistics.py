@@ -147,13 +147,10 @@ def pareto_front(cost: Series, value: Series) -> list[Any]:
 
     One method beats another if it costs no more, is no worse, and is better in one of both.
     """
-    points = DataFrame({"cost": cost, "value": value}).sort_values("cost", kind="stable")
-
-    def is_beaten(price: float, worth: float) -> bool:
-        others = points[(points["cost"] <= price) & (points["value"] >= worth)]
-        return bool(((others["cost"] < price) | (others["value"] > worth)).any())
-
-    return [label for label, price, worth in points.itertuples() if not is_beaten(price, worth)]
+    points = DataFrame({"cost": cost, "value": value}).sort_values(["cost", "value"], ascending=[True, False])
+    best = points["value"].cummax()
+    is_first = (points["value"] > best.shift(fill_value=-np.inf)) | points.duplicated()
+    return [*points.index[is_first & (points["value"] == best)]]
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:

@@ -34,7 +34,7 @@ from llpbench.report.boards import (
     wide,
 )
 from llpbench.report.origin import origin_of
-from llpbench.report.wording import range_text, trials_text
+from llpbench.report.wording import trials_text
 from llpbench.results.frame import (
     MEASURES,
     NO_PROTOCOL,
@@ -201,15 +201,13 @@ class _Source:
                 choices += [(tuning, found)] if len(found) else []
         specs = [tuning["spec"] for tuning, _ in choices]
         names = [(next(_tuples(found, _NAME)), trials_text(tuning["spec"])) for tuning, found in choices]
-        facts = _differing(names, [_search_facts(spec) for spec in specs])
-        texts = _distinct(
-            [(name, frozenset(fact)) for name, fact in zip(names, facts, strict=True)],
-            [next(_tuples(found, _TASK)) for _, found in choices],
-            [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in choices],
-            [settings(spec["cell"]) for spec in specs],
-        )
-        for (tuning, found), (_, trials), text, fact in zip(choices, names, texts, facts, strict=True):
+        searches = [{name: spec[name] for name in ("space", "seed", "together", "eta")} for spec in specs]
+        starts = [json.loads(settings(spec["cell"])) for spec in specs]
+        facts = _differing(names, [items({**start, **of}) for start, of in zip(starts, searches, strict=True)])
+        for (tuning, found), (_, trials), fact in zip(choices, names, facts, strict=True):
             method, change = tuning["method"], self.stale.get(tuning["tuning"], "")
+            text = configuration(method["changed"], tuning["spec"]["cell"])
+            fact -= {*text.split(", ")}
             yield found.assign(
                 configuration=", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact)))),
                 kind=method["kind"],
@@ -368,9 +366,3 @@ def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set
     for name, members in zip(names, parts, strict=True):
         shared[name] = shared.get(name, members) & members
     return [members - shared[name] for name, members in zip(names, parts, strict=True)]
-
-
-def _search_facts(search: Mapping[str, Any]) -> set[str]:
-    """Return settings of a search besides its start, number of trials and sampler."""
-    spaces = {f"{name} {range_text(space)}" for name, space in search["space"].items()}
-    return {*spaces, f"seed {search['seed']}", f"{search['together']} together", f"eta {search['eta']}"}

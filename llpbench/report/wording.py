@@ -197,15 +197,3 @@ def caption_of(board: Board, *sentences: str) -> str:
 def trials_text(search: Mapping[str, Any]) -> str:
     """Return the number of trials of a search, with its sampler if it is not the default."""
     return plural(search["trials"], "trial") + ("" if search["sampler"] == "tpe" else f", {search['sampler']}")
-
-
-def range_text(space: Mapping[str, Any]) -> str:
-    """Return the range of a hyperparameter in a search: `0.0001–0.01 log`, or `64|128`."""
-    if "choices" in space:
-        text = "|".join(map(str, space["choices"]))
-    else:
-        given = (space.get("low", NOTHING), space.get("high", NOTHING))
-        ends = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in given)
-        text = f"{'–'.join(ends)}{' log' if space.get('log') else ''}"
-    where = " and ".join(f"{name} {'|'.join(map(str, values))}" for name, values in space.get("when", {}).items())
-    return f"{text} where {where}" if where else text

@@ -12,7 +12,7 @@ from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from llpbench.core.cell import Epoch
 from llpbench.core.criteria import BOARD_CRITERIA
@@ -57,7 +57,6 @@ class Display:
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(20),
-            MofNCompleteColumn(),
             TextColumn("{task.fields[details]}", style="dim"),
             TimeElapsedColumn(),
             console=console,
@@ -99,7 +98,7 @@ class Display:
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
         """Set the last epoch of a job."""
-        details = f"{epoch.criterion} {epoch.value:.3f}"
+        details = f"epoch {epoch.epoch + 1}/{epoch.epochs}, {epoch.criterion} {epoch.value:.3f}"
         self._bars.update(self._running[job.id].bar, total=epoch.epochs, completed=epoch.epoch + 1, details=details)
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:
@@ -125,7 +124,8 @@ class Display:
 
     def _changed(self) -> None:
         """Update the bar of the run, and hide running cells that are too many."""
-        details = ", ".join(filter(None, (f"{self._failed} failed" if self._failed else "", self._end)))
+        failed = f"{self._failed} failed" if self._failed else ""
+        details = ", ".join(filter(None, (f"{self._finished}/{self._runs}", failed, self._end)))
         self._bars.update(self._all, total=self._runs, completed=self._finished, details=details, visible=True)
         for place, running in enumerate(self._running.values()):
             self._bars.update(running.bar, visible=place < _MOST_RUNNING)

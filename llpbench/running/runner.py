@@ -29,6 +29,7 @@ from llpbench.running.executors import (
     Resources,
     available,
     failure,
+    gpus_of,
     make_executor,
     notify,
     usable_cpus,
@@ -92,9 +93,8 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     plan = _plan(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
-    resources = available(settings.device)
-    estimate = _estimator(settings, contents.records, resources).total(plan.expected)
-    if compiling := _compiling(settings, plan.to_run, resources):
+    estimate = _estimator(settings, contents.records).total(plan.expected)
+    if compiling := _compiling(settings, plan.to_run):
         say(compiling)
     return plan, estimate
 
@@ -137,11 +137,10 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         require_folder(settings.out / PRETRAINED, "pretrained weights")
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
-    resources = available(settings.device)
-    estimator = _estimator(settings, journal.contents.records, resources)
+    estimator = _estimator(settings, journal.contents.records)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
-    executor, note = pick_executor(settings, jobs, resources, estimator)
+    executor, note = pick_executor(settings, jobs, available(settings.device), estimator)
     schedule = Schedule(
         jobs,
         lambda job: estimator.estimate(job).seconds,
@@ -152,7 +151,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     listener = _RunListener(
         journal, estimator, schedule, display, executor.slots, partial(_following_jobs, settings, plan, journal)
     )
-    for line in filter(None, (note, _compiling(settings, plan.to_run, resources))):
+    for line in filter(None, (note, _compiling(settings, plan.to_run))):
         display.say(line)
     remaining = listener.remaining
     display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
@@ -379,12 +378,12 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     return make_plan(cells, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
-def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
+def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
     return Estimator(
         records.values(),
         published_timings,
         table_sizes(settings.data_dir),
-        gpu=resources.gpus > 0,
+        gpu=gpus_of(settings.device) > 0,
         pretrained=(settings.out / PRETRAINED).is_dir(),
     )
 
@@ -398,11 +397,11 @@ def _without_predictions(settings: Settings, plan: Plan) -> int:
     return sum(not (folder / f"{run}.parquet").exists() for run in done)
 
 
-def _compiling(settings: Settings, cells: Iterable[Resolved], resources: Resources) -> str:
+def _compiling(settings: Settings, cells: Iterable[Resolved]) -> str:
     """Return a line about the compilation of deep encoders on a CPU, which delays the first epoch; "" if none is."""
     pairs = [(one.method.load(), one.encoder) for one in cells]
     deep = [encoder.name for method, encoder in pairs if encoder and method.compiles and encoder.load().compiles]
-    if not deep or resources.gpus or settings.compile is not None:
+    if not deep or gpus_of(settings.device) or settings.compile is not None:
         return ""
     from llpbench.training.compilation import compiler_exists  # torch
 
@@ -415,8 +414,7 @@ def _compiling(settings: Settings, cells: Iterable[Resolved], resources: Resourc
 
 def _require_device(settings: Settings) -> None:
     """Raise `LLPBenchError` once, instead of in every cell, if device, precision, threads or compiler are missing."""
-    cpus = usable_cpus()
-    if settings.threads > cpus and settings.ray_address is None:
+    if settings.threads > 1 and settings.ray_address is None and settings.threads > (cpus := usable_cpus()):
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
     from llpbench.training.compilation import compiler_exists  # torch
     from llpbench.training.device import pick_device, pick_precision

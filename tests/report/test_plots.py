@@ -20,15 +20,15 @@ from matplotlib.lines import Line2D
 
 from llpbench.core.record import Record
 from llpbench.report.boards import Leaderboards
-from llpbench.report.leaderboard import costs
+from llpbench.report.leaderboard import costs, mean
 from llpbench.report.plots.curves import bag_size_curves, reliability
 from llpbench.report.plots.forest import differences, pretraining, robustness_bars
 from llpbench.report.plots.gallery import gallery
 from llpbench.report.plots.layout import Drawing, Plot
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.saving import save
-from llpbench.report.plots.time import pareto_entries, time
-from llpbench.report.statistics import interval
+from llpbench.report.plots.time import time
+from llpbench.report.statistics import interval, pareto_front
 from llpbench.report.tabulate import tabulate
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -228,8 +228,9 @@ def test_pareto_front_has_undominated_entries() -> None:
             record("best", 0.85, pretraining="self", times={"train": 1.0, "pretraining": 50.0, "total": 9.0}),
         ]
     )
-    seconds = costs(of).mean()
-    assert [of.entries["method"][row] for row in pareto_entries(of, seconds)] == ["fast", "better", "best"]
+
+    front = pareto_front(costs(of).mean()[of.learners], mean(of)["mean"][of.learners])
+    assert [of.entries["method"][entry] for entry in front] == ["fast", "better", "best"]
     (drawing,) = time(of, "x")
     (ax,) = visible(drawing)
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)

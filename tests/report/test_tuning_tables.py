@@ -91,11 +91,9 @@ def test_different_searches_have_own_entries() -> None:
 
     assert labels() == {"tuned, 10 trials": usual["tuning"]}
     seed = searched(START, "fine", choice, seed=7, space=usual["spec"]["space"])
-    assert labels(seed) == {"tuned, 10 trials, seed 1000": usual["tuning"], "tuned, 10 trials, seed 7": seed["tuning"]}
-    wide = searched(
-        START, "fine", choice, space={"weight": {"low": 0.01, "high": 10.0, "log": True}, "b": {"choices": [1]}}
-    )
+    assert labels(seed) == {"tuned, 10 trials, seed=1000": usual["tuning"], "tuned, 10 trials, seed=7": seed["tuning"]}
+    wide = searched(START, "fine", choice, space={"weight": {"low": 0.01, "high": 1.0}})
     assert labels(wide) == {
-        "tuned, 10 trials, weight 0.1–1": usual["tuning"],
-        "tuned, 10 trials, b 1, weight 0.01–10 log": wide["tuning"],
+        "tuned, 10 trials, space.weight.low=0.1": usual["tuning"],
+        "tuned, 10 trials, space.weight.low=0.01": wide["tuning"],
     }

@@ -55,7 +55,7 @@ def test_live_display_shows_progress_and_failures() -> None:
         console.file = io.StringIO()
         display._bars.refresh()
         text = shown(console)
-    for part in (r"2/60", "1 failed, until about", r"method-3 mlp .*5/40 auc 0.812"):
+    for part in (r"2/60, 1 failed, until about", r"method-3 mlp .* epoch 5/40, auc 0.812"):
         assert re.search(part, text)
     assert "method-11 " in text
     assert "method-12 " not in text, "there is room for twelve"

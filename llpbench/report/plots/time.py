@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from pandas import DataFrame, MultiIndex, Series
+from pandas import DataFrame, MultiIndex
 
 from llpbench.report import wording as words
 from llpbench.report.boards import RUN, Board
@@ -30,7 +30,7 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     same = [n for n in _entries_of_one_machine(board, [*recorded.columns]) if n in board.learners]
     seconds = board.by_dataset(recorded[same].groupby(level=0).mean()).mean()
     scores = mean(board).loc[same].fillna({"std": 0.0})
-    front = pareto_entries(board, seconds)
+    front = pareto_front(seconds, board.sign * scores["mean"])
     entries = [*dict.fromkeys([*layout.prominent(board, same, 3), *reversed(front)])][: layout.MOST_MARKS]
     if not entries:
         return
@@ -82,12 +82,6 @@ def _entries_of_one_machine(board: Board, entries: list[int]) -> list[int]:
     by_entry = _counted_runs(board).groupby("entry")["machine"]
     machines = by_entry.agg(lambda names: str(sorted({*names}))).loc[entries]
     return [entry for entry in entries if machines[entry] == machines.mode().iat[0]]
-
-
-def pareto_entries(board: Board, seconds: Series) -> list[int]:
-    """Return the entries, without ceilings, that no other entry beats in both time and mean, cheapest first."""
-    entries = [entry for entry in seconds.index if entry in board.learners]
-    return pareto_front(seconds[entries], board.sign * mean(board)["mean"][entries])
 
 
 def _shared_text(board: Board, entries: list[int]) -> str:

@@ -54,12 +54,16 @@ def gpu_share(megabytes: float | None, memory: float) -> float:
 
 def available(device: str) -> Resources:
     """Return the resources for cells on a device (see `Environment`)."""
-    cpus = usable_cpus()
+    return Resources(usable_cpus(), gpus_of(device))
+
+
+def gpus_of(device: str) -> int:
+    """Return the number of GPUs for cells on a device (see `Environment`)."""
     if device == "cpu":
-        return Resources(cpus)
+        return 0
     import torch
 
-    return Resources(cpus, torch.cuda.device_count())
+    return torch.cuda.device_count()
 
 
 def usable_cpus() -> int:
