@@ -29,8 +29,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from llpbench import LLPClassifier
-from llpbench.owndata.bag_effects import added_up, learn_known_bags
-from llpbench.owndata.rare import SUPPORTED
+from llpbench.owndata.bag_effects import SUPPORTED, added_up, learn_known_bags
 
 DATA = Path("../shared/data")
 NATURAL: dict[str, tuple[list[str], str]] = {

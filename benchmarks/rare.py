@@ -4,8 +4,8 @@
     python -m benchmarks.rare --out rare.jsonl --seeds 2 --shares 0.01 --baggings ordered --print
 
 Positives of a dataset are subsampled at random until they have the given share. The methods learn from bags of 80 % of
-the rows; the other 20 % are judged. Calibration of rare positives (`llpbench/owndata/rare.py`) keeps the order of rows,
-so that methods run as they are. Every run is a line of --out: run the same command again to continue.
+the rows; the other 20 % are judged. Calibration of rare positives (`llpbench/owndata/bag_effects.py`) keeps the order
+of rows, so that methods run as they are. Every run is a line of --out: run the same command again to continue.
 
 `spread` is the standard deviation of logits of new rows: about 0 means that a method predicts the base rate for all.
 """

@@ -180,7 +180,8 @@ _APPLYING_OPTIONS = (
 
 def _as_in_fit(model: LLPClassifier, keys: list[str], form: FileFormat) -> dict[str, Any]:
     """Return arguments of `RowBatches`, so that rows are read as in `fit`."""
-    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
+    learned = model._model.columns
+    types = dict.fromkeys(learned.texts, "text") | dict.fromkeys(learned.numeric, "number")
     kept_keys = model.reading_.get("keys", [])  # columns of bag labels are read as unchanged text
     wanted = [str(name) for name in model.feature_names_in_]
     return {

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from llpbench.cli import FAILED
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo, tables_console
+from llpbench.cli.output import echo
 from llpbench.cli.reading_options import (
     Formats,
     bag_options,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.choosing import MethodChoice
     from llpbench.owndata.doubts import Doubts
-    from llpbench.report.report_table import ReportTable
     from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
@@ -161,8 +160,8 @@ def _read(
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.bag_files import BagFile, require_common_bags
-    from llpbench.owndata.known_labels import labels_of_column
     from llpbench.owndata.times import time_by_bag
+    from llpbench.owndata.training_set import labels_of_column
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, has_column, split_names
@@ -447,60 +446,43 @@ def choose(
     comparison with the folds that are finished.
     """
     from llpbench.owndata import choosing
-    from llpbench.report.terminal import render_tables
 
     compared = csv_parts(methods or "") or choosing.COMPARED
     with warnings_as_lines():
         found = choosing.choose(
             features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed, time=read.get("time")
         )
-    render_tables([_board_table(found)], tables_console())
+    _show_board(found)
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     return FAILED if found.board["failure"].any() else 0
 
 
-def _board_table(found: MethodChoice) -> ReportTable:
-    """Return the board as text, with some more criteria than that of the recommendation."""
+def _show_board(found: MethodChoice) -> None:
+    """Print the board, with some more criteria than that of the recommendation."""
+    from llpbench.cli.console_tables import show_texts
     from llpbench.core.criteria import CRITERIA
     from llpbench.owndata.choosing import DECIDES
-    from llpbench.report.report_table import Heading, ReportTable, number, text
 
-    shown = ("l1", "mpiou", "likelihood")
+    digits, failures = {DECIDES: 4, "l1": 3, "mpiou": 3, "likelihood": 3}, []
     rows = []
     for row in found.board.to_dict("records"):
+        against = f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
         if row["failure"]:
-            rows.append((text(str(row["method"])), number(None), text("failed"), *[number(None)] * (len(shown) + 1)))
-            continue
-        is_reference = row["method"] == found.reference
-        against = "–" if is_reference else f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
-        chosen = row["method"] == found.best
-        rows.append(
-            (
-                text(str(row["method"]), strong=chosen),
-                number(row[DECIDES], 4),
-                text(against),
-                *(number(row[name], 3) for name in shown),
-                number(row["seconds"], 1),
-            )
-        )
-    headings = (
-        Heading("method", numeric=False),
-        Heading(DECIDES),
-        Heading(f"against {found.reference}"),
-        *(Heading(name) for name in shown),
-        Heading("seconds"),
-    )
-    tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *shown))
+            failures.append(f" {row['method']} failed: {row['failure']}")
+        numbers = [f"{row[name]:.{places}f}" for name, places in {**digits, "seconds": 1}.items()]
+        numbers.insert(1, "–" if row["method"] == found.reference else against)
+        rows.append([row["method"], *(["–", "failed", *["–"] * len(digits)] if row["failure"] else numbers)])
     folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
-    caption = (
+    tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in digits)
+    show_texts(
+        "Methods on held-out bags",
         f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first "
         "criterion; positive is better. Intervals have 95 % confidence for all differences together and are corrected "
-        "for folds that share training bags (Nadeau & Bengio 2003)."
+        f"for folds that share training bags (Nadeau & Bengio 2003).{''.join(failures)}",
+        ["method", DECIDES, f"against {found.reference}", *[*digits][1:], "seconds"],
+        rows,
     )
-    failed = found.board[found.board["failure"] != ""]
-    caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
-    return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ If the sum is 0, they are the prior.
 known counts equally, as in the papers compared here. A method that weights by rows can use `mask` and `sizes`.
 
 Every row is in at most one bag. Overlapping tables of counts (votes by district and votes by age) are handled
-before this level, by copies of rows (`owndata/groupings.py`).
+before this level, by copies of rows (`owndata/bag_data.py`).
 
 This module uses only numpy. In training, the same named tuples hold torch tensors.
 """

@@ -22,6 +22,12 @@ the spread is best; in Covid tests by clinic, none is. Held-out bags support nei
 Nor can it show slopes that are unstable inside bags. So s is at most R C. R = 2 - 1 / r^2 falls with the correlation r,
 inside bags, of the model's and the held-out predictions. C is the variance of bags' mean logits, divided by itself plus
 tau^2.
+
+Rare positives are calibrated to held-out bags, too. With B random bags and a share p of positives, the weight of a
+feature (per standard deviation, on logits) has a standard error of about 1 / sqrt(B p (1 - p)), whatever the size of
+bags. With 48 bags and p = 1.3 % it is 1.3. Methods do not allow for this. So if positives are rare, the logits z of
+rows become s z + a. Here s, from nearly 0 to 1, is the posterior mean given the counts of held-out bags (with a prior
+proportional to s), and a makes the mean probability equal to the counted share.
 """
 
 from __future__ import annotations
@@ -168,7 +174,7 @@ def _spread_and_deviation(known: BaggedRows, counts: BagCounts, logits: FloatArr
         scaled = scaled + level(scaled, known, weights=counts.weights)
         effects: FloatArray | None = None
         for j, tau in enumerate(_TAUS):
-            effects, evidence[i, j] = counts_evidence(counts, scaled, tau, effects)
+            effects, evidence[i, j] = _counts_evidence(counts, scaled, tau, effects)
     weights = softmax(evidence + np.log(_prior()))
     log_spread = float(weights.sum(axis=1) @ np.log(_SPREADS))
     log_tau = float(weights.sum(axis=0) @ np.log(_TAUS))
@@ -211,7 +217,7 @@ def _inside(logits: FloatArray, counts: BagCounts) -> float:
     return float(np.sqrt(2 * np.average((away**2).sum(axis=1), weights=counts.weights)))
 
 
-def counts_evidence(
+def _counts_evidence(
     counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
     """Return effects, and the log evidence of counts: multinomial with the mean prediction of a bag.
@@ -229,7 +235,7 @@ def counts_evidence(
     return effects, evidence - of_counts + float((counts.counts * np.log(np.maximum(means, 1e-300))).sum())
 
 
-def total_shares(known: BaggedRows) -> FloatArray:
+def _total_shares(known: BaggedRows) -> FloatArray:
     """Return the share of each class in all counts [classes]. Unlike in `prior`, negative counts reduce the sum."""
     total = known.counts.sum(axis=0).clip(min=0)
     return np.asarray(total / total.sum()) if known.noise and total.sum() > 0 else known.prior
@@ -237,7 +243,7 @@ def total_shares(known: BaggedRows) -> FloatArray:
 
 def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: FloatArray | None = None) -> FloatArray:
     """Return the offset [classes] of logits that makes the mean prediction equal to the share of all known counts."""
-    target = total_shares(known).clip(0.5 / len(known.bag_of_row))
+    target = _total_shares(known).clip(0.5 / len(known.bag_of_row))
     target = target / target.sum()
     offset: FloatArray = np.zeros(len(target))
     for _ in range(rounds):
@@ -326,3 +332,98 @@ def require_same_kinds(labels: BagLabels, inside: BoolArray, known: Iterable[Has
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
     """Return, for each key of the labels of bags, whether it is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
+
+
+RARE = 0.13
+"""Predictions are calibrated if all classes but the largest together have a smaller share than this."""
+WARNED = 0.05
+"""Warnings are shown below this share."""
+_ENOUGH = 20.0
+"""B p (1 - p) from which no calibration is needed: a standard error of 0.2."""
+FEW = 2.0
+"""B p (1 - p) below which a warning is shown: a standard error of 0.7."""
+SUPPORTED = 2.0
+"""Log evidence of held-out bags, in nats, from which they show that features help."""
+_CALIBRATIONS = (0.03, 0.1, 0.3, 0.5, 0.7, 1.0)
+"""Possible factors of logits. With the first one predictions of rows hardly differ."""
+_FEW_TAUS = (0.01, 0.16, 0.64, 2.56)
+"""Possible standard deviations of effects of bags on logits."""
+
+
+class FewPositives(LLPBenchWarning):
+    """A class is so rare that bags contain little information about it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BagCalibration:
+    """Calibration of predictions to held-out bags."""
+
+    spread: float
+    """s, the factor of logits"""
+    offset: FloatArray
+    """[classes] a"""
+    evidence: float
+    """log Bayes factor in nats of the predictions against a constant prediction, on held-out bags"""
+
+    def __call__(self, proba: FloatArray) -> FloatArray:
+        """[rows, classes]"""
+        return np.asarray(softmax(self.spread * log_of(proba) + self.offset, axis=1))
+
+
+def information(known: BaggedRows) -> float:
+    """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
+    share = 1 - float(_total_shares(known).max())
+    return len(known.sizes) * share * (1 - share)
+
+
+def is_rare(known: BaggedRows) -> bool:
+    """Return whether positives are so rare that predictions need calibration."""
+    return 1 - _total_shares(known).max() < RARE and information(known) < _ENOUGH
+
+
+def has_rare_class(known: BaggedRows) -> bool:
+    """Return whether a class is so rare that a method's prior changes its share noticeably."""
+    return bool(_total_shares(known).min() < WARNED) or is_rare(known)
+
+
+def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
+    """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
+    if held_out is None:
+        return BagCalibration(1.0, level(log_of(fitted), known), 0.0)
+    counts, logits = BagCounts(known), log_of(held_out)
+    found = []
+    for spread in _CALIBRATIONS:
+        scaled = spread * logits
+        scaled = scaled + level(scaled, known)
+        found.append(logsumexp([_counts_evidence(counts, scaled, tau)[1] for tau in _FEW_TAUS]))
+    weights = softmax(np.array(found) + np.log(_CALIBRATIONS))
+    spread = float(weights @ np.array(_CALIBRATIONS))
+    gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
+    return BagCalibration(spread, level(spread * log_of(fitted), known), gain)
+
+
+def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: BagCalibration | None) -> str:
+    """Return a message if positives are few or held-out bags do not show that features help; else "".
+
+    Without a calibration (None) the message is about counts only.
+    """
+    few = information(known) < FEW
+    supported = found is None or found.evidence >= SUPPORTED
+    if (not few and supported) or 1 - _total_shares(known).max() >= WARNED:
+        return ""
+    rare = [label for place, label in enumerate(classes) if place != _total_shares(known).argmax()]
+    positives = (1 - _total_shares(known).max()) * len(known.bag_of_row)
+    told = (
+        f"{positives:,.0f} of {len(known.bag_of_row):,} rows {'is' if round(positives) == 1 else 'are'} of class "
+        f"{' or '.join(map(repr, rare[:3]))}"
+        f"{' or another' if len(rare) > 3 else ''}, in {plural(len(known.sizes), 'bag')}"
+    )
+    if few:
+        told += ", which is too little to learn much about them"
+    if found is not None:
+        told += (
+            f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
+            f"{round(found.evidence, 1) + 0.0:.1f} nats). Differences between rows, on logits, are shrunk to "
+            f"{100 * found.spread:.0f} %"
+        )
+    return f"{told}. Give more bags, or bags that differ more."

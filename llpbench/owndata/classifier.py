@@ -20,6 +20,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
 from llpbench.owndata.bag_data import as_objects, bag_data
+from llpbench.owndata.bag_effects import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.count_ranges import CountRanges, expected_counts
 from llpbench.owndata.doubts import (
     CollapsedNetwork,
@@ -38,7 +39,6 @@ from llpbench.owndata.fitting import (
     is_network,
     numbers_for,
 )
-from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.scoring import without_nested
 from llpbench.owndata.storing import FittedModel, read_model, write_model
 from llpbench.owndata.training_set import TrainingSet, read_training_set

@@ -24,7 +24,7 @@ from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, shown
 from llpbench.data.reading_bags import as_pandas
-from llpbench.owndata.bag_data import BagData, as_objects, bag_data
+from llpbench.owndata.bag_data import BagData, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
@@ -107,18 +107,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
         """Fit the method to bags."""
         raise NotImplementedError
-
-    @property
-    def text_features_(self) -> list[str]:
-        """Names of features that were texts in `fit`. Files must be read without converting these columns."""
-        self._require_fitted()
-        return self._model.columns.texts
-
-    @property
-    def numeric_features_(self) -> list[str]:
-        """Names of features that were numbers in `fit`."""
-        self._require_fitted()
-        return list(self._model.columns.numeric)
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
         """Return probabilities [rows, classes] of rows, from features and, with `bags`, from the counts of their bags.
@@ -378,22 +366,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X)
         spread = 1.0 if self._model.calibration is None else self._model.calibration.spread
         return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
-
-    def predict_proportions(self, X: Any, bags: Any, *, sample_weight: Any = None) -> pd.DataFrame:
-        """Return the mean prediction of the rows of each bag: a frame by bag, with a column for each class.
-
-        With `sample_weight` [rows] the mean is weighted.
-        """
-        proba, labels = self.predict_proba(X), bag_data(X, bags, sample_weight=sample_weight).labels
-        weights = labels.weights
-        require_people(labels)
-        inside = labels.of_row >= 0
-        weighted = proba if weights is None else proba * weights[:, None]
-        sums = np.stack(
-            [np.bincount(labels.of_row[inside], column[inside], len(labels.names)) for column in weighted.T], 1
-        )
-        index = pd.Index(as_objects(labels.names), tupleize_cols=False, name="bag").infer_objects()
-        return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy if `y` [rows] are classes, or the score of `bag_scorer` if `y` are labels of bags.

@@ -29,10 +29,9 @@ from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
-from llpbench.owndata.bag_effects import KnownBags
+from llpbench.owndata.bag_effects import BagCalibration, KnownBags
 from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.rare import BagCalibration
 
 _FORMAT = 6
 """Version of the format; increased when older models can no longer be read."""

@@ -43,7 +43,7 @@ def matching_column(name: str, known: Sequence[str]) -> str | None:
     return alike[0] if alike else None
 
 
-def nearest_columns(name: str, known: Sequence[str]) -> str:
+def _nearest_columns(name: str, known: Sequence[str]) -> str:
     """Return `Did you mean 'district'? `, or "" if no column has a similar name."""
     lower = {each.casefold(): each for each in known}
     near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=_ALIKE)]
@@ -100,7 +100,7 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     column = matching_column(name, known)
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-        advice = _separator_hint(name, known) or nearest_columns(name, known)
+        advice = _separator_hint(name, known) or _nearest_columns(name, known)
         raise DataError(f"file {str(path)!r} has no column {name!r}{role}. {advice}Its columns are: {listed}.")
     return frame.iloc[:, known.index(column)]
 

@@ -72,8 +72,6 @@ class RowBatch:
     part: Path
     first: int
     """number of the first row in its part, counted from 0"""
-    number: int = 0
-    """position of its part"""
     alone: bool = False
     """whether it has all rows"""
 
@@ -161,14 +159,14 @@ class RowBatches:
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
         with self._unchanged():
-            for number, source in enumerate(self._sources):
+            for source in self._sources:
                 first = 0
                 for piece in self._pieces(source):
                     frame = self._frame(piece, source.path)
                     for name in self._mixed(frame, source.path):
                         raise self._mixed_kinds(frame[name], source.path)
                     for start in range(0, len(frame), self.rows):
-                        yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start, number)
+                        yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
                     first += len(frame)
 
     def together(self) -> pd.DataFrame:

@@ -38,7 +38,7 @@ def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
         raise DataError(f"{str(path)!r} would replace or join the input files. Choose another name.")
 
 
-def in_six_digits(values: pd.Series) -> pd.Series:
+def _in_six_digits(values: pd.Series) -> pd.Series:
     """Return numbers rounded to 6 significant digits, but with all digits before the point.
 
     Numbers below 1e-15 become 0 or have fewer digits.
@@ -85,7 +85,7 @@ class _CSVParts:
     def write(self, frame: pd.DataFrame) -> None:
         """Write rows. The first call also writes the header."""
         floats = [name for name in self._computed if frame[name].dtype.kind == "f"]
-        frame = frame.assign(**{name: in_six_digits(frame[name]) for name in floats})
+        frame = frame.assign(**{name: _in_six_digits(frame[name]) for name in floats})
         if self._begun:  # names may have line ends
             frame = frame.set_axis([str(number) for number in range(frame.shape[1])], axis=1)
         text = frame_as_csv(frame)

@@ -13,10 +13,9 @@ from districts import counted, people
 from scipy.special import expit
 
 from llpbench.core.bags import FloatArray
-from llpbench.owndata.bag_effects import UnknownBags
+from llpbench.owndata.bag_effects import FewPositives, UnknownBags
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, SamePredictions, Union, sameness_warning
-from llpbench.owndata.rare import FewPositives
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_uninformative_features_give_rare_class_its_share(method: str, params: d
     assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
 
 
-@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
+@pytest.mark.filterwarnings("error::llpbench.owndata.bag_effects.FewPositives")
 def test_informative_features_keep_spread() -> None:
     frame, labels = table(3.0, 0.05, rows=10_000)
     bags, counts = bagged(labels)
@@ -161,7 +160,7 @@ def test_constant_network_is_named() -> None:
     assert sameness_warning(np.stack([1 - share, share], axis=1), network=True) == ""
 
 
-@pytest.mark.filterwarnings("ignore::llpbench.owndata.rare.FewPositives")
+@pytest.mark.filterwarnings("ignore::llpbench.owndata.bag_effects.FewPositives")
 def test_fit_warns_of_collapsed_network() -> None:
     """A learning rate at which nothing is learned, from weights whose predictions hardly differ."""
     frame, labels = table(0.0, 0.3, rows=600)

@@ -18,8 +18,7 @@ from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.numbers import NormalScores, RobustScores
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.columns import FeatureColumns, UnknownCategories, UnlikeFit
-from llpbench.owndata.extremes import ExtremeValues, number_range
+from llpbench.owndata.columns import ExtremeValues, FeatureColumns, UnknownCategories, UnlikeFit, number_range
 
 ROWS = 1000
 

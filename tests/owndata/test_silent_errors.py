@@ -17,10 +17,10 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.data.bag_tables import near_names
 from llpbench.data.reading_bags import as_pandas, require_clear_order
 from llpbench.owndata.bag_columns import LikelyLabel
+from llpbench.owndata.bag_data import DisagreeingGroupings
+from llpbench.owndata.columns import number_range
 from llpbench.owndata.counted import LargeNoise
-from llpbench.owndata.extremes import number_range
 from llpbench.owndata.group_estimates import KnownGroups
-from llpbench.owndata.groupings import DisagreeingGroupings
 
 Data = tuple[pd.DataFrame, "pd.Series[Any]", pd.DataFrame, Any]
 

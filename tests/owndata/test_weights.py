@@ -66,8 +66,6 @@ def test_whole_weights_equal_repeated_rows(method: str) -> None:
     assert scores == pytest.approx(plain.score_bags(*people), abs=1e-6)
     groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE, refits=5)
     pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex", refits=5))
-    means = weighted.predict_proportions(CELLS, BAG, sample_weight=PEOPLE)
-    pd.testing.assert_frame_equal(means, plain.predict_proportions(*people))
 
 
 def test_weighted_choose_equals_repeated_rows() -> None:
