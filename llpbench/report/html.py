@@ -27,8 +27,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report import wording as words
-from llpbench.report.assembling import Report
-from llpbench.report.board_tables import ANCHOR, DETAILS, names_of, whole_table
+from llpbench.report.board_tables import ANCHOR, DETAILS, Report, names_of, whole_table
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Overview
@@ -150,13 +149,16 @@ def _pixels(svg: str) -> tuple[int, int]:
 
 
 def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    """Yield the boards of the page, those without labels first.
+    """Yield the boards of the page, those without labels first, and the main ones first among these.
 
     `table`: its last columns are the tasks of the board. `families`: family of each entry's method. `incomplete`:
     whether an entry lacks a run that counts. `optional`: headings of columns that are shown on request.
     """
     named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
-    named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
+    main = leaderboards.main_boards()
+    named.sort(
+        key=lambda pair: (pair[0].criterion.regime == "fine" and pair[0].protocol is not None, pair[0] not in main)
+    )
     for board, name in named:
         if board.criterion.name == _HIDDEN:
             continue

@@ -15,8 +15,7 @@ from pandas import concat
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.text import frame_as_csv, plural
-from llpbench.report.assembling import Report
-from llpbench.report.board_tables import ANCHOR
+from llpbench.report.board_tables import ANCHOR, Report
 from llpbench.report.boards import Leaderboards
 from llpbench.report.digest import README, STANDINGS, readme
 from llpbench.report.leaderboard import standings
@@ -107,7 +106,8 @@ def _plot_of(folder: Path) -> Plot | None:
         return None
     from llpbench.report.plots.layout import Plot
 
-    return Plot(file.stem, "Lead of the first method over the others", "", file.read_text(encoding="utf-8"))
+    caption = "Core. Blue and filled: significant after Holm's correction."
+    return Plot(file.stem, "Lead of the first method over the others", caption, file.read_text(encoding="utf-8"))
 
 
 def _relative(path: Path, folder: Path) -> str:
