@@ -229,7 +229,7 @@ class Results:
         if self.leaderboards.boards:
             board = self.leaderboard()
             best = board.drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES).astype(object).fillna("")
-            lines += [board.attrs["title"], best.to_string(index=False, float_format="%.1f")]
+            lines += [board.attrs["title"], best.to_string(index=False, float_format="{:.1f}".format)]
         return "\n".join(lines)
 
     def _heading(self) -> str:
