@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.blocks.assigning import log_of
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, rows_of_bags
@@ -30,7 +29,6 @@ from llpbench.tables.number_text import read_number_text
 
 MOST_REPEATED = 2_000_000
 """Largest number of repeated rows."""
-_ROUNDS = 2_000
 
 
 class RoundedWeights(LLPBenchWarning):
@@ -174,31 +172,3 @@ def _ranks(frame: pd.DataFrame) -> list[IntArray]:
         pd.factorize(each if numeric(each) else each.astype(object).where(each.notna(), "").astype(str), sort=True)[0]
         for each in columns
     ]
-
-
-def weighted_up(
-    proba: FloatArray, repeated: FloatArray, repeats: Repeats, labels: BagLabels, counts: FloatArray, spread: float
-) -> FloatArray:
-    """Return probabilities [rows, classes] of rows with weights, which add up to the counts [bags, classes] of people.
-
-    `proba` [rows, classes] are predictions. `repeated` are those of repeated rows, which already add up. A row without
-    repetitions is shifted like the other rows of its bag.
-    """
-    assert labels.weights is not None
-    found = spread * log_of(proba)
-    with np.errstate(divide="ignore"):
-        moved = np.log(repeated) - found[repeats.places]
-    shift = np.zeros(counts.shape)
-    shift[labels.of_row[repeats.places]] = moved - moved.max(axis=1, keepdims=True)
-    found = np.exp(found + shift[labels.of_row])
-    found = found / found.sum(axis=1, keepdims=True)
-    found[repeats.places] = repeated
-    known: BoolArray = np.asarray(~np.isnan(counts).any(axis=1))
-    people = repeats.people[:, None]
-    for _ in range(0 if repeats.exact else _ROUNDS):
-        sums = np.stack([np.bincount(labels.of_row, labels.weights * p, len(people)) for p in found.T], axis=1)
-        if (np.abs(sums - counts) <= 1e-9 * people)[known].all():
-            break
-        found = found * np.where(known[:, None], counts / np.maximum(sums, 1e-300), 1.0)[labels.of_row]
-        found = found / found.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(known[labels.of_row, None], found, proba))
