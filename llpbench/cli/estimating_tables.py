@@ -70,6 +70,7 @@ def estimate_table(
     ann,bob, shares are of people who voted for one of these.
     """
     import pandas as pd
+    from pandas.api.types import is_numeric_dtype
 
     from llpbench.cli.console_tables import percent, show_texts
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
@@ -78,6 +79,7 @@ def estimate_table(
     from llpbench.report.plots.saving import save_figure
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
+    from llpbench.tables.number_text import as_numbers
     from llpbench.tables.row_files import read_rows
     from llpbench.tables.writing import require_room, write_rows
 
@@ -94,8 +96,14 @@ def estimate_table(
         if ALL in frame.index:
             raise LLPBenchError(f"a precinct must not be called {ALL!r}, which names all precincts. Rename it.")
     names = [split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates)]
-    margins = [pd.DataFrame({name: column_of(frame, name, precincts) for name in some}) for some in names]
-    sizes, weights = (name and column_of(frame, name, precincts) for name in (size_column, weight_column))
+
+    def numbers(name: str) -> pd.Series:
+        """Return a column of numbers, which may be texts such as 1,456."""
+        column = column_of(frame, name, precincts)
+        return column if is_numeric_dtype(column) else as_numbers(column, decimal=formats.rows.decimal)
+
+    margins = [pd.DataFrame({name: numbers(name) for name in some}) for some in names]
+    sizes, weights = (name and numbers(name) for name in (size_column, weight_column))
     with warnings_as_lines():
         table = cross_table(
             *margins[:2],

@@ -100,7 +100,7 @@ def read_entries(module: str, file: Path, kind: str) -> list[Entry]:
                         facts["kind"] = _kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
                 except ValueError:
                     return []
-                summary = _first_line(ast.get_docstring(node))  # type: ignore[arg-type]
+                summary = _first_line(ast.get_docstring(node, clean=False))  # type: ignore[arg-type]
                 entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
     mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
     return entries if len(mentions) == len(entries) + 1 else []

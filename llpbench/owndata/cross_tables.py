@@ -105,7 +105,7 @@ class CrossTable:
 
     @property
     def differences(self) -> pd.DataFrame:
-        """Differences of shares between two groups, a line for each pair and outcome, with 95 % intervals.
+        """Differences of shares of all people between two groups, for each pair and outcome, with 95 % intervals.
 
         `robustness` is between 0 and 1: a hidden cause that explains less than this share of the variation between
         precincts, both of the outcome and of the first group's size (given the other groups and the covariates),
@@ -115,7 +115,7 @@ class CrossTable:
         `shift` is the change of the difference in Goodman's regression when covariates are added. `shift_p` is the
         probability of a shift of this size if the assumption holds without covariates (Hausman 1978).
         """
-        shares, drawn = self._shares(self._total), self._shares(self._drawn)
+        shares, drawn = (self._shares(each, of=slice(None)) for each in (self._total, self._drawn))
         with_covariates, without = self._regression(covariates=True), self._regression()
         there, lines = self._there.tolist(), []
         for one, other in combinations(there, 2):
@@ -182,11 +182,14 @@ class CrossTable:
         deviations = self.fitted.deviations(_DRAWS, generator(self.seed, "training"))
         return _raked(_moved(self._total, deviations), self._total.sum(axis=1), self._total.sum(axis=0))
 
-    def _shares(self, cells: FloatArray) -> FloatArray:
-        """Return shares of groups [..., groups, outcomes] from cells of their columns, or from cells of groups."""
+    def _shares(self, cells: FloatArray, of: IntArray | slice | None = None) -> FloatArray:
+        """Return shares of groups [..., groups, outcomes] from cells of their columns, or from cells of groups.
+
+        Shares are of the people with the outcomes `of` (default: `among`).
+        """
         cells = self.joined @ cells if cells.shape[-2] == self.joined.shape[1] else cells
         with np.errstate(invalid="ignore"):
-            return np.asarray(cells / cells[..., self.among].sum(axis=-1, keepdims=True))
+            return np.asarray(cells / cells[..., self.among if of is None else of].sum(axis=-1, keepdims=True))
 
     def _bounds(self, some: slice) -> tuple[FloatArray, FloatArray]:
         return _bounds(self.people[some] @ self.joined.T, self.counts[some])

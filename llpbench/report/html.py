@@ -150,13 +150,16 @@ def _pixels(svg: str) -> tuple[int, int]:
 
 
 def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    """Yield the boards of the page, those without labels first.
+    """Yield the boards of the page, those without labels first, and the main ones first among these.
 
     `table`: its last columns are the tasks of the board. `families`: family of each entry's method. `incomplete`:
     whether an entry lacks a run that counts. `optional`: headings of columns that are shown on request.
     """
     named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
-    named.sort(key=lambda pair: pair[0].criterion.regime == "fine" and pair[0].protocol is not None)
+    main = leaderboards.main_boards()
+    named.sort(
+        key=lambda pair: (pair[0].criterion.regime == "fine" and pair[0].protocol is not None, pair[0] not in main)
+    )
     for board, name in named:
         if board.criterion.name == _HIDDEN:
             continue

@@ -361,7 +361,7 @@ def _interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "
 
 
 def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:
-    return (words.seconds_text(parts[""]) + ("*" if parts["gpu"] else ""),)
+    return (words.seconds_text(parts[""]) + (" GPU" if parts["gpu"] else ""),)
 
 
 def _labels_text(parts: Mapping[str, Any]) -> Sequence[str]:

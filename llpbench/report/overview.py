@@ -73,6 +73,12 @@ class Standings:
         return words.title_of(self.facts["criterion"], self.facts["bagging"], has_epochs=notna(self.facts["epochs"]))
 
     @property
+    def short_title(self) -> str:
+        """Title of a board by a main criterion."""
+        protocol = "Validation labels" if self.has_labels else "No labels of rows"
+        return f"{protocol}: {words.bags_words(self.facts['bagging'])}"
+
+    @property
     def metric(self) -> str:
         """Title of the metric."""
         return METRICS[self.facts["metric"]].title
@@ -138,7 +144,7 @@ class Standings:
         hidden = len(ranked) - MOST_ROWS - len(floor)
         if hidden <= 0:
             return table
-        gap = (text(""), text(f"… {hidden} more"), *[text("")] * (len(table.headings) - 2))
+        gap = (text(""), text(f"… {hidden} more entries"), *[text("")] * (len(table.headings) - 2))
         return replace(table, rows=(*table.rows[:MOST_ROWS], gap, *table.rows[MOST_ROWS:]))
 
 
@@ -243,7 +249,7 @@ def make_overview(own: Sequence[Standings], below: Mapping[str, Sequence[Standin
     mine = [("", board) for board in own if not (front and board.has_labels)][: 1 if front else None]
     chosen = [(folder, board) for folder, board in (*front, *mine, *labelled) if board is not None]
     sections = [
-        _Section(board.table(_SHORT), _text(board), folder)
+        _Section(replace(board.table(_SHORT), title=board.short_title), _text(board), folder)
         for folder, board in chosen
         if len(board.ranked) or not front
     ]

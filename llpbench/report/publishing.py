@@ -107,7 +107,8 @@ def _plot_of(folder: Path) -> Plot | None:
         return None
     from llpbench.report.plots.layout import Plot
 
-    return Plot(file.stem, "Lead of the first method over the others", "", file.read_text(encoding="utf-8"))
+    caption = "Core. Blue and filled: significant after Holm's correction."
+    return Plot(file.stem, "Lead of the first method over the others", caption, file.read_text(encoding="utf-8"))
 
 
 def _relative(path: Path, folder: Path) -> str:

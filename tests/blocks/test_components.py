@@ -10,7 +10,6 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, fit_confounding_aware
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.components import Components
@@ -128,14 +127,6 @@ class TestProcess:
         expected = pi + deviation * prior @ average.T @ np.linalg.solve(observed, residual)
         assert_allclose(found.shares()[:, 1], expected, atol=2e-4)
         assert_allclose(found.shares().sum(axis=1), 1, atol=1e-9)
-
-    def test_logits_recover_generating_effects(self) -> None:
-        train, probability = self.train(6000)
-        process = _fit_process(train, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
-        logits = fit_logits(process, train)()
-        found = expit(logits[:, 1] - logits[:, 0])
-        assert np.corrcoef(found, probability)[0, 1] > 0.97
-        assert np.abs(found - probability).mean() < 0.06
 
     def test_pairs_are_screened_by_explained_variance(self) -> None:
         rng = np.random.default_rng(0)

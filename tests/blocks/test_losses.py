@@ -16,7 +16,6 @@ from llpbench.blocks.losses import (
     difference_contrast,
     info_nce,
     proportion_loss,
-    row_loss,
 )
 from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
@@ -97,13 +96,6 @@ def test_every_known_bag_counts_once() -> None:
     assert found == pytest.approx(sum(each) / 3, abs=1e-6)
     by_rows = (6 * each[0] + each[1] + 2 * each[2]) / 9
     assert abs(found - by_rows) > 1e-2
-
-
-def test_row_loss_is_mean_of_logs() -> None:
-    log_proba = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]], [[0.2, 0.8], [0.5, 0.5]]]))
-    two = bags([[True, True], [True, False]], [[0.5, 0.5], [0.0, 1.0]])
-    expected = ((1.203973 - math.log(2)) - math.log(0.8)) / 2
-    assert float(row_loss(log_proba, two)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_count_loss_of_small_bags_is_exact() -> None:

@@ -131,12 +131,6 @@ def weights_of(task: Task, seeds: list[int], tasks: Any = "self+bag") -> list[to
     return list(population.state.weights)
 
 
-def test_joint_training_equals_single_training() -> None:
-    together = weights_of(toy_task(0, unequal=True), [0, 1])
-    (alone,) = weights_of(toy_task(0, unequal=True), [1])
-    assert torch.allclose(together[1], alone, atol=1e-4)
-
-
 @pytest.mark.parametrize("tasks", [name for name in PRETRAININGS if name != "none"])
 def test_pretraining_never_sees_labels(tasks: str) -> None:
     table, assignment = toy_table(), toy_assignment()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import SCHEMA, small_encoder, some_bags, stream
-from torch import Tensor
-from torch.nn import functional as F
+from small import small_encoder, some_bags, stream
 
 from llpbench.blocks import views
-from llpbench.blocks.losses import instance_contrast
-from llpbench.blocks.views import Projectors, _cut_mix, at, mixed_view, random_partner, self_contrast, some_rows
+from llpbench.blocks.views import _cut_mix, at, mixed_view, random_partner, some_rows
 from llpbench.core.bags import Rows
 from llpbench.core.model import MLP, Model, Network
 
@@ -42,42 +39,12 @@ def test_cut_mix_replaces_cells_by_partner_values() -> None:
     assert torch.equal(mixed.missing, mixed.numeric % 3 == 0)  # a number takes its mark of missing with it
 
 
-def test_cut_mix_never_uses_padding() -> None:
-    bags = some_bags(unequal=True)
-    padded = Rows(torch.where(bags.mask[..., None], bags.rows.numeric, 99.0), bags.rows.categorical, bags.rows.missing)
-    mixed = _cut_mix(padded, bags.mask, 1.0, stream())
-    assert not bags.mask.all()
-    assert (mixed.numeric[bags.mask] != 99.0).all()
-
-
 @pytest.mark.parametrize("kind", ["mlp", "saint"])
 def test_view_without_mixing_is_row(kind: str) -> None:
     bags, model = some_bags(), made(kind)
     assert torch.allclose(mixed_view(model, bags, 0.0, 1.0).z, model.encode(bags).z, atol=1e-6)
     assert not torch.allclose(mixed_view(model, bags, 0.0, 0.3).z, model.encode(bags).z, atol=1e-2)
     assert not torch.allclose(mixed_view(model, bags, 0.5, 1.0).z, model.encode(bags).z, atol=1e-2)
-
-
-@pytest.mark.parametrize("kind", ["mlp", "saint"])
-def test_one_projector_and_equal_views_give_selfclr_contrast(kind: str) -> None:
-    bags, model = some_bags(unequal=True), made(kind)
-    projectors = Projectors(model.network.encoder, SCHEMA, 16)
-    projectors.g2 = projectors.g1
-    view = model.encode(bags)
-    vectors: Tensor = projectors(view, view)[0].flatten(0, 1)
-    assert torch.allclose(vectors.norm(dim=-1), torch.ones(len(vectors)), atol=1e-5)
-    expected = instance_contrast(vectors @ vectors.T / 0.7, bags.mask.flatten())
-    assert torch.allclose(self_contrast(projectors, view, view, bags.mask, 0.7, None), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["mlp", "saint"])
-def test_separated_views_use_clean_pass_only(kind: str) -> None:
-    bags, model = some_bags(), made(kind)
-    projectors = Projectors(model.network.encoder, SCHEMA, 16, "separated")
-    clean, other = model.encode(bags), mixed_view(model, bags, 0.5, 0.3)
-    assert torch.equal(projectors(clean, other)[1], projectors(clean, clean)[1])
-    flat = F.normalize(projectors.g2(clean.tokens.flatten(-2)), dim=-1)
-    assert torch.allclose(projectors(clean, clean)[1], flat)
 
 
 def test_bags_above_cap_are_sampled_without_replacement() -> None:
@@ -93,22 +60,6 @@ def test_bags_above_cap_are_sampled_without_replacement() -> None:
     vectors = torch.randn(2, 9, 3)
     taken = at(vectors, chosen)
     assert torch.equal(taken, torch.stack([vectors[bag, chosen[bag]] for bag in (0, 1)]))
-
-
-def test_sampling_follows_stream_and_reaches_every_row() -> None:
-    mask = torch.ones(9, dtype=torch.bool)
-
-    def drawn(key: int) -> Tensor:
-        chosen = some_rows(mask, stream(key), most=4)
-        assert chosen is not None
-        return chosen
-
-    assert torch.equal(drawn(1), drawn(1))
-    assert not torch.equal(drawn(1), drawn(2))
-    often = torch.bincount(torch.cat([drawn(key) for key in range(900)]), minlength=9)
-    assert (often - 400).abs().max() < 100  # 4 of 9 rows in each of 900 draws, std 15
-    fixed = [some_rows(mask, None, most=4) for _ in range(2)]
-    assert torch.equal(*fixed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["tabllp-bdc", "tabllp-self", "selfclr-llp"])

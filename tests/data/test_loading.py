@@ -17,7 +17,6 @@ from llpbench.core.registry import load_plugin
 from llpbench.data import loading
 from llpbench.data.facts import Facts
 from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
-from llpbench.data.sources import Parquet
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -176,18 +175,6 @@ def test_cache_directory_follows_environment(tmp_path: Path, monkeypatch: pytest
     assert cache_directory() == tmp_path / "xdg" / "llpbench"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_directory() == tmp_path / "home" / ".cache" / "llpbench"
-
-
-def test_own_dataset_needs_only_file_and_target(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
-    path = put(people, tmp_path / "mine" / "whatever.parquet")
-    declare("people", source=Parquet(path), target="rich")
-    table = load_table("people")
-    assert table.classes == ("no", "yes")
-    assert find_local("people") == path
-    assert not cache_path("people").exists()
-    path.unlink()
-    with pytest.raises(DataError, match=r"'people' has no file '.*whatever.parquet'"):
-        load_table("people")
 
 
 DECLARATION = """

@@ -37,15 +37,6 @@ def test_bags_repeat_with_seed_and_have_larger_spread_than_random_bags(bagging: 
     assert found > 3
 
 
-@pytest.mark.parametrize("bagging", ["kmeans:clusters=10", "principal-component"])
-def test_baggings_by_features_ignore_labels(bagging: str) -> None:
-    name, _, option = bagging.partition(":")
-    size = () if option else (16,)
-    table = toy_table()
-    shuffled = Table(**{**vars(table), "labels": np.roll(table.row_labels, 1)})
-    assert (bag(table, name, *size) == bag(shuffled, name, *size)).all()
-
-
 class TestStandardised:
     def test_numbers_and_frequent_categories_have_mean_0_and_std_1(self) -> None:
         table = toy_table(missing=0.1)

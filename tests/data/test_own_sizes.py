@@ -155,11 +155,3 @@ class TestMaxBags:
         assert assign_bags(table, "ordered", 8, 0, len(every.train)).manifest == every.manifest
         other = assign_bags(table, "ordered", 8, 1, 5)
         assert {*map(tuple, other.train)} != {*map(tuple, fewer.train)}
-
-
-def test_missing_values_of_key_form_a_bag() -> None:
-    table = toy_table(missing=0.3)
-    assignment = assign_bags(table, "column:by=d", None, seed=0)
-    missing = table.categorical[assignment.split.train, 0] < 0
-    assert missing.any()
-    assert any(set(bag[bag >= 0]) == set(assignment.split.train[missing]) for bag in assignment.train)

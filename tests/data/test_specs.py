@@ -13,8 +13,7 @@ import pytest
 from bench import LLPBench
 from repository import ROOT
 
-from llpbench.core.errors import DataError
-from llpbench.data.catalogue import catalogue, verify
+from llpbench.data.catalogue import verify
 from llpbench.data.facts import Facts, built_in_facts
 from llpbench.data.frames import read_parquet
 from llpbench.data.loading import EMBEDDED, load_table, locate
@@ -85,6 +84,12 @@ def test_embedded_files_are_small_and_all_attributed() -> None:
     assert len(SHIPPED) == 31
 
 
+def test_only_free_licences_let_data_be_redistributed() -> None:
+    kept = {spec.name for spec in dataset_specs() if not spec.redistributable}
+    assert {"california", "credit", "credit_raw", "heloc", "movielens_1m"} <= kept
+    assert len(kept) == 18
+
+
 @pytest.mark.parametrize("name", [*LOCAL, *CHANGED])
 def test_prepared_data_stay_unchanged_when_prepared_again(request: pytest.FixtureRequest, name: str) -> None:
     spec = dataset_spec(name)
@@ -92,22 +97,6 @@ def test_prepared_data_stay_unchanged_when_prepared_again(request: pytest.Fixtur
     path = location.path if location else request.getfixturevalue("shared") / f"{name}.parquet"
     once = spec.frame(read_parquet(path), "here")
     pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
-
-
-def test_catalogue_shows_location_of_each_dataset(tmp_path: Path) -> None:
-    found = {entry.spec.name: entry.found for entry in catalogue()}
-    assert {name for name in found if found[name] == "generated"} == {"synthetic_a", "synthetic_b"}
-    assert {name for name in found if found[name] == "embedded"} == SHIPPED
-    assert {name for name in found if found[name] == "file"} == {"flights_2013_sample"}
-    assert (found["credit"], found["kin8nm"], found["cces_2016"]) == ("to download", "to download", "missing")
-    (tmp_path / "credit.parquet").touch()
-    entries = {entry.spec.name: entry for entry in catalogue(tmp_path)}
-    location = entries["credit"].location
-    assert location is not None
-    assert (location.kind, location.path) == ("data-dir", tmp_path / "credit.parquet")
-    assert entries["road_safety"].source == "OpenML 44161"
-    with pytest.raises(DataError, match="does not exist"):
-        catalogue(tmp_path / "absent")
 
 
 def test_verify_reports_problems(tmp_path: Path) -> None:

@@ -119,9 +119,9 @@ def test_resnet_has_published_size() -> None:
 
 
 def test_realmlp_starts_as_published() -> None:
-    encoder = build("realmlp", Schema(2, (4, 30), 2, (0.5, 0.5), 10))
+    encoder = build("realmlp", Schema(2, (10, 30), 2, (0.5, 0.5), 10))
     assert isinstance(encoder, RealMLP)
-    assert len(encoder.inputs) == 3 + 8 + 2 * 4, "one-hot up to nine levels, then embeddings of eight"
+    assert len(encoder.inputs) == 9 + 8 + 2 * 4, "one-hot up to nine levels, then embeddings of eight"
     data = Rows(torch.tensor([[[0.5, -2.0]]]), torch.tensor([[[2, 7]]]), torch.zeros(1, 1, 2, dtype=torch.bool))
     embedded = encoder.embed(data)[0, 0]
     assert embedded[0].tolist() == [0, 1] + [0] * 7

@@ -8,14 +8,13 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from small import make_bags, mlp, moment, no_features, some_bags, together
+from small import make_bags, no_features, together
 from torch import Tensor
 
 from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, pair_contrast
 from llpbench.core.bags import Bags
-from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
-from llpbench.methods.bag_contrast import BagContrast, _BagContrastParams, _genbags
+from llpbench.methods.bag_contrast import _genbags
 from llpbench.methods.debiased_square import DebiasedSquare, _DebiasedSquareParams, _leave_out, _stretched
 from llpbench.methods.debiased_square import _stream as streamed
 from llpbench.methods.easy_llp import _bag_estimates, _class_losses
@@ -56,16 +55,6 @@ def test_generalized_bag_loss_is_mean_over_weight_draws() -> None:
     assert found * 8 == pytest.approx(((weights @ d) ** 2).mean(), rel=0.01)
 
 
-def test_step_with_one_known_bag_uses_level_term_only() -> None:
-    bags = some_bags()._replace(known=torch.tensor([True, False]))
-    task = toy_task(0)
-    network = BagContrast(_BagContrastParams(hidden=8)).build(mlp(task), task.schema)
-    residual = bag_residuals(Model(network).log_proba(bags), bags)[0].detach()
-    for level in (0.0, 10.0):
-        loss = BagContrast(_BagContrastParams(hidden=8, level=level)).loss(Model(network), bags, moment())
-        assert loss.item() == pytest.approx(level * float(residual.square().sum()), abs=1e-6)
-
-
 M4 = torch.tensor([4.0, 4.0])
 PROPORTIONS, MEANS, PRIOR = torch.tensor([[0.5, 0.5], [0.75, 0.25]]), torch.tensor([[0.6, 0.4]] * 2), (0.625, 0.375)
 
@@ -100,16 +89,6 @@ def test_number_of_bags_per_step_is_set_at_start(bags_per_step: int) -> None:
     population = together(DebiasedSquare(_DebiasedSquareParams(hidden=8, learning_rate=0.01)), {0: task}, epochs=1)
     (outcome,) = population.train()
     assert outcome.selected["l1"].weights[population.stack.place("offsets.bags")].tolist() == [bags_per_step]
-
-
-def test_row_weights_match_hand_computation() -> None:
-    """m = 4, p = .5, pi = .25: 1.25 and -.25; of one row its label."""
-    losses = torch.eye(2)  # the loss of one class alone: its weight
-    for size, share, prior, expected in ((4, 0.5, 0.25, 1.25), (1, 1.0, 0.25, 1.0), (1, 0.0, 0.25, 0.0)):
-        bags = make_bags(no_features(1, size), torch.ones(1, size, dtype=torch.bool), [[1 - share, share]])
-        bags = bags._replace(prior=torch.tensor([1 - prior, prior]))
-        found = [float(_bag_estimates(loss[None], bag_sizes(bags), bags, "none")) for loss in losses]
-        assert found == pytest.approx([1 - expected, expected])
 
 
 @pytest.mark.parametrize(("sizes", "baseline"), [((2,), "none"), ((3,), "none"), ((2, 2), "others"), ((2, 2), "none")])

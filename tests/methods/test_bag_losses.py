@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 import torch
 from small import make_bags, mlp, moment, no_features, some_bags, stream
-from torch import Tensor
 
-from llpbench.core.bags import Bags
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
 from llpbench.methods.eprm import _distance
@@ -24,15 +22,6 @@ HALF, TARGET = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]])
 @pytest.mark.parametrize(("kind", "expected"), [("square", 0.125), ("insensitive", 0.3)])
 def test_distances_match_known_values(kind: str, expected: float) -> None:
     assert float(_distance(HALF, TARGET, kind, 0.1)) == pytest.approx(expected, abs=1e-6)
-
-
-def test_bce_of_several_classes_and_certain_predictions() -> None:
-    mean = torch.tensor([[0.2, 0.3, 0.5]])
-    target = torch.tensor([[0.1, 0.6, 0.3]])
-    expected = -(target * mean.log() + (1 - target) * (1 - mean).log()).sum()
-    assert torch.allclose(_distance(mean.log(), target, "bce", 0.0), expected)
-    sure = torch.tensor([[40.0, -40.0]]).log_softmax(dim=-1)
-    assert float(_distance(sure, torch.tensor([[0.0, 1.0]]), "bce", 0.0)) == pytest.approx(160.0, rel=1e-4)
 
 
 def test_standard_errors_are_those_without_replacement() -> None:
@@ -74,21 +63,6 @@ def test_mixture_has_gradient_only_outside_its_interval() -> None:
         norms.append(float(gradient.abs().max()))
     assert norms[0] == 0.0
     assert norms[1] > 0.1
-
-
-P = torch.tensor([0.9, 0.2, 0.5])
-
-
-def three_rows() -> tuple[Tensor, Bags]:
-    """Three rows with `P` of the second class; one row is of that class."""
-    bags = make_bags(no_features(1, 3), torch.ones(1, 3, dtype=torch.bool), [[2 / 3, 1 / 3]])
-    return torch.stack([1 - P, P], dim=-1)[None].log(), bags
-
-
-def test_cross_entropies_of_three_rows_match_hand_computation() -> None:
-    log_proba, bags = three_rows()
-    orders = [float(_moment_loss(log_proba, bags, r, uniform=0.0)) * r for r in (1, 2, 3)]
-    assert np.diff([0.0, *orders]).tolist() == pytest.approx([0.717630, 1.403080, 1.990210], abs=1e-5)
 
 
 @pytest.mark.parametrize("order", [2, 3])

@@ -18,7 +18,7 @@ from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
-from llpbench.methods.tabllp_dec import TabLLPDEC, _class_centroids, _Clusters, _clusters_of_classes, _DECParams
+from llpbench.methods.tabllp_dec import TabLLPDEC, _clusters_of_classes, _DECParams
 from llpbench.methods.tabllp_pse import TabLLPPSE, _centroids_of, _constrained_kmeans, _match_counts, _PSEParams
 
 SCHEMA = toy_task(0).schema
@@ -78,31 +78,6 @@ class Fixed:
         return np.asarray(self.network.clusters(torch.from_numpy(self.z)).detach().exp())
 
 
-def test_centroids_are_set_once_and_sizes_each_epoch() -> None:
-    table, assignment = pure_bags(2)
-    task = build_task(table, assignment)
-    train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
-    method = TabLLPDEC(_DECParams(hidden=16))
-    clusters = _Clusters(z.shape[1], task.schema)
-    untouched = clusters.centroids.detach().clone()
-
-    method.prepare(Fixed(train, z, clusters=clusters), moment("warm-up"))
-    assert torch.equal(clusters.centroids, untouched)
-    assert clusters.size.tolist() == [0.5, 0.5]
-
-    method.prepare(Fixed(train, z, clusters=clusters), moment("clustering"))
-    found = torch.from_numpy(_class_centroids(z, train, np.random.default_rng(0)))
-    assert torch.allclose(clusters.centroids, found)
-
-    with torch.no_grad():
-        clusters.centroids[1] = 100.0  # all rows belong to the other cluster now
-    moved = clusters.centroids.detach().clone()
-    method.prepare(Fixed(train, z, clusters=clusters), moment("clustering", epoch=1))
-    assert torch.equal(clusters.centroids, moved)
-    assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
-    assert clusters.size[0] > 0.9
-
-
 NOTHING = rows_of([[]] * 4)
 
 
@@ -145,17 +120,6 @@ def test_pseudo_labels_follow_row_order_and_keep_class(space: str, positive: lis
     assert targets is not None
     assert targets.tolist() == np.eye(2)[expected].tolist()
     assert method.prepare(member, moment("proportions")) is None
-
-
-def test_class_without_rows_is_harmless() -> None:
-    points = np.array([[0.0], [1.0], [2.0], [10.0]])
-    with np.errstate(all="raise"):
-        centroids = _centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
-        labels, objective = _constrained_kmeans(points, centroids, in_bags(NOTHING, [[0, 1, 2, 3]], [[3, 1, 0]]))
-    assert labels.tolist() == [0, 0, 0, 1]
-    assert objective[-1] == pytest.approx(2.0)
-    assert centroids[0] == pytest.approx((0.8 * 3 + 0.1 * 10) / 2.5)
-    assert centroids[2] == pytest.approx(points.mean(axis=0))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

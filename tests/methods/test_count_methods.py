@@ -14,7 +14,7 @@ from scipy.optimize import check_grad
 from scipy.special import expit
 
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.design import FEATURES, LinearColumns
+from llpbench.blocks.design import LinearColumns
 from llpbench.blocks.linear import BAG_LOSSES, _BagLoss, fit_bags
 from llpbench.blocks.trees import TreeRows, TreeSettings, boost_counts
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
@@ -145,21 +145,6 @@ def test_single_row_bags_give_logistic_regression() -> None:
     x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
     reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=1000).fit(x, labels).predict_proba(x)
     assert fitted(train, features="scores", strength=3.0) == pytest.approx(reference, abs=1e-5)
-
-
-def test_count_noise_shrinks_effects() -> None:
-    train = never_whole(bags(2))
-    spread = [fitted(replace(train, noise=noise), strength=0.1)[:, 1].std() for noise in (0.0, 3.0)]
-    assert spread[1] < 0.9 * spread[0]
-
-
-def test_features_have_bins_scores_and_missing_indicator() -> None:
-    rows = rows_of([[float(i % 20)] if i % 7 else [float("nan")] for i in range(100)])
-    schema = schema_of(in_bags(rows, [list(range(100))], [[50, 50]]))
-    width = {features: LinearColumns(features, rows, schema)(rows).shape[1] for features in FEATURES.values}
-    assert width == {"plain": 2, "scores": 2, "scores+bins": 12}
-    bins = LinearColumns("scores+bins", rows, schema)(rows).toarray()[:, 2:]
-    assert (bins.sum(axis=1) == ~rows.missing[:, 0]).all()
 
 
 NAMES = ["bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"]

@@ -9,16 +9,14 @@ import pytest
 import torch
 from small import make_bags, mlp, moment, no_features, some_bags, stream, together
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from llpbench.blocks.losses import masked_mean, proportion_loss
-from llpbench.blocks.residuals import bag_residuals
 from llpbench.blocks.transport import transported
 from llpbench.core.bags import Rows
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.data.toy import toy_task
 from llpbench.methods.llp_aae import LLPAAE, _drawn_classes, _LLPAAEParams
-from llpbench.methods.llp_co import CODES, LLPCo, _LLPCoParams, _swapped_loss
+from llpbench.methods.llp_co import CODES, _swapped_loss
 from llpbench.methods.llp_vat import LLPVAT, _VATParams
 from llpbench.methods.self_llp import TRANSFORMATIONS, SelfLLP, _SelfLLPParams
 from llpbench.methods.sim_llp import SimLLP, _similarity_loss, _SimLLPParams
@@ -70,15 +68,6 @@ def test_consistency_of_linear_model_matches_closed_form(epsilon: float) -> None
         assert float((gradient[1] * weight).sum()) == pytest.approx(slope, rel=1e-2, abs=1e-5)
 
 
-def test_ramp_reaches_full_weight_after_its_share_of_steps() -> None:
-    method = LLPVAT(_VATParams(weight=0.5, ramp=0.4))
-    assert float(method.schedules(moment(step=0))["w"]) == pytest.approx(0.5 * math.exp(-5))
-    assert float(method.schedules(moment(step=20))["w"]) == pytest.approx(0.5 * math.exp(-5 / 4))
-    assert float(method.schedules(moment(step=40))["w"]) == pytest.approx(0.5)
-    assert float(method.schedules(moment(step=90))["w"]) == pytest.approx(0.5)
-    assert float(LLPVAT(_VATParams(weight=0.5, ramp=0.0)).schedules(moment(step=0))["w"]) == 0.5
-
-
 def test_task_matrices_are_orthogonal_and_first_is_identity() -> None:
     task, bags, method = toy_task(0), some_bags(unequal=True), SelfLLP(_SelfLLPParams(hidden=8))
     network = method.build(mlp(task), task.schema)
@@ -128,18 +117,6 @@ def test_codes_match_proportions() -> None:
     assert torch.allclose(codes.mean(dim=1), bags.proportions, atol=1e-3)
 
 
-def test_prototypes_predict_from_second_stage() -> None:
-    task, bags = toy_task(0), some_bags()
-    method = LLPCo(_LLPCoParams(hidden=8))
-    network = method.build(mlp(task), task.schema)
-    model = Model(network)
-    assert torch.allclose(method.log_proba(model, bags), model.log_proba(bags))
-    with torch.no_grad():
-        network.prototypes.active.fill_(1.0)
-    cosine = F.normalize(model.encode(bags).z, dim=-1) @ F.normalize(network.prototypes.vectors, dim=-1).T
-    assert torch.allclose(method.log_proba(model, bags), (cosine / 0.1).log_softmax(dim=-1), atol=1e-5)
-
-
 def test_similarity_penalises_different_predictions_of_similar_rows() -> None:
     proba = torch.tensor([[0.1, 0.9], [0.9, 0.1]])
     one_class = _similarity_loss(torch.zeros(2, 3), proba[:, 1:], torch.tensor([True, True]))
@@ -147,15 +124,6 @@ def test_similarity_penalises_different_predictions_of_similar_rows() -> None:
     far = _similarity_loss(torch.tensor([[0.0], [1.0]]), proba, torch.tensor([True, True]))
     assert float(far) == pytest.approx(0.64 * math.exp(-1))
     assert float(_similarity_loss(torch.zeros(2, 3), proba, torch.tensor([True, False]))) == 0.0
-
-
-def test_without_similarity_loss_is_square_loss() -> None:
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = SimLLP(_SimLLPParams(hidden=8, similarity=0.0, bag_weight=2.0))
-    network = method.build(mlp(task), task.schema)
-    square = bag_residuals(Model(network, stream()).log_proba(bags), bags).square().sum(dim=-1).mean()
-    assert torch.allclose(method.loss(Model(network, stream()), bags, moment("proportions")), square)
-    assert torch.allclose(method.loss(Model(network, stream()), bags, moment("similarity")), 2 * square)
 
 
 def test_first_stage_encoder_stays_frozen() -> None:

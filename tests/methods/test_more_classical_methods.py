@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -48,20 +47,6 @@ def test_gain_is_decrease_of_ridge_objective() -> None:
     residual = targets - columns @ inverse @ columns.T @ targets
     expected = [objective(columns) - objective(np.column_stack([columns, h])) for h in added.T]
     assert _split_gains(added, columns, inverse, residual, 0.7) == pytest.approx(expected)
-
-
-def test_learns_effect_of_number_and_category() -> None:
-    rng = np.random.default_rng(1)
-    numbers, codes = rng.normal(size=3000), rng.integers(0, 4, 3000)
-    share = np.where(numbers > 0.3, 0.6, 0.1) + np.where(codes == 2, 0.3, 0.0)
-    order = np.argsort(numbers + codes + 2 * rng.normal(size=3000)).reshape(100, 30)
-    counts = share[order].sum(axis=1)
-    rows = rows_of(numbers[:, None].tolist(), codes[:, None].tolist())
-    train = in_bags(rows, order.tolist(), np.column_stack([30 - counts, counts]).tolist())
-    found = predict("bag-forest", train, rows)[:, 1]
-    assert np.corrcoef(found, share)[0, 1] > 0.95
-    noisy = predict("bag-forest", replace(train, noise=50.0), rows)[:, 1]
-    assert noisy.std() < 0.7 * found.std()
 
 
 class TestPropSVM:
@@ -130,15 +115,3 @@ class TestCountBayes:
         assert shift[0, 1] - shift[0, 0] == pytest.approx(0.889138, abs=1e-5)
         q = _responsibilities(counts, logits, "shift")[:4, 1]
         assert q == pytest.approx([0.802178] * 3 + [0.593466], abs=1e-5)
-
-    def test_one_round_is_naive_bayes_on_soft_labels(self) -> None:
-        train = made_up(3)
-        rows = train.rows._replace(numeric=train.rows.numeric[:, :0], missing=train.rows.missing[:, :0])
-        codes, q = rows.categorical[:, 0], train.proportions[train.bag_of_row]
-        table = np.stack([q[codes == code].sum(axis=0) for code in range(3)]) + 2.0
-        # the bin of rarer categories is empty, and smoothed like the others
-        table = np.vstack([table, np.full(3, 2.0)])
-        expected = (train.prior * table[:3] / table.sum(axis=0))[codes]
-        expected /= expected.sum(axis=1, keepdims=True)
-        found = predict("count-bayes", replace(train, rows=rows), rows, rounds=1, smoothing=2.0)
-        assert found == pytest.approx(expected)

@@ -131,6 +131,8 @@ def test_joined_columns_are_sums_and_shares_among_some_outcomes_cover_the_truth(
         found = table.cells.set_index(["group", "outcome"])["count"].unstack()
         assert np.allclose(found.loc["others"], counts.loc[["white", "asian"]].sum())
         assert np.allclose(table.shares.sum(axis=1), 1.0)
+        of_all = cross_table(people, votes, join=["black", "others", "others"]).differences
+        pd.testing.assert_frame_equal(table.differences, of_all)
         total = truth.sum(axis=0)[:, :2]
         voted = np.stack([total[0], total[1:].sum(axis=0)])
         share = (voted / voted.sum(axis=1, keepdims=True)).ravel()
@@ -268,8 +270,9 @@ def test_estimate_table_command_writes_every_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    people, votes, _ = simulated(12)
-    pd.concat([people, votes], axis=1).rename_axis("precinct").to_csv("precincts.csv")
+    people, votes = (10 * each for each in simulated(12)[:2])
+    texts = people.assign(white=people["white"].map("{:,}".format))  # such as 1,456
+    pd.concat([texts, votes], axis=1).rename_axis("precinct").to_csv("precincts.csv")
 
     def run(*options: str, groups: Sequence[str] = GROUPS) -> Any:
         columns = ["--groups", ",".join(groups), "--outcomes", "ann,bob", "--precinct-column", "precinct"]

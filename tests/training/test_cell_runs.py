@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from threadpoolctl import threadpool_info
 
 from llpbench.core.bags import FloatArray
 from llpbench.core.cell import Cell, Environment, Protocol
@@ -91,13 +90,6 @@ def test_ensemble_is_mean_of_single_members() -> None:
     assert result.results["auc"]["test"] == pytest.approx(expected, abs=1e-5)
     (single,) = _train_population(cell, method, {0: task}, Machine(), None)
     assert single.results["auc"]["test"] == pytest.approx(judge_predictions(said[0], task.test), abs=1e-5)
-
-
-def test_threads_follow_environment() -> None:
-    for threads in (2, 1):
-        with compute.limit_threads(threads):
-            assert torch.get_num_threads() == threads
-            assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, most: int) -> list[int]:

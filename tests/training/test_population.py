@@ -15,7 +15,6 @@ from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.cell import Epoch, Protocol
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import MethodParams, Now
 from llpbench.core.model import Encoder, Encoding, Model, Random
 from llpbench.core.ranges import Uniform
@@ -134,13 +133,6 @@ def test_epoch_draws_every_bag_once_and_fills_last_step(unit: str) -> None:
         assert sorted(drawn[:units].tolist()) == list(range(units))
         assert set(drawn[units:].tolist()) <= set(drawn[: 7 * per_step].tolist())
     assert not torch.equal(plan.drawn[0], plan.drawn[1])
-
-
-def test_tasks_of_different_shape_are_refused() -> None:
-    task = toy_task(1)
-    for other in (toy_task(1, size=8), replace(task, validation=replace(task.validation, labels=None))):
-        with pytest.raises(LLPBenchError, match="same shape"):
-            together(DLLP(SMALL), {0: toy_task(0), 1: other})
 
 
 class Numbers(Encoder):

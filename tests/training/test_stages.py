@@ -126,13 +126,6 @@ def test_invalid_stages_are_refused(facts: dict[str, Any], message: str) -> None
         Stage(**facts)
 
 
-@pytest.mark.parametrize(
-    ("ramp", "epochs", "expected"), [(0, 10, 0), (0.4, 10, 4), (0.35, 10, 4), (1.0, 7, 7), (3, 10, 3), (30, 10, 10)]
-)
-def test_ramp_is_share_or_number_of_epochs(ramp: float, epochs: int, expected: int) -> None:
-    assert Stage(ramp=ramp).ramp_epochs(epochs) == expected
-
-
 @pytest.mark.parametrize(("ramp", "last"), [(0, 2), (1, 2), (4, 5), (0.5, 6), (1.0, 9)])
 def test_patience_counts_from_end_of_ramp(ramp: float, last: int) -> None:
     """The first epoch is the best of all; patience is 2."""
@@ -155,17 +148,6 @@ def test_epoch_in_ramp_can_be_selected() -> None:
         selection.observe(epoch, seen, torch.full((1, 3), epoch + 1.0))
         assert not selection.done.any()
         assert selection.selected(0, "train", {})["auc"].epoch == (5 if epoch == 5 else 0)
-
-
-class Ramped(DLLP):
-    """All epochs are a ramp."""
-
-    stages = (Stage(ramp=1.0),)
-
-
-def test_stage_of_full_ramp_runs_all_epochs() -> None:
-    outcomes = [trained(method, [0], epochs=8, patience=1)[0] for method in (DLLP(SMALL), Ramped(SMALL))]
-    assert outcomes[0].epochs < outcomes[1].epochs == 8
 
 
 class WarmUp(DLLP):

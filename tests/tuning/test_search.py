@@ -115,3 +115,18 @@ def test_damaged_search_file_is_named(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(LLPBenchError, match=r"\.json' is damaged"), opened(TUNING, tmp_path):
             pass
+
+
+def test_search_that_is_open_or_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(TUNING, tmp_path), pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(LLPBenchError, match="cannot be saved"), opened(TUNING, tmp_path / "file"):
+        pass
+
+    def full(path: Path, content: str) -> None:  # noqa: ARG001
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(search_module, "replace_file", full)
+    with pytest.raises(LLPBenchError, match="No space left"), opened(TUNING, tmp_path) as search:
+        search.tell(made(search.ask()))
