@@ -51,25 +51,22 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
             f"sample_weight must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give one "
             "weight per row."
         )
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    _require_weights(numbers, column)
-    return np.asarray(numbers)
+    return _finite(column, column)
 
 
 def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
     """Return a column of a file as weights. Raises `LLPBenchError` as `read_weights` does, with the column's name."""
     column = column_of(frame, name, path)
     values = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    return _finite(values, column, f" in column {str(column.name)!r}")
+
+
+def _finite(values: pd.Series, column: pd.Series, where: str = "") -> FloatArray:
+    """Return values read from a column as numbers. Raises `LLPBenchError` unless all are finite and at least 0."""
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    _require_weights(numbers, column, f" in column {str(column.name)!r}")
-    return np.asarray(numbers)
-
-
-def _require_weights(numbers: FloatArray, column: pd.Series, where: str = "") -> None:
-    """Raise `LLPBenchError` unless all numbers, read from a column, are finite and at least 0."""
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
     if not wrong.any():
-        return
+        return np.asarray(numbers)
     first = column[wrong].tolist()[0]
     shown = "a missing value" if pd.isna(first) else repr(first)
     advice = "Name a column of numbers." if np.isnan(numbers).all() else "Correct these weights, or remove these rows."
