@@ -268,17 +268,20 @@ def _warned_once() -> Iterator[list[int]]:
     Yields a list, to which the caller adds the number of rows of each batch.
     """
     seen: list[int] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield seen
-    unknown = [each for each in caught if each.category is UnknownBags]
-    first: dict[tuple[Any, str], warnings.WarningMessage] = {}
-    for each in caught:
-        if each.category is not UnknownBags or len(unknown) == len(seen):
-            column = str(each.message).partition(" column ")[2].partition(",")[0]
-            first.setdefault((each.category, column), each)
-    for each in first.values():
-        warnings.warn(each.message, each.category, stacklevel=3)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield seen
+    finally:  # a warning may explain an error
+        unknown = [each for each in caught if each.category is UnknownBags]
+        first: dict[tuple[Any, str], warnings.WarningMessage] = {}
+        for each in caught:
+            if each.category is not UnknownBags or len(unknown) == len(seen):
+                column = str(each.message).partition(" column ")[2].partition(",")[0]
+                first.setdefault((each.category, column), each)
+        for each in first.values():
+            warnings.warn(each.message, each.category, stacklevel=3)
 
 
 def estimate(
