@@ -295,7 +295,7 @@ def report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report.assembling import TITLE, make_report
+    from llpbench.report.board_tables import TITLE, make_report
     from llpbench.report.publishing import write_report
     from llpbench.results.staleness import stale_runs, stale_searches
 

@@ -89,7 +89,7 @@ def carry_out(settings: Settings, display: Display) -> _Done:
 
     Raises as `runner.run` does.
     """
-    from llpbench.report.assembling import make_report
+    from llpbench.report.board_tables import make_report
     from llpbench.report.publishing import write_report
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running import runner

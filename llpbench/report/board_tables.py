@@ -1,19 +1,24 @@
-"""Tables of a board: ranks, means and scores of its entries, and how little they vary over seeds (robustness)."""
+"""Report of a journal: the tables of its boards (ranks, scores, robustness over seeds), and notes below them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from pandas import DataFrame
 
-from llpbench.core.text import plural, slug, some_of
+from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import one_line, plural, slug, some_of
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import UNRANKED, Board
+from llpbench.report.boards import HEADLINE, UNRANKED, Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS, standings
-from llpbench.report.notes import FAILED, notes
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, number, text
+from llpbench.report.tabulate import tabulate
+from llpbench.results.frame import NO_STALE_RUNS
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """Criteria in names of files."""
@@ -184,3 +189,137 @@ def robustness_table(board: Board, name: str) -> ReportTable | None:
         ],
         {"Not ranked: without two seeds on every task": some_of(labels(_unrankable(board)), MOST_NAMED)},
     )
+
+
+FAILED, DIFFERENT_DATA = "Failed", "Different data"
+
+
+def notes(board: Board) -> dict[str, tuple[str, ...]]:
+    """Return all notes on a board by their heading. Computed once."""
+    makers = {
+        FAILED: _failures,
+        words.WITHOUT_VALUE: _runs_without_value,
+        words.STALE_NOTE: _stale_runs,
+        DIFFERENT_DATA: _mixed_data,
+    }
+    return board.cached("notes", lambda: {heading: tuple(make(board)) for heading, make in makers.items()})
+
+
+def failure_text(status: str, reason: str) -> str:
+    """Return why a run failed, in one line."""
+    line = one_line(reason) or "no reason was given"
+    return line if status == "failed" else f"{status}: {line}"
+
+
+def _failures(board: Board) -> Iterator[str]:
+    """Yield a line for each entry, task and reason."""
+    failed = board.runs[board.runs["status"] != "ok"]
+    reasons = map(failure_text, failed["status"], failed["reason"])
+    for (where, reason), seeds in _seeds(board, failed, reasons).items():
+        yield f"{where}, {_seeds_text(seeds)}: {reason}"
+
+
+def _runs_without_value(board: Board) -> Iterator[str]:
+    """Yield a line on all runs that did not compute the metric, and one for each score in which it is undefined."""
+    runs, title = board.runs, board.metric.title
+    without = runs[(runs["status"] == "ok") & runs["value"].isna()]
+    older = without[~without["is_computed"]]
+    if len(older):
+        labels = some_of([board.labels[entry] for entry in older["entry"].unique()], 3)
+        yield (
+            f"{plural(len(older), 'run')} of {', '.join(labels)}: {title} was not computed. "
+            "To repeat older runs: llpbench run ... --retry done"
+        )
+    undefined = without[without["is_computed"]]
+    for (where, what), seeds in _seeds(board, undefined, [f"{title} is undefined"] * len(undefined)).items():
+        yield f"{where}, {_seeds_text(seeds)}: {what}"
+
+
+def _seeds(board: Board, runs: DataFrame, texts: Any) -> dict[tuple[str, str], list[int]]:
+    """Return the seeds of runs by score and text."""
+    seeds: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for entry, task, seed, line in zip(runs["entry"], runs["task"], runs["seed"], texts, strict=True):
+        seeds[f"{board.labels[entry]} on {board.titles[task]}", line].append(seed)
+    return seeds
+
+
+def _stale_runs(board: Board) -> Iterator[str]:
+    """Yield a line for each entry and change of the code; a single line if all runs share the change."""
+    reasons = {*board.runs["stale"]}
+    if len(board.runs) > 1 and len(reasons) == 1 and "" not in reasons:
+        yield f"all {len(board.runs):,} runs: {reasons.pop()}"
+        return
+    stale = board.runs[board.runs["stale"] != ""]
+    titles: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
+    for entry, task, reason in zip(stale["entry"], stale["task"], stale["stale"], strict=True):
+        titles[entry, reason][board.titles[task]] += 1
+    for (entry, reason), counts in titles.items():
+        yield f"{board.labels[entry]} on {', '.join(counts)} ({plural(counts.total(), 'run')}): {reason}"
+
+
+def _mixed_data(board: Board) -> Iterator[str]:
+    """Yield a line for each dataset with different tables, and for each seed with different bags."""
+    tables: dict[str, set[str]] = defaultdict(set)
+    bags: dict[str, set[str]] = defaultdict(set)
+    names = [
+        f"{dataset} by {key}" if key else f"{dataset} {size}" if size else dataset
+        for dataset, size, key in zip(*(board.tasks[name] for name in ("dataset", "bag_size", "by")), strict=True)
+    ]
+    for run, task, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
+        data = board.records[run]["data"]
+        if "fingerprint" in data:
+            tables[board.tasks.at[task, "dataset"]].add(data["fingerprint"])
+        if "manifest" in data:
+            bags[f"{names[task]}, seed {seed}"].add(data["manifest"])
+    for kind, hashes in (("versions of the data", tables), ("assignments to bags", bags)):
+        for name, distinct in sorted(hashes.items()):
+            if len(distinct) > 1:
+                yield f"{name}: its runs saw {len(distinct)} different {kind}, so they cannot be compared"
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+
+
+TITLE = "Leaderboards"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Content of a report, without its files."""
+
+    leaderboards: Leaderboards
+    warnings: tuple[str, ...] = ()
+    """problems of the journal"""
+    title: str = TITLE
+
+    @cached_property
+    def robustness(self) -> list[ReportTable]:
+        """Robustness rankings of the boards without labels of rows."""
+        boards = self.leaderboards.headline_boards()
+        tables = [robustness_table(board, name) for board, name in zip(boards, names_of(boards), strict=True)]
+        return [table for table in tables if table is not None]
+
+    @property
+    def unlabelled(self) -> list[ReportTable]:
+        """Boards of datasets without labels."""
+        boards = self.leaderboards.unlabelled
+        return [unlabelled_table(board, name) for board, name in zip(boards, names_of(boards), strict=True)]
+
+
+def make_report(
+    records: Sequence[Record],
+    *,
+    warnings: Sequence[str] = (),
+    stale: Mapping[str, str] = NO_STALE_RUNS,
+    tunings: Sequence[TuningRecord] = (),
+    metric: str = HEADLINE,
+    title: str = TITLE,
+) -> Report:
+    """Return the report of some records.
+
+    The order of records matters only for records of the same run: the last one counts. `stale`: what has changed in the
+    code since a run or search, by its id. `tunings`: searches, whose choices are additional entries. `metric`: what
+    boards show and rank by.
+    """
+    return Report(tabulate(records, stale=stale, tunings=tunings, metric=metric), tuple(warnings), title)

@@ -14,7 +14,7 @@ from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import clean, hint, plural, some_of, verb
+from llpbench.core.text import clean, hint, plural, verb
 from llpbench.report.boards import HEADLINE, Board, Leaderboards, wide
 from llpbench.report.leaderboard import COLUMNS, standings
 from llpbench.report.statistics import MeanDifference, compared
@@ -25,7 +25,7 @@ from llpbench.results.journal import agree, contains, dispute, settle
 from llpbench.results.merging import SHIPPED, shipped_cells
 
 _MOST_YOURS = 4
-"""Entries, methods or datasets of yours that are listed."""
+"""Entries of yours that are listed."""
 
 
 _RIVALS = ("dllp", "tabllp-bdc")
@@ -263,21 +263,16 @@ def _task_of(record: Record) -> tuple[str, str, int]:
 
 def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> Iterator[str]:
     """Yield remarks on the runs that both journals have."""
-    pairs = {run: (yours[run], published[run]) for run in yours if run in published}
-    shared = {run: pair for run, pair in pairs.items() if pair[1]["status"] == "ok"}
-    both = {run: pair for run, pair in shared.items() if pair[0]["status"] == "ok"}
+    shared = [run for run in yours if run in published and published[run]["status"] == "ok"]
+    both = [run for run in shared if yours[run]["status"] == "ok"]
     if failed := len(shared) - len(both):
         runs = plural(failed, "run")
         yield f"{runs} failed here but succeeded when published. The published results are shown."
     if both:
-        gaps = {run: abs(_auc(mine) - _auc(theirs)) for run, (mine, theirs) in both.items()}
-        same = sum(contains(mine["results"], theirs["results"]) for mine, theirs in both.values())
-        methods, datasets = (
-            ", ".join(some_of([*dict.fromkeys(mine["spec"][part] for mine, _ in both.values())], _MOST_YOURS))  # type: ignore[literal-required]
-            for part in ("method", "dataset")
-        )
-        line = f"{plural(len(both), 'run')} in both journals ({methods} on {datasets}): {same} with identical results"
+        same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
+        line = f"{plural(len(both), 'run')} in both journals: {same} with identical results"
         if same < len(both):
+            gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
             worst = max(both, key=lambda run: gaps[run])
             spec, seed = yours[worst]["spec"], yours[worst]["seed"]
             where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}"

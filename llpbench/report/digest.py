@@ -8,11 +8,9 @@ from dataclasses import replace
 
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.assembling import Report
-from llpbench.report.board_tables import ANCHOR
+from llpbench.report.board_tables import ANCHOR, FAILED, Report, notes
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS, standings
-from llpbench.report.notes import FAILED, notes
 from llpbench.report.overview import BRIEF, MOST_ROWS, Overview, Standings
 from llpbench.report.report_table import Field, ReportTable
 

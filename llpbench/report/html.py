@@ -27,8 +27,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report import wording as words
-from llpbench.report.assembling import Report
-from llpbench.report.board_tables import ANCHOR, DETAILS, names_of, whole_table
+from llpbench.report.board_tables import ANCHOR, DETAILS, Report, names_of, whole_table
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Overview

@@ -15,8 +15,7 @@ from pandas import concat
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.text import frame_as_csv, plural
-from llpbench.report.assembling import Report
-from llpbench.report.board_tables import ANCHOR
+from llpbench.report.board_tables import ANCHOR, Report
 from llpbench.report.boards import Leaderboards
 from llpbench.report.digest import README, STANDINGS, readme
 from llpbench.report.leaderboard import standings

@@ -22,8 +22,7 @@ from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.studies import OPEN, Study, StudyRow
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.boards import REFERENCE
-from llpbench.report.origin import device_text
+from llpbench.report.boards import REFERENCE, device_text
 from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
 from llpbench.report.statistics import robustness
 from llpbench.results.frame import NO_PROTOCOL, shown

@@ -31,9 +31,9 @@ from llpbench.report.boards import (
     entry_label,
     grouped_means,
     means_over_datasets,
+    origin_of,
     wide,
 )
-from llpbench.report.origin import origin_of
 from llpbench.report.wording import trials_text
 from llpbench.results.frame import (
     MEASURES,

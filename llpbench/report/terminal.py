@@ -11,10 +11,9 @@ from rich.text import Text
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import unlabelled_table
+from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, notes, unlabelled_table
 from llpbench.report.boards import UNRANKED, Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS, standings
-from llpbench.report.notes import DIFFERENT_DATA, FAILED, notes
 from llpbench.report.overview import Standings, headline
 from llpbench.report.report_table import Field, Heading, ReportTable, columns_of
 

@@ -106,18 +106,13 @@ def _text(value: Any) -> str:
     return str(_require(value, isinstance(value, str), "a text"))
 
 
-@_reader("N")
-def _count(value: Any) -> int:
-    """Read a positive whole number."""
-    whole = _whole(value)
-    return _require(whole, whole > 0, "a positive whole number")
+def _at_least(least: int, expected: str) -> _Reader:
+    """Return a reader of a whole number."""
+    return _Reader(lambda value: _require(_whole(value), _whole(value) >= least, expected), "N")
 
 
-@_reader("N")
-def _number(value: Any) -> int:
-    """Read a whole number of 0 or more."""
-    whole = _whole(value)
-    return _require(whole, whole >= 0, "a whole number, 0 or more")
+_count = _at_least(1, "a positive whole number")
+_number = _at_least(0, "a whole number, 0 or more")
 
 
 @_reader("SIZES")

@@ -15,8 +15,7 @@ from factory import PROTOCOL, failed, fine_alone, record, runs
 
 from llpbench.core.record import Record
 from llpbench.report import wording as words
-from llpbench.report.assembling import Report, make_report
-from llpbench.report.board_tables import whole_table
+from llpbench.report.board_tables import Report, make_report, whole_table
 from llpbench.report.boards import Board
 from llpbench.report.html import TABS, command
 from llpbench.report.html import to_html as html_of

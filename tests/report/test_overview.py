@@ -9,7 +9,7 @@ import pytest
 from factory import record, runs
 
 from llpbench.core.record import Record
-from llpbench.report.assembling import make_report
+from llpbench.report.board_tables import make_report
 from llpbench.report.digest import STANDINGS
 from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Standings, read_lines, standings_of

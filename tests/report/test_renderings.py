@@ -17,7 +17,7 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report.assembling import make_report
+from llpbench.report.board_tables import make_report
 from llpbench.report.boards import Leaderboards
 from llpbench.report.publishing import write_report
 from llpbench.report.report_table import Heading, ReportTable, number, text
@@ -195,7 +195,7 @@ class Refusing:
 
 sys.meta_path.insert(0, Refusing())
 from factory import runs
-from llpbench.report.assembling import make_report
+from llpbench.report.board_tables import make_report
 from llpbench.report.publishing import write_report
 report = make_report([*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")])
 write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")

@@ -9,8 +9,7 @@ from factory import record, runs
 from made import fine
 
 from llpbench.core.record import Record
-from llpbench.report.assembling import make_report
-from llpbench.report.board_tables import ANCHOR, robustness
+from llpbench.report.board_tables import ANCHOR, make_report, robustness
 from llpbench.report.publishing import write_report
 from llpbench.report.report_table import ReportTable
 

@@ -15,7 +15,7 @@ import pytest
 from factory import changed, make_cell_of, make_record, places, record, searched
 
 from llpbench.core.record import TuningRecord
-from llpbench.report.assembling import make_report
+from llpbench.report.board_tables import make_report
 from llpbench.report.publishing import write_report
 from llpbench.results.journal import FILE, Contents, read
 from llpbench.results.lines import DamagedError, read_line, to_line

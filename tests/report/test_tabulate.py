@@ -10,8 +10,7 @@ from factory import PROTOCOL, failed, record, runs
 from made import fine, fine_boards, summary
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import names_of
-from llpbench.report.notes import DIFFERENT_DATA, FAILED, notes
+from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, names_of, notes
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import STALE_NOTE, WITHOUT_VALUE, score_lines
 

@@ -191,7 +191,7 @@ class TestCompare:
         there = _by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
         found = compare(_by_run(record("a", 0.8), record("b", 0.79)), there)
         assert found.remarks == (
-            "2 runs in both journals (a, b on adult): 1 with identical results; the largest difference is 1.00 points "
+            "2 runs in both journals: 1 with identical results; the largest difference is 1.00 points "
             "of AUC (b on adult 64, seed 0).",
         )
 

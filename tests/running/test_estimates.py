@@ -151,9 +151,6 @@ def of_others(*records: Record) -> Estimator:
     return Estimator((), lambda: timings_of(records), table_sizes(None))
 
 
-# Guesses
-
-
 # Pretraining
 
 
