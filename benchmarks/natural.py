@@ -117,7 +117,6 @@ def rare(name: str, seed: int, size: int | None, rate: float, method: str, data:
     after, truth = model.predict_proba(features.iloc[new])[:, 1], labels[new]
     calibrated, model._model = model._model.calibration, replace(model._model, calibration=None)
     before, share = model.predict_proba(features.iloc[new])[:, 1], labels[train].mean()
-    assert calibrated is not None
     return {
         "rate": rate,
         "table": name,
@@ -131,8 +130,8 @@ def rare(name: str, seed: int, size: int | None, rate: float, method: str, data:
         "constant loss": log_loss(np.full(len(new), share), truth),
         "before loss": log_loss(before, truth),
         "after loss": log_loss(after, truth),
-        "evidence": calibrated.evidence,
-        "warned": calibrated.evidence < SUPPORTED,
+        "evidence": np.nan if calibrated is None else calibrated.evidence,
+        "warned": calibrated is not None and calibrated.evidence < SUPPORTED,
     }
 
 

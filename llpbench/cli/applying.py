@@ -289,6 +289,7 @@ def estimate(
     outside _min and _max.
     """
     from llpbench.owndata import in_batches
+    from llpbench.owndata.doubts import CONFOUNDED
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import process_of
     from llpbench.owndata.progress import progress_display
@@ -324,7 +325,8 @@ def estimate(
     _show_groups(shown, names, ", ".join(where) if wanted else "all bags")
     if (process := process_of(model._model.predictor)) is not None:
         unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
-        echo(f"{unexplained} is explained neither by features nor chance; its causes may bias groups")
+        effect = "its causes may bias groups" if process.unexplained > CONFOUNDED else "this is little"
+        echo(f"{unexplained} is explained neither by features nor chance; {effect}")
     place = f"{plural(len(found), 'line')} in {files.out}" + (f"; plot: {plot}" if plot is not None else "")
     echo(f"{plural(groups, 'group')} in {plural(bags, 'bag')}: {place}")
     return 0

@@ -176,8 +176,12 @@ def absence(spec: DatasetSpec) -> str:
         path = spec.source.within(spec.folder)
         return f"dataset {spec.name!r} has no file {str(path)!r}. Fix the path in its declaration."
     in_checkout = ", or to datasets/embedded of a checkout of llpbench" if spec.redistributable else ""
-    else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
+    fetch = (
+        f"Fetch it from {spec.source.describe()} (llpbench data fetch {spec.name}), or point"
+        if spec.source
+        else "Point"
+    )
     return (
-        f"dataset {spec.name!r} is not on this machine. "
-        f"Point --data-dir or LLPBENCH_DATA to a folder with {file_name(spec.name)}{in_checkout}{else_download}."
+        f"dataset {spec.name!r} is not on this machine. {fetch} --data-dir or LLPBENCH_DATA to a folder with "
+        f"{file_name(spec.name)}{in_checkout}."
     )

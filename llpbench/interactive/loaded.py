@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llpbench.core.criteria import BOARD_CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
@@ -226,23 +225,12 @@ class Results:
         return len(self.records)
 
     def __repr__(self) -> str:
-        best = self._best()
-        table = [] if best is None else [best.attrs["title"], best.to_string(index=False, na_rep="", **_TENTHS)]
-        return "\n".join([self._heading(), *table])
-
-    def _repr_html_(self) -> str:
-        words = [html.escape(line) for line in (self._heading().strip("<>"), *self.warnings)]
-        best = self._best()
-        if best is not None:
-            words.append(html.escape(best.attrs["title"]))
-        table = "" if best is None else best.to_html(index=False, na_rep="", **_TENTHS)
-        return "".join([*(f"<p>{line}</p>" for line in words), table])
-
-    def _best(self) -> DataFrame | None:
-        """Return the first entries of the default board; None if there is no board."""
-        if not self.leaderboards.boards:
-            return None
-        return self.leaderboard().drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES)
+        lines = [self._heading(), *self.warnings]
+        if self.leaderboards.boards:
+            board = self.leaderboard()
+            best = board.drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES)
+            lines += [board.attrs["title"], best.to_string(index=False, na_rep="", float_format="%.1f")]
+        return "\n".join(lines)
 
     def _heading(self) -> str:
         """Return the numbers of runs, methods and datasets, and of failed and stale runs."""
@@ -257,7 +245,6 @@ class Results:
 
 _MOST_BOARDS, _MOST_ENTRIES = 10, 10
 """boards that an error lists, and entries that a notebook shows"""
-_TENTHS: Any = {"float_format": "{:.1f}".format}
 
 _NAMES = ("method", "encoder", "pretraining", "configuration")
 """Columns that identify an entry."""

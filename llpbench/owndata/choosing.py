@@ -288,6 +288,12 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
             f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
             "are too few or too similar."
         )
+    elif YARDSTICK in {*board["method"]}:
+        off = 50 * board.set_index("method")["l1"]  # half, as each error is in two classes
+        told.append(
+            f"Features help: predicted shares of held-out bags are off by {off[best]:.1f} points, the mean share "
+            f"by {off[YARDSTICK]:.1f}."
+        )
     if level and not ahead:
         told.append(f"It does not differ significantly from {_listed(level)}.")
     if behind:

@@ -81,7 +81,7 @@ def whole_table(board: Board, name: str) -> ReportTable:
         words.caption_of(board),
         [
             (Heading("rank", key="rank"), [*map(text, ranks)]),
-            *name_columns(board),
+            *_name_columns(board),
             *((column.heading(board.metric.title), column.fields(lines)) for column in COLUMNS.values()),
             *_score_columns(board),
         ],
@@ -97,7 +97,7 @@ def _score_columns(board: Board, digits: int = 2) -> Iterator[TableColumn]:
         yield Heading(title), [*map(Field, lines, leads)]
 
 
-def name_columns(board: Board) -> list[TableColumn]:
+def _name_columns(board: Board) -> list[TableColumn]:
     """Return the column of methods, and those of `DETAILS` in which entries differ from the default."""
     details = ((name, board.entries[name].fillna("")) for name in DETAILS)
     return [
@@ -118,7 +118,7 @@ def unlabelled_table(board: Board, name: str) -> ReportTable:
         name,
         f"Datasets without labels: {words.bags_words(board.bagging)}, {board.criterion.title}",
         " ".join(filter(None, parts)),
-        [*name_columns(board), *_score_columns(board, digits)],
+        [*_name_columns(board), *_score_columns(board, digits)],
         {FAILED: notes(board)[FAILED]},
     )
 
@@ -165,7 +165,7 @@ def constants(board: Board) -> list[int]:
     return [*board.entries.index[(board.entries["mark"] == "floor") & is_chance]]
 
 
-def robustness_table(board: Board, name: str) -> ReportTable | None:
+def _robustness_table(board: Board, name: str) -> ReportTable | None:
     """Return the robustness ranking as a table; None if no entry has two seeds."""
     ranking = robustness(board)
     if ranking.empty:
@@ -205,7 +205,7 @@ def notes(board: Board) -> dict[str, tuple[str, ...]]:
     return board.cached("notes", lambda: {heading: tuple(make(board)) for heading, make in makers.items()})
 
 
-def failure_text(status: str, reason: str) -> str:
+def _failure_text(status: str, reason: str) -> str:
     """Return why a run failed, in one line."""
     line = one_line(reason) or "no reason was given"
     return line if status == "failed" else f"{status}: {line}"
@@ -214,7 +214,7 @@ def failure_text(status: str, reason: str) -> str:
 def _failures(board: Board) -> Iterator[str]:
     """Yield a line for each entry, task and reason."""
     failed = board.runs[board.runs["status"] != "ok"]
-    reasons = map(failure_text, failed["status"], failed["reason"])
+    reasons = map(_failure_text, failed["status"], failed["reason"])
     for (where, reason), seeds in _seeds(board, failed, reasons).items():
         yield f"{where}, {_seeds_text(seeds)}: {reason}"
 
@@ -297,7 +297,7 @@ class Report:
     def robustness(self) -> list[ReportTable]:
         """Robustness rankings of the boards without labels of rows."""
         boards = self.leaderboards.headline_boards()
-        tables = [robustness_table(board, name) for board, name in zip(boards, names_of(boards), strict=True)]
+        tables = [_robustness_table(board, name) for board, name in zip(boards, names_of(boards), strict=True)]
         return [table for table in tables if table is not None]
 
     @property

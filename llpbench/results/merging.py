@@ -40,9 +40,11 @@ def journal_files(name: str) -> list[Path]:
     candidates = [*shards(path), path / FILE] if path.is_dir() else [path]
     files = [file for file in candidates if file.is_file()]
     if not files:
+        here = sorted(file.parent.name for file in Path().glob(f"*/{FILE}"))
+        known = f" Folders with a journal here: {', '.join(here)}." if here else ""
         raise LLPBenchError(
             f"there is no journal {str(candidates[-1])!r}. Give the --out folder of a run, a {FILE} file, or one of: "
-            f"{', '.join(SHIPPED)}."
+            f"{', '.join(SHIPPED)}.{known}"
         )
     return files
 

@@ -78,7 +78,7 @@ def test_data_directory_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_without_download_absence_says_what_to_do(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), **FACTS)
-    with pytest.raises(DataError, match=r"--data-dir or LLPBENCH_DATA .* people.parquet, .* downloaded from the shop"):
+    with pytest.raises(DataError, match=r"the shop .llpbench data fetch people.*--data-dir.* people.parquet"):
         load_table("people", download=False)
     declare("private", **FACTS)
     with pytest.raises(DataError, match=r"'private' is not on this machine.*private.parquet.$"):

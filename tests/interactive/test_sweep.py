@@ -202,11 +202,10 @@ class TestResults:
         without = board.loc[on_labels, "auc_mean"].isna()  # what lacks runs has no mean
         assert set(without) == {False, True}
         assert without.is_monotonic_increasing
-        shown = published._repr_html_()  # as a notebook does
-        assert "bag-gp-gbdt" in shown.partition("<tbody>")[2].partition("</tr>")[0]
-        assert f"{len(published):,} runs" in shown
-        assert shown.count("<tr>") <= 14
-        assert len(repr(published).splitlines()) <= 14
+        heading, _, _, first, *others = repr(published).splitlines()
+        assert f"{len(published):,} runs" in heading
+        assert "bag-gp-gbdt" in first
+        assert len(others) <= 10
         assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
         assert len(repr(published.leaderboards)) < 3000
 

@@ -102,7 +102,10 @@ def test_corrected_interval_has_stated_coverage() -> None:
 def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: Any) -> tuple[str, str]:
     """Advice on methods by their gain over `auto`, with its interval."""
     rows = {"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0), **gains}
-    board = [{"method": name, "gain": gain, "low": low, "high": high} for name, (gain, low, high) in rows.items()]
+    board = [
+        {"method": name, "gain": gain, "low": low, "high": high, "l1": 0.24 if name == YARDSTICK else 0.12}
+        for name, (gain, low, high) in rows.items()
+    ]
     return advised(pd.DataFrame(board), "auto", doubts, unsure)
 
 
@@ -116,6 +119,7 @@ LEVEL: dict[str, Any] = {YARDSTICK: (-0.1, -0.4, 0.2)}
         ({"one": UNSURE, "two": WORSE}, "auto", "one"),
         ({"one": BETTER, "two": (0.4, 0.2, 0.6)}, "one", "0.5000 [0.1000, 0.9000]"),
         ({"two": WORSE}, "auto", "two"),
+        ({"two": WORSE}, "auto", "off by 6.0 points"),
         (LEVEL, "auto", "too few"),
     ],
 )
