@@ -42,7 +42,7 @@ class CrossShares:
     """Shares of outcomes by group."""
 
     shares: FloatArray
-    """[precincts, groups, outcomes], or [1, groups, outcomes] without covariates"""
+    """[precincts, groups, outcomes]; without covariates the same in all precincts"""
     rho: float
     """correlation of people of one group in one precinct"""
     covariance: FloatArray
@@ -51,7 +51,7 @@ class CrossShares:
     def deviations(self, draws: int, rng: np.random.Generator) -> FloatArray:
         """Return draws of the deviations of logits [draws, groups, outcomes]; means over outcomes are 0."""
         values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(values.clip(min=0.0))
+        root = (vectors * np.sqrt(values.clip(min=0.0))) @ vectors.T  # does not depend on the signs of vectors
         drawn = (rng.standard_normal((draws, len(values))) @ root.T).reshape(draws, *self.shares.shape[1:])
         return np.asarray(drawn - drawn.mean(axis=2, keepdims=True))
 
@@ -87,37 +87,29 @@ class CrossLikelihood:
         return CrossShares(p, rho, self._covariance(p, rho))
 
     def _shares(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Return logits, slopes, shares [precincts or 1, groups, outcomes] and rho."""
+        """Return logits, slopes, shares [precincts, groups, outcomes] and rho."""
         groups, outcomes = self.groups.shape[1], self.outcomes.shape[1]
         logits, slopes = np.split(parameters[:-1].reshape(-1, outcomes), [groups])
-        effects = (self.covariates @ slopes)[:, None] if len(slopes) else 0.0
-        return logits, slopes, np.asarray(softmax(logits[None] + effects, axis=2)), float(expit(parameters[-1]))
-
-    def _sums(self, people: FloatArray, values: FloatArray) -> FloatArray:
-        """Return sums over groups [precincts, outcomes] of `values` [precincts or 1, groups, outcomes]."""
-        return np.asarray(people @ values[0] if len(values) == 1 else np.einsum("bg,bgk->bk", people, values))
-
-    def _spread(self, people: FloatArray, values: FloatArray, number: int) -> FloatArray:
-        """Return `values` [precincts, outcomes] times people of groups [precincts, groups, outcomes], or their sum."""
-        return np.asarray((people.T @ values)[None] if number == 1 else people[:, :, None] * values[:, None])
+        shares = (
+            softmax(logits + (self.covariates @ slopes)[:, None], axis=2) if len(slopes) else softmax(logits, axis=1)
+        )
+        shape = (*self.groups.shape, outcomes)
+        return logits, slopes, np.broadcast_to(shares, shape), float(expit(parameters[-1]))
 
     def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the log posterior, and its gradient."""
         logits, slopes, p, rho = self._shares(parameters)
-        single = p * (1 - p)
-        of_pairs = self._sums(self.pairs, single)
-        variance = self._sums(self.groups, single) + rho * of_pairs + _ROUNDING
-        away = self.outcomes - self._sums(self.groups, p)
+        of_pairs = _sums(self.pairs, p * (1 - p))
+        variance = _sums(self.groups, p * (1 - p)) + rho * of_pairs + _ROUNDING
+        away = self.outcomes - _sums(self.groups, p)
         off = logits - logits.mean(axis=1, keepdims=True) - self.centre
         value = 0.5 * (self.weights * (away**2 / variance + np.log(variance))).sum()
         value += 0.5 * ((self.precision * off**2).sum() + _SLOPES * (slopes**2).sum())
         by_variance = 0.5 * self.weights * (1 / variance - (away / variance) ** 2)
-        by_share = self._spread(self.groups, -self.weights * away / variance, len(p))
-        by_share += self._spread(self.groups + rho * self.pairs, by_variance, len(p)) * (1 - 2 * p)
+        by_share = self.groups[:, :, None] * (-self.weights * away / variance)[:, None]
+        by_share += (self.groups + rho * self.pairs)[:, :, None] * by_variance[:, None] * (1 - 2 * p)
         by_logit = p * (by_share - (p * by_share).sum(axis=2, keepdims=True))
-        by_slope = _SLOPES * slopes
-        if len(slopes):
-            by_slope = by_slope + self.covariates.T @ by_logit.sum(axis=1)
+        by_slope = _SLOPES * slopes + self.covariates.T @ by_logit.sum(axis=1)
         by_rho = (by_variance * of_pairs).sum() * rho * (1 - rho)
         by_group = by_logit.sum(axis=0) + self.precision * off
         return float(value), np.concatenate([by_group.ravel(), by_slope.ravel(), [by_rho]])
@@ -127,7 +119,7 @@ class CrossLikelihood:
         precincts, groups = self.groups.shape
         outcomes, slopes = self.outcomes.shape[1], self.covariates.shape[1]
         people, spread = self.groups[:, :, None], (self.groups + rho * self.pairs)[:, :, None]
-        variance = self._sums(self.groups + rho * self.pairs, p * (1 - p)) + _ROUNDING
+        variance = _sums(self.groups + rho * self.pairs, p * (1 - p)) + _ROUNDING
         size = (groups + slopes) * outcomes
         information = np.zeros((size, size))
         for k in range(outcomes):
@@ -146,3 +138,8 @@ class CrossLikelihood:
         used = int(((self.weights[:, 0] > 0) & (self.groups.sum(axis=1) > 0)).sum())
         between = _BETWEEN / used * self.relative**_BETWEEN_POWER
         return np.asarray(_INFLATION * inverse + np.kron(np.diag(between), centring))
+
+
+def _sums(people: FloatArray, values: FloatArray) -> FloatArray:
+    """Return sums over groups [precincts, outcomes] of `values` [precincts, groups, outcomes] times `people`."""
+    return np.asarray((people[:, None] @ values)[:, 0])

@@ -7,7 +7,7 @@ estimated. They add up to both margins.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -155,21 +155,18 @@ class CrossTable:
 
     def by_precinct(self) -> pd.DataFrame:
         """Return the cells of each precinct, as `cells`. Intervals include the variation between precincts."""
-        return pd.concat([*self._by_pieces()], ignore_index=True)
-
-    def _by_pieces(self) -> Iterator[pd.DataFrame]:
-        rng = generator(self.seed, "training")
+        rng, found = generator(self.seed, "training"), []
         deviations = self.fitted.deviations(_DRAWS, rng)
-        every = np.broadcast_to(self.fitted.shares, self.estimates.shape)
         for start in range(0, len(self.precincts), _PIECE):
             some = slice(start, start + _PIECE)
-            estimates, people, p = self.estimates[some], self.people[some], every[some]
+            estimates, people, p = self.estimates[some], self.people[some], self.fitted.shares[some]
             clusters = 1 + np.maximum(people - 1, 0) * self.fitted.rho
             variance = (clusters / np.maximum(people, 1))[:, :, None] / (p * (1 - p)).clip(min=1e-3)
             local = rng.standard_normal((_DRAWS, *estimates.shape)) * np.sqrt(variance.clip(max=_MOST_LOCAL))
             local -= local.mean(axis=3, keepdims=True)
             drawn = _raked(_moved(estimates, deviations[:, None] + local), people, self.counts[some])
-            yield self._lines(estimates, drawn, self._bounds(some), self.precincts[some])
+            found.append(self._lines(estimates, drawn, self._bounds(some), self.precincts[some]))
+        return pd.concat(found, ignore_index=True)
 
     @property
     def _total(self) -> FloatArray:
@@ -331,8 +328,16 @@ def cross_table(
     if both := {*map(str, margins[0].columns)} & {*map(str, margins[1].columns)}:
         raise LLPBenchError(f"{min(both)!r} must not be both a group and an outcome. Name each column once.")
     if sizes is not None:
-        number = _numbers(sizes, "sizes", precincts).to_numpy()
-        margins = [_from_shares(each, number, what) for each, what in zip(margins, ("groups", "outcomes"), strict=True)]
+        totals = [each.sum(axis=1) for each in margins]
+        off = np.flatnonzero(np.abs(totals[0] - 1) > _SHARES_OFF)
+        if len(off):
+            raise LLPBenchError(
+                f"with sizes=, groups must be shares that add up to 1, got {totals[0].iloc[off[0]]:.6g} for precinct "
+                f"{precincts[off[0]]!r} ({plural(len(off), 'such precinct')}). Leave sizes= out for counts."
+            )
+        number = _numbers(sizes, "sizes", precincts).iloc[:, 0]
+        units = [number / total.where(np.abs(total - 1) <= _SHARES_OFF, 1.0) for total in totals]
+        margins = [each.mul(unit, axis=0) for each, unit in zip(margins, units, strict=True)]
     margins[1] = _with_rest(margins[0], margins[1], rest)
     people, counts = (each.to_numpy() for each in margins)
     size = people.sum(axis=1)
@@ -463,18 +468,6 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
             f"({plural(int(wrong.sum(axis=None)), 'such value')}). Correct these, or leave the precinct out."
         )
     return numbers if precincts is None else numbers.loc[precincts]
-
-
-def _from_shares(shares: pd.DataFrame, people: FloatArray, what: str) -> pd.DataFrame:
-    total = shares.sum(axis=1)
-    off = np.flatnonzero(np.abs(total - 1) > _SHARES_OFF)
-    if len(off) and what == "groups":
-        raise LLPBenchError(
-            f"with sizes=, {what} must be shares that add up to 1, got {total.iloc[off[0]]:.6g} for precinct "
-            f"{shares.index[off[0]]!r} ({plural(len(off), 'such precinct')}). Leave sizes= out for counts."
-        )
-    close = np.abs(total - 1) <= _SHARES_OFF
-    return shares.div(total.where(close, 1.0), axis=0) * people
 
 
 def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -> pd.DataFrame:
