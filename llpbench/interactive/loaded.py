@@ -228,8 +228,8 @@ class Results:
         lines = [self._heading(), *self.warnings]
         if self.leaderboards.boards:
             board = self.leaderboard()
-            best = board.drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES)
-            lines += [board.attrs["title"], best.to_string(index=False, na_rep="", float_format="%.1f")]
+            best = board.drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES).astype(object).fillna("")
+            lines += [board.attrs["title"], best.to_string(index=False, float_format="%.1f")]
         return "\n".join(lines)
 
     def _heading(self) -> str:

@@ -233,6 +233,9 @@ def _rank_line(board: Board, entry: int) -> str:
             f"Run it with {_options(board, missing)}"
         )
     mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
+    own, counting = {*board.runs["task"][board.runs["entry"] == entry]}, {*board.counting_tasks}
+    if own - counting:
+        mean += f" over {len(own & counting)} of its {len(own)} tasks, as few methods have run on the others"
     (floor,) = COLUMNS["floor"].fields(found.loc[[entry]])
     if not floor.is_empty:
         mean += f", {floor.lines[0]} against the floor"
