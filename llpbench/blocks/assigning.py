@@ -19,21 +19,24 @@ def log_of(proba: FloatArray) -> FloatArray:
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1.0)))
 
 
-def adding_up(logits: FloatArray, bags: BaggedRows, rounds: int = 2000) -> FloatArray:
+def adding_up(
+    logits: FloatArray, bags: BaggedRows, rounds: int = 2000, *, weights: FloatArray | None = None
+) -> FloatArray:
     """Return softmax(logits + b) [rows, classes], with b chosen for each bag so that its rows add up to its counts.
 
-    All counts in `bags` must be known. `BagCounts.shifts` gives a first b. Then columns and rows are scaled in turn,
+    All counts in `bags` must be known. With `weights` [rows], weighted rows add up to the proportions of their bag.
+    `BagCounts.shifts` gives a first b. Then columns and rows are scaled in turn,
     which preserves the form, until every sum is within a billionth of the bag's size. A class with a count of 0 gets
     probability 0, which no finite shift achieves.
     """
-    of_row, sizes = bags.bag_of_row, bags.sizes.astype(np.float64)
-    counts = bags.proportions * sizes[:, None]
-    proba = softmax(logits + BagCounts(bags).shifts(logits)[of_row], axis=1)
+    counts = BagCounts(bags) if weights is None else BagCounts(bags).weighted(weights)
+    of_row = bags.bag_of_row
+    proba = softmax(logits + counts.shifts(logits)[of_row], axis=1)
     for _ in range(rounds):
-        sums = np.stack([np.bincount(of_row, column, len(sizes)) for column in proba.T], axis=1)
-        if (np.abs(sums - counts) <= 1e-9 * sizes[:, None]).all():
+        sums = np.stack([counts.sums(column) for column in proba.T], axis=1)
+        if (np.abs(sums - counts.counts) <= 1e-9 * counts.sizes[:, None]).all():
             break
-        proba = proba * (counts / np.maximum(sums, 1e-300))[of_row]
+        proba = proba * (counts.counts / np.maximum(sums, 1e-300))[of_row]
         proba = proba / proba.sum(axis=1, keepdims=True)
     return np.asarray(proba)
 

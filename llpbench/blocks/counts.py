@@ -32,6 +32,14 @@ class BagCounts:
         self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
         self.weights: FloatArray | None = None
 
+    def weighted(self, weights: FloatArray) -> BagCounts:
+        """Return the counts of the people whom rows stand for: `weights` [rows]. Bags keep their proportions."""
+        people = copy(self)
+        people.weights = weights
+        people.sizes = people.sums(np.ones(len(weights)))  # type: ignore[assignment]  # fractions of people
+        people.counts = self.counts / self.sizes[:, None] * people.sizes[:, None]
+        return people
+
     def folded(self, same: Distinct) -> tuple[BagCounts, IntArray]:
         """Return the counts of cells, and the first row of each cell [cells].
 

@@ -52,8 +52,8 @@ class _Given:
     """columns of rows"""
     rows: dict[str, Any]
     """arguments of functions in `in_batches`: `batches` of rows (one, if rows are in memory), their `total` number,
-    `keys` (columns that name bags), and `counts` (arguments of `LLPClassifier`, such as weights of rows, and counts of
-    bags if they are not those of `fit`)"""
+    `keys` (columns that name bags), `counts` of bags if they are not those of `fit` (arguments of `LLPClassifier`), and
+    the `weight_column`"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _Files:
 
     @property
     def people(self) -> list[str]:
-        """Options for whole bags that need all rows in memory."""
+        """Options that need whole bags."""
         return ["--weight-column"] * (self.weight_column is not None) + ["--drop-unmatched"] * self.drop_unmatched
 
     @contextmanager
@@ -84,14 +84,13 @@ class _Files:
         from llpbench.owndata import in_batches
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.classifier import LLPClassifier
-        from llpbench.owndata.weights import weights_of_column
         from llpbench.tables.bag_keys import bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatch, RowBatches
 
-        large = is_large(self.out_of_core, self.rows, not self.people)
-        if large and self.people:
-            raise LLPBenchError(f"{self.people[0]} needs all rows in memory, got --out-of-core. Leave one of them out.")
+        large = is_large(self.out_of_core, self.rows, not self.drop_unmatched)
+        if large and self.drop_unmatched:
+            raise LLPBenchError("--drop-unmatched needs all rows in memory, got --out-of-core. Leave one of them out.")
         model = LLPClassifier.load(self.model)
         if not hasattr(model, "feature_names_in_"):
             raise LLPBenchError(
@@ -126,12 +125,11 @@ class _Files:
                 require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
             if self.drop_unmatched:
                 frame = self._with_known_bags(frame, names, pd.Index(model.bags_) if table is None else table.index)
-            if self.weight_column is not None:
-                counts["sample_weight"] = weights_of_column(frame, self.weight_column, self.rows)
             every = batches if large else [RowBatch(frame, self.rows, 0, alone=True)]
             total = batches.total if large else len(frame)
             with reading("rows") if large else nullcontext():
-                yield _Given(model, known, {"batches": every, "total": total, "keys": names, "counts": counts})
+                rows = {"batches": every, "total": total, "keys": names, "counts": counts}
+                yield _Given(model, known, {**rows, "weight_column": self.weight_column})
 
     def _with_known_bags(self, frame: DataFrame, names: list[str], bags: Index) -> DataFrame:
         """Return the rows whose bag has counts."""

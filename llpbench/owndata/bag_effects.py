@@ -276,12 +276,18 @@ def piece_of(whole: BaggedRows, bags: slice, rows: Rows | None = None) -> Bagged
     return BaggedRows(Rows(nothing, nothing, nothing) if rows is None else rows, index, counts, whole.noise)
 
 
-def added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: float) -> FloatArray:
-    """Return predictions [rows, classes]. The rows `chosen` are whole bags and add up to their counts."""
+def added_up(
+    proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: float, weights: FloatArray | None = None
+) -> FloatArray:
+    """Return predictions [rows, classes]. The rows `chosen` are whole bags and add up to their counts.
+
+    With `weights` [rows], sums of weights times predictions are these counts.
+    """
     found, starts = proba.copy(), np.append(0, np.cumsum(whole.sizes))
     for bags in pieces(whole.sizes):
         rows = chosen[whole.bag_by_bag[starts[bags.start] : starts[bags.stop]]]
-        found[rows] = adding_up(spread * log_of(proba[rows]), piece_of(whole, bags))
+        of_rows = None if weights is None else weights[rows]
+        found[rows] = adding_up(spread * log_of(proba[rows]), piece_of(whole, bags), weights=of_rows)
     return found
 
 

@@ -22,7 +22,7 @@ from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError, argument, either
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, shown
+from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, rows_of_bags, shown
 from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import BagData, bag_data
 from llpbench.owndata.bag_effects import (
@@ -65,7 +65,7 @@ from llpbench.owndata.logit_draws import (
 from llpbench.owndata.scoring import bag_scorer, coarse_criteria
 from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.threads import threads_for
-from llpbench.owndata.weights import RoundedWeights, in_bags, require_people, weighted_up
+from llpbench.owndata.weights import RoundedWeights, in_bags, require_people
 from llpbench.training.cell_runs import probabilities
 
 _BAG_GP = argument("method='bag-gp'")
@@ -144,17 +144,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `sample_weight` as in `fit`, sums of weights times probabilities are the counts of people.
         """
         data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
-        rows = self._rows(X)
-        proba = self._predicted(rows)
-        if data.labels.weights is None:
-            return added_up(*self._whole_bags(proba, data), self._known_bags().spread)
-        labels, found = self._counts_of_whole(data)
-        whole, copies = in_bags(rows, labels, found)
-        assert copies is not None
-        chosen, spread = np.flatnonzero(whole.known[whole.bag_of_row]), self._known_bags().spread
-        repeated = added_up(self._predicted(whole.rows), whole.where_known(), chosen, spread)
-        found = np.where(whole.known[:, None], whole.proportions * copies.people[:, None], np.nan)
-        return weighted_up(proba, repeated, copies, labels, found, spread)
+        return self._adding_up(self._predicted(self._rows(X)), data)[0]
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
         """Return the most probable classes [rows] whose numbers in each bag are its counts.
@@ -172,9 +162,18 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._adding_up(self._predicted(self._rows(X)), data)
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
-        """Return probabilities and labels of rows that add up to the counts of bags, from predictions of the rows."""
-        whole = self._whole_bags(proba, data)
-        return added_up(*whole, self._known_bags().spread), self.classes_[assigned_labels(*whole)]
+        """Return probabilities and labels of rows that add up to the counts of bags, from predictions of the rows.
+
+        Labels of rows with weights are the most probable ones.
+        """
+        labels, found = self._counts_of_whole(data)
+        nothing, weights = np.empty((len(proba), 0)), data.labels.weights
+        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(labels.of_row, len(labels.names)), found)
+        chosen, known = np.flatnonzero(whole.known[whole.bag_of_row]), whole.where_known()
+        made = added_up(proba, known, chosen, self._known_bags().spread, weights)
+        if weights is not None:
+            return made, self.classes_[made.argmax(axis=1)]
+        return made, self.classes_[assigned_labels(proba, known, chosen)]
 
     def estimate(
         self,
@@ -543,13 +542,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         place = [named.index(label) for label in self.classes_.tolist()]
         labels = matched(labels, table, "drop" if drop_unmatched else "raise")
         return labels, table.counts(labels, self._model.deviation)[:, place]
-
-    def _whole_bags(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, BaggedRows, IntArray]:
-        """Return predictions of all rows, the bags with known counts, and positions of their rows."""
-        labels, found = self._counts_of_whole(data)
-        nothing = np.empty((len(proba), 0))
-        whole, _ = in_bags(Rows(nothing, nothing, nothing), labels, found)
-        return proba, whole.where_known(), np.flatnonzero(whole.known[whole.bag_of_row])
 
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows and their counts, as `_counts_of` does. Every row must have a bag with people."""

@@ -26,11 +26,12 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
-from llpbench.owndata.bag_data import bag_data
+from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import UnknownBags
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.group_estimates import read_groups
+from llpbench.owndata.weights import weights_of_column
 from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch, RowBatches
@@ -151,6 +152,7 @@ def predict(
     total: int | None,
     keys: Sequence[str],
     counts: dict[str, Any],
+    weight_column: str | None,
     whole_bags: bool,
     interval: bool,
     progress: Progress,
@@ -158,18 +160,19 @@ def predict(
     """Write predictions in the order of the files, and return their number.
 
     `batches` are read once, or twice for whole bags; `total` is their number of rows, if known. `keys` are columns that
-    name bags. With `whole_bags`, predictions are those of `disaggregate_and_assign` (or `disaggregate` if there is a
-    `sample_weight`, which needs a single batch) with the arguments `counts`. `interval` adds intervals.
+    name bags. With `whole_bags`, predictions are those of `disaggregate_and_assign` (or `disaggregate` with weights)
+    with the arguments `counts`. `interval` adds intervals.
 
     Raises `LLPBenchError` for files that cannot be read or written. Warns of unknown bags and categories like
     `predict_proba`.
     """
-    weights = counts.get("sample_weight")
-    kinds = ["probability"] + ["count"] * (weights is not None) + ["lower", "upper", "logit_error"] * interval
+    kinds = ["probability"] + ["count"] * (weight_column is not None) + ["lower", "upper", "logit_error"] * interval
     with _warned_once() as rows_of_batches:
         whole = None
         if whole_bags:
-            whole = _in_whole_bags(model, batches, keys, counts, _advancing(progress, "whole bags", total))
+            whole = _in_whole_bags(
+                model, batches, keys, counts, weight_column, _advancing(progress, "whole bags", total)
+            )
         done = _advancing(progress, "predictions", total)
 
         def predicted(item: tuple[int, RowBatch]) -> pd.DataFrame:
@@ -182,7 +185,9 @@ def predict(
                     labels = model.classes_[proba.argmax(axis=1)]
                 else:
                     proba, labels = (each[first : first + len(features)] for each in whole)
-                values = {"probability": proba, "count": proba if weights is None else proba * weights[:, None]}
+                values = {"probability": proba}
+                if weight_column is not None:
+                    values["count"] = proba * weights_of_column(batch.frame, weight_column, batch.part)[:, None]
                 if interval:
                     ends = model.predict_interval(features)
                     values |= {"lower": ends.lower, "upper": ends.upper, "logit_error": ends.standard_error}
@@ -226,26 +231,34 @@ def _in_whole_bags(
     batches: Iterable[RowBatch],
     keys: Sequence[str],
     counts: dict[str, Any],
+    weight_column: str | None,
     done: Callable[[int], None],
 ) -> tuple[FloatArray, Any]:
     """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
-    weighted = "sample_weight" in counts
 
-    def read(batch: RowBatch) -> tuple[pd.DataFrame, Any]:
+    def read(batch: RowBatch) -> tuple[pd.DataFrame, FloatArray | None, FloatArray]:
         with batch.blamed():
-            features = _split(model, batch)[0]
-            return bag_keys(batch.frame, keys, batch.part), features if weighted else model.predict_proba(features)
+            return *_of_bags(batch, keys, weight_column), model.predict_proba(_split(model, batch)[0])
 
-    bags, found = [], []
-    for of_batch, values in _computed(batches, read):
+    bags, weights, found = [], [], []
+    for of_batch, weights_of_batch, proba in _computed(batches, read):
         bags.append(of_batch)
-        found.append(values)
+        weights.append(weights_of_batch)
+        found.append(proba)
         done(len(of_batch))
-    if weighted:
-        proba = model.disaggregate(found[0], bags[0], **counts)
-        return proba, model.classes_[proba.argmax(axis=1)]
+    return model._adding_up(np.concatenate(found), _data(bags, weights, counts))
+
+
+def _of_bags(batch: RowBatch, keys: Sequence[str], weight_column: str | None) -> tuple[pd.DataFrame, FloatArray | None]:
+    """Return the labels of the bags of rows, and the weights of rows."""
+    weights = None if weight_column is None else weights_of_column(batch.frame, weight_column, batch.part)
+    return bag_keys(batch.frame, keys, batch.part), weights
+
+
+def _data(bags: list[pd.DataFrame], weights: list[Any], counts: dict[str, Any]) -> BagData:
+    """Return the data of the bags of all batches."""
     every = pd.concat(bags)
-    return model._adding_up(np.concatenate(found), bag_data(every, every, **counts))
+    return BagData.read(every, every, **counts, sample_weight=None if weights[0] is None else np.concatenate(weights))
 
 
 @contextmanager
@@ -255,17 +268,20 @@ def _warned_once() -> Iterator[list[int]]:
     Yields a list, to which the caller adds the number of rows of each batch.
     """
     seen: list[int] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield seen
-    unknown = [each for each in caught if each.category is UnknownBags]
-    first: dict[tuple[Any, str], warnings.WarningMessage] = {}
-    for each in caught:
-        if each.category is not UnknownBags or len(unknown) == len(seen):
-            column = str(each.message).partition(" column ")[2].partition(",")[0]
-            first.setdefault((each.category, column), each)
-    for each in first.values():
-        warnings.warn(each.message, each.category, stacklevel=3)
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield seen
+    finally:  # a warning may explain an error
+        unknown = [each for each in caught if each.category is UnknownBags]
+        first: dict[tuple[Any, str], warnings.WarningMessage] = {}
+        for each in caught:
+            if each.category is not UnknownBags or len(unknown) == len(seen):
+                column = str(each.message).partition(" column ")[2].partition(",")[0]
+                first.setdefault((each.category, column), each)
+        for each in first.values():
+            warnings.warn(each.message, each.category, stacklevel=3)
 
 
 def estimate(
@@ -276,6 +292,7 @@ def estimate(
     keys: Sequence[str],
     by: Sequence[str],
     counts: dict[str, Any],
+    weight_column: str | None,
     refits: int,
     among: Sequence[Hashable] | None,
     progress: Progress,
@@ -284,16 +301,17 @@ def estimate(
 
     The features of several batches are in temporary files. Raises and warns as `predict` does.
     """
-    bags, groups, done = [], [], _advancing(progress, "rows", total)
+    bags, weights, groups, done = [], [], [], _advancing(progress, "rows", total)
 
-    def converted(batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame, Rows]:
+    def converted(batch: RowBatch) -> tuple[pd.DataFrame, FloatArray | None, pd.DataFrame, Rows]:
         with batch.blamed():
             of_row = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
-            return bag_keys(batch.frame, keys, batch.part), of_row, model._rows(_split(model, batch)[0])
+            return *_of_bags(batch, keys, weight_column), of_row, model._rows(_split(model, batch)[0])
 
     def parts() -> Iterator[Rows]:
-        for of_bag, of_group, rows in _computed(batches, converted):
+        for of_bag, weights_of_batch, of_group, rows in _computed(batches, converted):
             bags.append(of_bag)
+            weights.append(weights_of_batch)
             groups.append(of_group)
             done(len(of_bag))
             yield rows
@@ -302,8 +320,7 @@ def estimate(
         with _warned_once():
             rows = files.enter_context(_together(parts()))
         _advancing(progress, "estimates", None)
-        of_bags, of_groups = pd.concat(bags), pd.concat(groups)
-        data = bag_data(of_bags, of_bags, **counts)
+        of_groups, data = pd.concat(groups), _data(bags, weights, counts)
         return model._estimate(rows, data, read_groups(of_groups, of_groups), refits=refits, among=among)
 
 

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.blocks.assigning import log_of
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, rows_of_bags
@@ -30,7 +29,6 @@ from llpbench.tables.number_text import read_number_text
 
 MOST_REPEATED = 2_000_000
 """Largest number of repeated rows."""
-_ROUNDS = 2_000
 
 
 class RoundedWeights(LLPBenchWarning):
@@ -53,25 +51,22 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
             f"sample_weight must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give one "
             "weight per row."
         )
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    _require_weights(numbers, column)
-    return np.asarray(numbers)
+    return _finite(column, column)
 
 
 def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
     """Return a column of a file as weights. Raises `LLPBenchError` as `read_weights` does, with the column's name."""
     column = column_of(frame, name, path)
     values = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    return _finite(values, column, f" in column {str(column.name)!r}")
+
+
+def _finite(values: pd.Series, column: pd.Series, where: str = "") -> FloatArray:
+    """Return values read from a column as numbers. Raises `LLPBenchError` unless all are finite and at least 0."""
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    _require_weights(numbers, column, f" in column {str(column.name)!r}")
-    return np.asarray(numbers)
-
-
-def _require_weights(numbers: FloatArray, column: pd.Series, where: str = "") -> None:
-    """Raise `LLPBenchError` unless all numbers, read from a column, are finite and at least 0."""
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
     if not wrong.any():
-        return
+        return np.asarray(numbers)
     first = column[wrong].tolist()[0]
     shown = "a missing value" if pd.isna(first) else repr(first)
     advice = "Name a column of numbers." if np.isnan(numbers).all() else "Correct these weights, or remove these rows."
@@ -174,31 +169,3 @@ def _ranks(frame: pd.DataFrame) -> list[IntArray]:
         pd.factorize(each if numeric(each) else each.astype(object).where(each.notna(), "").astype(str), sort=True)[0]
         for each in columns
     ]
-
-
-def weighted_up(
-    proba: FloatArray, repeated: FloatArray, repeats: Repeats, labels: BagLabels, counts: FloatArray, spread: float
-) -> FloatArray:
-    """Return probabilities [rows, classes] of rows with weights, which add up to the counts [bags, classes] of people.
-
-    `proba` [rows, classes] are predictions. `repeated` are those of repeated rows, which already add up. A row without
-    repetitions is shifted like the other rows of its bag.
-    """
-    assert labels.weights is not None
-    found = spread * log_of(proba)
-    with np.errstate(divide="ignore"):
-        moved = np.log(repeated) - found[repeats.places]
-    shift = np.zeros(counts.shape)
-    shift[labels.of_row[repeats.places]] = moved - moved.max(axis=1, keepdims=True)
-    found = np.exp(found + shift[labels.of_row])
-    found = found / found.sum(axis=1, keepdims=True)
-    found[repeats.places] = repeated
-    known: BoolArray = np.asarray(~np.isnan(counts).any(axis=1))
-    people = repeats.people[:, None]
-    for _ in range(0 if repeats.exact else _ROUNDS):
-        sums = np.stack([np.bincount(labels.of_row, labels.weights * p, len(people)) for p in found.T], axis=1)
-        if (np.abs(sums - counts) <= 1e-9 * people)[known].all():
-            break
-        found = found * np.where(known[:, None], counts / np.maximum(sums, 1e-300), 1.0)[labels.of_row]
-        found = found / found.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(known[labels.of_row, None], found, proba))

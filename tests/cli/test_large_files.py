@@ -128,12 +128,32 @@ def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypat
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
 
 
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize("command", [WHOLE, GROUPS])
+def test_streamed_weights_equal_in_memory(folder: Path, llpbench: LLPBench, command: list[str]) -> None:
+    table = pd.read_csv("rows.csv").assign(people=lambda rows: 1 + rows["id"] % 3)
+    table.to_csv("rows.csv", index=False)
+    of_bags = pd.read_csv("bags.csv").set_index("district")
+    people = table.groupby("district")["people"].sum()
+    yes = (people * of_bags["yes"] / of_bags.sum(axis=1)).round().astype(int)
+    pd.DataFrame({"no": people - yes, "yes": yes}).reset_index().to_csv("bags.csv", index=False)
+    weights = ["--weight-column", "people"]
+    assert fit(llpbench, "rows.csv", *weights).code == 0
+    for way in WAYS:
+        for ending in ("csv", "parquet"):
+            result = llpbench(*command, "rows.csv", *weights, f"--{way}", "--out", f"{way}.{ending}")
+            assert result.code == 0, result.err
+    one = demand_same_files(folder)
+    if command is WHOLE:
+        assert np.allclose(one.groupby("district")["count_yes"].sum(), yes)
+
+
 @pytest.mark.usefixtures("folder")
 def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     new = ["parts", "--out", "new.csv", "--out-of-core"]
     for command in (WHOLE, GROUPS):
-        assert "--out-of-core" in refused(llpbench(*command, *new, "--weight-column", "id"))
+        assert "--out-of-core" in refused(llpbench(*command, *new, "--drop-unmatched"))
 
 
 def test_streamed_estimate_handles_categories_and_prediction_column(folder: Path, llpbench: LLPBench) -> None:

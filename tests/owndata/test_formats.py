@@ -90,13 +90,9 @@ SHARES = TABLE.div(SIZES, axis=0)
 @pytest.mark.parametrize(
     ("given", "impossible", "offered"),
     [
-        ({"counts": TABLE}, 1, True),
         ({"counts": TABLE}, 8, True),
         ({"counts": TABLE}, 9, False),
-        ({"counts": TABLE}, 10, False),
-        ({"proportions": SHARES["yes"]}, 8, True),
         ({"proportions": SHARES["yes"]}, 10, False),
-        ({"proportions": SHARES, "sizes": SIZES}, 8, True),
         ({"proportions": SHARES, "sizes": SIZES}, 9, False),
     ],
 )
@@ -147,12 +143,10 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ),
         ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, r"no bag of X .* has counts"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
-        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be .*, got 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
         ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),
         ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', got 'cauchy'"),
-        ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', got 'drop'"),
     ],
 )
 def test_inconsistent_input_is_refused(given: dict[str, Any], told: str) -> None:

@@ -89,13 +89,11 @@ def test_two_groupings_beat_each_alone(method: str) -> None:
     [
         ([DISTRICT, GROUP], {"method": "dllp"}, "direct method"),
         ([DISTRICT, GROUP], {"counts": TABLES[0]}, "list"),
-        ([DISTRICT, GROUP], {"counts": TABLES[:1]}, "list"),
         ([DISTRICT], {"counts": TABLES[:1]}, "at least 2"),
         ([DISTRICT, DISTRICT], {"counts": [TABLES[0]] * 2}, "same name"),
         ([DISTRICT, GROUP], {"counts": [TABLES[0], TABLES[1].set_axis(["a", "b"], axis=1)]}, "same classes"),
         ([DISTRICT, GROUP], {"counts": [TABLES[0], TABLES[1][1]]}, "same classes"),
         ([DISTRICT, GROUP], {"noise": 1.0}, "noise="),
-        ([DISTRICT, GROUP], {"labels": [None] * 600}, "labels="),
         ([DISTRICT, GROUP[:500]], {}, "500"),
     ],
 )
