@@ -91,7 +91,7 @@ def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, parts: int, mon
     found = []
     for least in (100_000, 1000):
         monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
-        monkeypatch.setattr(trees, "number_of_parts", lambda *_: parts)
+        monkeypatch.setattr(trees, "_number_of_parts", lambda *_: parts)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, start, TreeSettings(12), 2, np.random.default_rng(0))
         counted = boost_counts(data, counts, train.prior, TreeSettings(12), np.random.default_rng(0))

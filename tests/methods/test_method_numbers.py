@@ -60,8 +60,13 @@ def options(declared: Any) -> Iterator[dict[str, Any]]:
             yield from ({**when, name: value} for value in values if value != getattr(defaults, name))
 
 
+def _plain(value: Any) -> str:
+    """Write a value of an option: 1 and 1.0 are equal, so `Annotated` may keep either of two ranges."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 CASES = {
-    "/".join([entry.name, *(f"{name}={value}" for name, value in given.items())]): (entry.name, given)
+    "/".join([entry.name, *(f"{name}={_plain(value)}" for name, value in given.items())]): (entry.name, given)
     for entry in METHODS.entries()
     for given in options(entry.load())
 }
