@@ -6,8 +6,8 @@ Networks train for 60 epochs on bags of 256. Each rule then chooses an epoch aft
 
 - `mpiou` and `labels`: as in a run, with a patience of 10 epochs.
 - `kl`, `dsq`: the best of all epochs by this criterion of validation bags, without patience.
-- `tournament`: the epoch that wins most comparisons of squared errors of validation bags. The median of the means of five
-  groups of bags decides a comparison (Lugosi & Mendelson 2019).
+- `tournament`: the epoch that wins most comparisons of squared errors of validation bags. The median of the means of
+  five groups of bags decides a comparison (Lugosi & Mendelson 2019).
 - `label-wave`: the first local minimum of the share of training rows whose predicted class changes in an epoch, as a
   moving average of three epochs (Yuan, Feng & Liu 2024). It needs no validation bags.
 - `half:30`: the mean prediction of epochs 16 to 30, as with `--average half`.
@@ -124,7 +124,7 @@ def main(datasets: str, methods: str, baggings: str, seeds: int) -> None:
                 mean = pd.DataFrame(by_rule(dataset, bagging, method, seeds)).mean()
                 lines.append({"bagging": bagging} | mean.sub(mean["labels"]).to_dict())
                 click.echo(f"{dataset} {bagging} {method} " + ", ".join(f"{k} {v:.1f}" for k, v in mean.items()))
-    click.echo(pd.DataFrame(lines).groupby("bagging").mean().round(1).to_markdown())
+    click.echo(pd.DataFrame(lines).groupby("bagging").mean().round(1).to_string())
 
 
 if __name__ == "__main__":
