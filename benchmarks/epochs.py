@@ -1,4 +1,4 @@
-"""Rules that choose the epoch of a network without labels of rows: by which AUC are they behind labels?
+"""Rules that choose the epoch of a network without labels of rows, against epochs chosen by labels.
 
     python -m benchmarks.epochs --datasets adult,bank_marketing,california,credit,electricity
 
@@ -75,10 +75,11 @@ def label_wave(changes: FloatArray) -> int:
 
 def by_rule(dataset: str, bagging: str, method: str, seeds: int) -> list[dict[str, float]]:
     """Return the test AUC by rule of each seed."""
-    cell = make_cell(method, dataset, bag_size=256, bagging=bagging, encoder="mlp", protocol=Protocol(EPOCHS, EPOCHS))
+    protocol = Protocol(EPOCHS, EPOCHS)
+    cell = make_cell(method, dataset, bag_size=256, bagging=bagging, encoder="mlp", protocol=protocol)
     made = make_method(method, cell)
     members = [Trainee(seed, made, make_task(cell, seed, "bags", None)) for seed in range(seeds)]
-    population = Population(members, encoder_factory(cell, made.params.dropout), cell.protocol, Machine())
+    population = Population(members, encoder_factory(cell, made.params.dropout), protocol, Machine())
     (stage,) = made.stages
     run = StageRun(population, stage, population.state)
     weights = []
