@@ -23,12 +23,12 @@ import torch
 from benchmarks.methods import make_method
 from llpbench.core.bags import FloatArray, Holdout, IntArray
 from llpbench.core.cell import Protocol
-from llpbench.core.criteria import CRITERIA
 from llpbench.core.metrics import macro_auc
 from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
+from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import StageRun
 
@@ -45,17 +45,6 @@ def squared_errors(proba: FloatArray, validation: Holdout) -> FloatArray:
     """Return the squared distance between predicted and true proportions of each validation bag."""
     shares = np.stack([proba[bag[bag >= 0]].mean(axis=0) for bag in validation.index])
     return np.asarray(((shares - validation.proportions) ** 2).sum(axis=1))
-
-
-def patient(values: FloatArray, criterion: str) -> int:
-    """Return the epoch that a criterion selects with patience."""
-    best = 0
-    for epoch, value in enumerate(values):
-        if CRITERIA[criterion].better(value, values[best]):
-            best = epoch
-        if epoch - best >= PATIENCE:
-            break
-    return best
 
 
 def tournament(errors: FloatArray) -> int:
@@ -82,14 +71,14 @@ def by_rule(dataset: str, bagging: str, method: str, seeds: int) -> list[dict[st
     population = Population(members, encoder_factory(cell, made.params.dropout), protocol, Machine())
     (stage,) = made.stages
     run = StageRun(population, stage, population.state)
-    weights = []
+    patient, weights = Selection(seeds, PATIENCE, run.theta), []
     for epoch in range(EPOCHS):
         if epoch == 0 or (stage.refresh is not None and epoch % stage.refresh == 0):
             run.prepare(epoch)
         run.run_epoch(epoch)
-        run.selection.observe(
-            epoch, population.validation.criteria(population.judging, run.weights, run.slots), run.theta
-        )
+        criteria = population.validation.criteria(population.judging, run.weights, run.slots)
+        for selection in (run.selection, patient):
+            selection.observe(epoch, criteria, run.theta)
         weights.append(run.theta.detach().clone())
     found = []
     for number, member in enumerate(members):
@@ -97,12 +86,14 @@ def by_rule(dataset: str, bagging: str, method: str, seeds: int) -> list[dict[st
         test = population.predict(number, own, task.test.rows)
         classes = population.predict(number, own, task.train.rows).argmax(axis=-1)
         validation = population.predict(number, own, task.validation.rows)
-        curves = {name: run.selection.curves[:, row, number] for row, name in enumerate(run.selection.criteria)}
+        best, early = (
+            dict(zip(each.criteria, each.epoch[:, number], strict=True)) for each in (run.selection, patient)
+        )
         chosen = {
-            "labels": patient(curves["auc"], "auc"),
-            "mpiou": patient(curves["mpiou"], "mpiou"),
-            "kl": int(curves["kl"].argmin()),
-            "dsq": int(curves["dsq"].argmin()),
+            "labels": early["auc"],
+            "mpiou": early["mpiou"],
+            "kl": best["kl"],
+            "dsq": best["dsq"],
             "tournament": tournament(np.stack([squared_errors(each, task.validation) for each in validation])),
             "label-wave": label_wave((classes[1:] != classes[:-1]).mean(axis=1)),
         }

@@ -4,16 +4,12 @@
 
 This is a method of this benchmark. The nearest published forests alternate fitting and relabelling (Shi et al. 2018).
 
-- The leaf values of a tree come from ridge regression. Its input is the fraction of each bag's rows in each leaf.
-- Each split is the one that reduces the residual of this regression most.
 - Each tree is fitted to a bootstrap sample of the bags. Each leaf considers half of the features.
 - Numbers are divided into 16 quantile bins. A split of a categorical feature separates one category from the others.
-- The prediction is the mean over trees.
 
-A tree is a partition of the rows. H_kl is the fraction of bag k's rows in leaf l. A bag's proportion is sum_l H_kl
-theta_l plus noise of variance v / m_k, with v = prior (1 - prior) and theta_l ~ N(prior, v / rho). So leaf values come
-from ridge regression on bags, not from averages of rows. A split adds a column h to H: the fraction of each bag's rows
-that go to its left side. The chosen split maximises
+The noise of bag k has variance v / m_k, with v = prior (1 - prior), and theta_j ~ N(prior, v / rho). So leaf values
+come from ridge regression on bags, not from averages of rows. A split adds a column h to H: the fraction of each bag's
+rows that go to its left side. The chosen split maximises
 
     gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
 
@@ -58,24 +54,25 @@ class _TreeSplit(NamedTuple):
     left: BoolArray
     """[bins] whether a bin stays in the leaf; the other bins go to a new leaf"""
 
+    def apply(self, leaf: IntArray, codes: IntArray, new: int) -> None:
+        """Move rows on the right side to leaf `new`, in place. `leaf` [rows], `codes` [features, rows]."""
+        leaf[(leaf == self.leaf) & ~self.left[codes[self.feature]]] = new
+
 
 @dataclass(frozen=True, eq=False)
 class _BagTree:
     """A partition of rows, with a prediction for each leaf."""
 
-    leaves: IntArray
-    """[splits] leaf that each split divides; the right side becomes a new leaf with the next number"""
-    features: IntArray
-    """[splits]"""
-    left: list[BoolArray]
+    splits: list[_TreeSplit]
+    """in their order; the right side of each becomes a new leaf with the next number"""
     values: FloatArray
     """[leaves, outputs]"""
 
     def __call__(self, codes: IntArray) -> FloatArray:
         """Return predictions [rows, outputs] for binned rows [features, rows]."""
         leaf = np.zeros(codes.shape[1], dtype=np.int64)
-        for number, (divided, feature) in enumerate(zip(self.leaves, self.features, strict=True), start=1):
-            leaf[(leaf == divided) & ~self.left[number - 1][codes[feature]]] = number
+        for new, split in enumerate(self.splits, start=1):
+            split.apply(leaf, codes, new)
         return np.asarray(self.values[leaf])
 
 
@@ -95,8 +92,8 @@ class _BagTargets:
 class _Growth:
     """Settings for growing trees."""
 
-    leaves: int = 8
-    rho: float = 1.0
+    leaves: int
+    rho: float
     """prior precision of leaf values in units of 1 / v"""
     least: int = 20
     """smallest number of rows in a leaf"""
@@ -140,13 +137,12 @@ def _grow_tree(
         left = bins == number if features[feature].positions is None else bins <= number
         splits.append(_TreeSplit(divided, feature, left))
         new = len(splits)
-        leaf[(leaf == divided) & ~left[codes[feature]]] = new
+        splits[-1].apply(leaf, codes, new)
         halves = [np.flatnonzero(leaf == each) for each in (divided, new)]
         columns = _share(leaf, bags, new + 1)
         candidates[divided] = _candidates(codes, features, bags, halves[0], growth, rng)
         candidates.append(_candidates(codes, features, bags, halves[1], growth, rng))
-    leaves, chosen_features = (np.array([split[i] for split in splits], dtype=np.int64) for i in (0, 1))
-    return _BagTree(leaves, chosen_features, [split.left for split in splits], fitted)
+    return _BagTree(splits, fitted)
 
 
 def _split_gains(

@@ -7,7 +7,7 @@ their cosines. The codes Q of a view are the entropic transport of s / 0.05 to t
 and without gradient. Each view predicts the codes of the other, by softmax(s / 0.1). We found no code by the authors.
 Differences from the paper:
 
-- DLLP trains first. _Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
+- DLLP trains first. Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
   only counts would match prototypes to classes, and counts hardly differ between bags.
 - Views are two passes, the second with mixed features (`blocks/views.py`). Tables cannot be cropped.
 - `bag_weight` adds the proportion loss of the predictions. The published method has no such loss, so only codes link

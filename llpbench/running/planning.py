@@ -134,7 +134,7 @@ class Plan:
         """Why runs and searches are stale, and how many are, such as `mine: source of method changed (3 runs)`."""
         stale = Counter(
             (f"{one.cell.method}: {reason}", "search" if one.tuning else "run")
-            for one in (*self.cells, *self.tunings.values())
+            for one in self.entries
             for reason in one.stale.values()
         )
         return [f"{reason} ({plural(number, noun)})" for (reason, noun), number in stale.items()]

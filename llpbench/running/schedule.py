@@ -1,6 +1,6 @@
 """The schedule of a run: a queue of jobs, and how long each may take.
 
-A few cheap jobs come first, so that the board is soon filled. The slowest jobs follow, so that none of them is left
+A few cheap jobs come first, so that there are results soon. The slowest jobs follow, so that none of them is left
 alone at the end.
 """
 
@@ -103,7 +103,7 @@ class Schedule:
         pairs = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
         shortest_first = [job for _, job in pairs]
         cheap = sum(total <= _CHEAP_SECONDS for total in accumulate(length for length, _ in pairs))
-        first = max(cheap, 1)  # the shortest job, even if it is not cheap: the board should not stay empty for long
+        first = max(cheap, 1)  # the shortest job, even if it is not cheap: the first result should not take long
         self._queue = [*shortest_first[first:], *reversed(shortest_first[:first])]
         """Waiting jobs. The next one is last, where removing it is fast."""
         self.left: list[Job] = []

@@ -40,10 +40,8 @@ def forget_compiled(machine: Machine) -> None:
     """Discard code compiled for earlier populations: a new one cannot use it, but it counts towards the limit."""
     torch.compiler.reset()
     torch._dynamo.config.recompile_limit = _RECOMPILES
-    # Otherwise the sign of ReLU inputs is stored as booleans, which in C++ is slower than a matrix product. In bfloat16
-    # it makes no difference.
-    quick = machine.device.type == "cpu" and machine.precision == torch.float32
-    torch._functorch.config.recompute_views = quick
+    # Otherwise the sign of ReLU inputs is stored as booleans, which in C++ is slower than a matrix product.
+    torch._functorch.config.recompute_views = machine.device.type == "cpu"
     # internal to torch: users cannot act on it
     warnings.filterwarnings("ignore", r"`torch\._prims_common\.check` is deprecated", FutureWarning)
 

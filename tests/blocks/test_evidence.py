@@ -7,7 +7,6 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_process import _hmc
 from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
 from llpbench.core.bags import FloatArray
@@ -43,11 +42,12 @@ T = np.array([-0.3, -1.2, 0.4, -0.8])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All ways of doing the algebra."""
     narrow = {"grams": 0, "bags": 24, "wide": 2, "without room": 2}.get(request.param)
-    monkeypatch.setattr(room, "_MOST_GRAMS", 0 if request.param == "without room" else 10**9)
+    monkeypatch.setattr("llpbench.blocks.evidence._MOST_GRAMS", 0 if request.param == "without room" else 10**9)
     monkeypatch.setattr(
-        room, "_algebra", _FeatureSpace if narrow is None else lambda means, _: _BagSpace(means, narrow)
+        "llpbench.blocks.evidence._algebra",
+        _FeatureSpace if narrow is None else lambda means, _: _BagSpace(means, narrow),
     )
-    monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
+    monkeypatch.setattr("llpbench.blocks.evidence._REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
 
 

@@ -11,11 +11,11 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.blocks.components import Components
 from llpbench.blocks.design import bag_average
+from llpbench.blocks.evidence import _BagSpace, _FeatureSpace
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect, strongest
 from llpbench.core.numbers import RobustScores
@@ -105,7 +105,8 @@ def test_main_effects_are_average_predictions(process: FittedProcess | LogitProc
 @pytest.mark.parametrize("space", ["bags", "features"])
 def test_share_uncertainty_matches_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        room, "_algebra", room._FeatureSpace if space == "features" else lambda means, _: room._BagSpace(means, 24)
+        "llpbench.blocks.evidence._algebra",
+        _FeatureSpace if space == "features" else lambda means, _: _BagSpace(means, 24),
     )
     found = _fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
     evidence, components = found.evidence, found.components

@@ -72,13 +72,10 @@ def test_plain_display_escapes_markup() -> None:
         display.finished(JOB, [make_record(JOB.cell, 0), make_record(JOB.cell, 1, "failed")])
         display.started(JOB)
         display.finished(JOB, runs("dllp", 0.881, 0.883))
-    assert shown(console).splitlines() == [
-        "[bold]a line that is longer than the width of the terminal[/]",
-        "started dllp mlp on adult ordered 256 (2 seeds)",
-        "failed dllp mlp on adult ordered 256 (2 seeds) in 0 s, 2/4 runs: AUC 90.0; bad luck (1 seed of 2)",
-        "started dllp mlp on adult ordered 256 (2 seeds)",
-        "ok dllp mlp on adult ordered 256 (2 seeds) in 0 s, 4/4 runs: AUC 88.2 ± 0.1",
-    ]
+    said, _, failure, _, success = shown(console).splitlines()  # epochs have no line, and no line is wrapped
+    assert said == "[bold]a line that is longer than the width of the terminal[/]"
+    assert re.search(r"^failed dllp mlp .* 2/4 .*AUC 90\.0.*bad luck", failure)
+    assert re.search(r"^ok dllp mlp .* 4/4 .*AUC 88\.2 ± 0\.1", success)
 
 
 def test_cell_score_is_mean_over_labelled_seeds() -> None:

@@ -47,10 +47,9 @@ def test_only_long_deep_trainings_are_compiled_on_cpu(
         assert compiles_on_cpu(cell, Environment(compile=asked), rows=1_000) is asked
 
 
-@pytest.mark.parametrize(("precision", "kept"), [(torch.float32, 0), (torch.bfloat16, 1)])
-def test_boolean_masks_are_not_saved_for_gradient(precision: torch.dtype, kept: int) -> None:
+def test_boolean_masks_are_not_saved_for_gradient() -> None:
     """Where a ReLU was positive is asked of its output again, which is kept anyway."""
-    forget_compiled(Machine(precision=precision))
+    forget_compiled(Machine())
     made = torch.compile(lambda x, w, v: (x @ w).relu().view(4, -1, 8) @ v, backend="aot_eager_decomp_partition")
     saved: list[torch.dtype] = []
 
@@ -61,7 +60,7 @@ def test_boolean_masks_are_not_saved_for_gradient(precision: torch.dtype, kept: 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
         made(torch.ones(16, 8), torch.ones(8, 8, requires_grad=True), torch.ones(4, 8, 8, requires_grad=True))
     assert saved
-    assert saved.count(torch.bool) == kept
+    assert torch.bool not in saved
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,6 @@ MATMUL = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         (Machine(compiled=True), "Intel(R) Xeon(R)", True, False),
         (Machine(compiled=True), "AMD EPYC", False, False),
         (Machine(compiled=False), "AMD EPYC", True, False),
-        (Machine(compiled=True, precision=torch.bfloat16), "AMD EPYC", True, False),
         (Machine(torch.device("cuda"), compiled=True), "AMD EPYC", True, False),
     ],
 )
