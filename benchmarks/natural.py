@@ -9,8 +9,8 @@ share, half a row added to each class for new rows. `before`: effects from predi
 spread. `whole`: the training rows, made to add up to their counts.
 
 Rare: bags at random and by natural keys, at some rates of positives; the method as it is (`before`) and calibrated. A
-warning says that held-out bags do not show that features tell anything. Whether a fit is useful is told by its log
-loss, as it is and calibrated, against the constant.
+warning says that held-out bags do not show that features help. A fit is useful if its log loss, as it is or calibrated,
+is below that of the constant.
 
 A line a run, then means over seeds, ± standard errors of differences, as Markdown.
 """

@@ -307,8 +307,8 @@ def estimate(
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
     with files.read() as given:
         model, keys = given.model, given.rows["keys"]
-        some = [class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
-        drawn = class_of(model, label or (str(some[-1]) if some else None))
+        some = [_class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
+        drawn = _class_of(model, label or (str(some[-1]) if some else None))
         names = split_names(by, given.columns)
         if some and drawn not in some:
             raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
@@ -397,7 +397,7 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     from llpbench.report.plots.saving import save_figure
 
     fitted = LLPClassifier.load(model)
-    name = class_of(fitted, label)
+    name = _class_of(fitted, label)
     found = fitted.effects(name)
     save_figure(lambda: effect_panels(found, f"{model}: effects on {name}"), out)
     show(effects_table(found))
@@ -415,7 +415,7 @@ def check_plot(path: Path, flag: str) -> None:
         raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
 
 
-def class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:
+def _class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:
     """Return the class that `flag` names, or the last one."""
     names = {str(name): name for name in model.classes_.tolist()}
     if label is not None and label not in names:

@@ -33,7 +33,7 @@ OWN_DATA = {
     ),
     "Rows": ("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
     "Method": (
-        *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
+        *("method", "methods", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
         *("time_column", "seed", "plugin", "refits"),
     ),
     "Output": ("interval", "out", "where", "among", "plot", "label"),

@@ -157,8 +157,14 @@ _BLOCK = 4096
 """number of bytes that are written to check whether the disk is full"""
 
 
-WRITTEN = ".written"
+_WRITTEN = ".written"
 """file with the names of the generated files in a folder, one per line"""
+
+
+def generated(folder: Path) -> list[str]:
+    """Return the names of the generated files in a folder. Raises `OSError`."""
+    memory = folder / _WRITTEN
+    return memory.read_text(encoding="utf-8").splitlines() if memory.is_file() else []
 
 
 def forget_stale(folder: Path, names: Iterable[str]) -> None:
@@ -166,12 +172,11 @@ def forget_stale(folder: Path, names: Iterable[str]) -> None:
 
     Files that were not generated stay unchanged. Raises `OSError`.
     """
-    now, memory = sorted(names), folder / WRITTEN
-    before = memory.read_text(encoding="utf-8").splitlines() if memory.exists() else []
-    for name in set(before).difference(now):
+    now = sorted(names)
+    for name in set(generated(folder)).difference(now):
         if name == Path(name).name:
             (folder / name).unlink(missing_ok=True)
-    replace_file(memory, "".join(f"{name}\n" for name in now))
+    replace_file(folder / _WRITTEN, "".join(f"{name}\n" for name in now))
 
 
 USER = str(os.getuid()) if hasattr(os, "getuid") else ""

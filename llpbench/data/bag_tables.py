@@ -452,17 +452,15 @@ def _words(name: Hashable) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", " ".join(re.findall(r"[^\W_]+", plain)))
 
 
-def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
-    """Return the labels; `unmatched="drop"` removes rows without a bag, and rows of bags missing in the table.
+def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False) -> BagLabels:
+    """Return the labels; `drop_unmatched` removes rows without a bag, and rows of bags missing in the table.
 
-    Raises `LLPBenchError` if `unmatched` is "raise" and there are such rows, or bags of the table without rows.
+    Raises `LLPBenchError` if there are such rows, or bags of the table without rows, and they are not dropped.
     """
-    if unmatched not in ("raise", "drop"):
-        raise LLPBenchError(f"{argument('unmatched')} must be 'raise' or 'drop', got {unmatched!r}")
     drop = f"use {_DROP}."
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)
-    if unmatched == "raise":
+    if not drop_unmatched:
         alone = int((labels.of_row < 0).sum())
         if alone:
             raise LLPBenchError(

@@ -85,7 +85,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     try:
         labels = read_bag_labels(keys[0], frame)
         known = read_bag_table(None, counts, labels)
-        labels = matched(labels, replace(known, at_fit=False), "raise")  # datasets have no option `unmatched`
+        labels = matched(labels, replace(known, at_fit=False))  # datasets have no option `unmatched`
         found = known.counts(labels, noise)
         classes = known.classes(None)
     except LLPBenchError as error:

@@ -309,7 +309,7 @@ def _read_groupings(
     labels, tables = [], list[BagTable]()
     for grouping, table in zip(bags, given, strict=True):
         known = read_bag_labels(grouping, X)
-        labels.append(_label_of_row(known.names, known.of_row))
+        labels.append(as_objects([*known.names, None])[known.of_row])  # None where a row has no bag
         tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
     _require_disjoint(tables)
     if counts is not None and (told := _disagreement(tables, labels)):
@@ -344,14 +344,6 @@ def _disagreement(tables: list[BagTable], labels: list[Any]) -> str:
                     f"Check both tables{'' if first.columns else ' and the order of bags'}."
                 )
     return ""
-
-
-def _label_of_row(names: list[Hashable], of_row: Any) -> Any:
-    """[rows] labels, None where a row has no bag"""
-    found = np.empty(len(names) + 1, dtype=object)
-    found[: len(names)] = pd.Series(names, dtype=object).to_numpy()
-    found[-1] = None
-    return found[of_row]
 
 
 def _require_disjoint(tables: list[BagTable]) -> None:

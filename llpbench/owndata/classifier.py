@@ -334,17 +334,12 @@ class LLPClassifier(FittedClassifier):
         """
         settings, model = read_model(Path(folder))
         try:
-            return cls._of(settings, model)
+            estimator = cls(**settings)
+            estimator._hold(model)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise LLPBenchError(
                 f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again."
             ) from error
-
-    @classmethod
-    def _of(cls, settings: Mapping[str, Any], model: FittedModel) -> Self:
-        """Return a fitted estimator with these settings."""
-        estimator = cls(**settings)
-        estimator._hold(model)
         return estimator
 
     def __sklearn_tags__(self) -> Any:

@@ -115,9 +115,6 @@ class UnknownCategories(UnlikeFit):
 class FeatureColumns:
     """Features of the training rows. Converts rows with the same columns to `Rows`."""
 
-    gaps: Mapping[str, float] = {}
-    """share of missing values in training by column; empty for models saved by earlier versions"""
-
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
         """Learn from the training rows. `numbers` is the scaling of numbers (`cell.NUMBERS`).
 
@@ -131,6 +128,7 @@ class FeatureColumns:
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]
         self.ranges = {name: number_range(values) for name, values in numeric.items()}
+        # share of missing values by column
         self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
         varying = [name for name, values in numeric.items() if len(np.unique(values)) > 1]
         varying += [name for name, (codes, _) in categorical.items() if len(np.unique(codes)) > 1]
@@ -255,7 +253,7 @@ class FeatureColumns:
         `missing` is the share of rows by column.
         """
         for name, now in missing.items():
-            before = self.gaps.get(name, 1.0)
+            before = self.gaps[name]
             if name in self.used and now >= max(_STRANGE, 2 * before):
                 warnings.warn(
                     f"{_ROWS}: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. "
@@ -298,9 +296,9 @@ _FEW = 0.04
 _MARKED = 0.5
 """Largest share of rows with a single value that is far away."""
 _MANY_VALUES = 20
+"""Number of different values from which a single value far from them is a mark of missing values."""
 _MOST_MARKS = 3
 """Largest number of values that may be marks of missing values, besides rare ones."""
-"""Number of different values from which a single value far from them is a mark of missing values."""
 _OUTSIDE = 0.5
 """Share of new values outside the range of training that causes a warning."""
 _LARGE = 2.0**333

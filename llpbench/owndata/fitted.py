@@ -540,7 +540,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if set(named) != set(self.classes_.tolist()):
             raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
-        labels = matched(labels, table, "drop" if drop_unmatched else "raise")
+        labels = matched(labels, table, drop_unmatched=drop_unmatched)
         return labels, table.counts(labels, self._model.deviation)[:, place]
 
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:

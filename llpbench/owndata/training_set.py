@@ -104,7 +104,7 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     """
     frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
     sampled, as_shares, ranged = data.counted == "whole bags", data.counted == "others", data.ranges
-    unmatched, suppress = "drop" if data.drop_unmatched else "raise", data.suppress_impossible
+    suppress = data.suppress_impossible
     if table is None:
         raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
     if not (deviation or as_shares):
@@ -112,7 +112,7 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     named = table.classes(data.classes)
     require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
     order = ascending(named)
-    of_bags = matched(of_bags, table, unmatched)
+    of_bags = matched(of_bags, table, drop_unmatched=data.drop_unmatched)
     require_people(of_bags)
     if deviation and (told := large_noise_warning(deviation, of_bags.sizes)):
         warnings.warn(told, LargeNoise, stacklevel=3)

@@ -80,7 +80,7 @@ def whole_table(board: Board, name: str) -> ReportTable:
         words.title(board),
         words.caption_of(board),
         [
-            (Heading("rank", key="rank"), [*map(text, ranks)]),
+            (Heading("rank"), [*map(text, ranks)]),
             *_name_columns(board),
             *((column.heading(board.metric.title), column.fields(lines)) for column in COLUMNS.values()),
             *_score_columns(board),

@@ -89,7 +89,7 @@ class LeaderboardColumn:
 
     def heading(self, metric: str) -> Heading:
         """Return the heading on a board ranked by a metric (its title)."""
-        return Heading(self.title.format(metric=metric, level=words.LEVEL), self.numeric, self.key)
+        return Heading(self.title.format(metric=metric, level=words.LEVEL), self.numeric)
 
     @property
     def names(self) -> list[str]:

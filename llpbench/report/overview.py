@@ -13,6 +13,7 @@ from typing import Any
 from pandas import DataFrame, concat, notna, read_csv
 
 from llpbench.core.criteria import METRICS
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import entry_label
 from llpbench.report.leaderboard import COLUMNS
@@ -258,8 +259,7 @@ def make_overview(own: Sequence[Standings], below: Mapping[str, Sequence[Standin
 
 def _text(board: Standings) -> str:
     """Return the number of datasets, the verdict, and what validation labels alone are worth."""
-    datasets = board.facts["datasets"]
-    number = words.caption("number_of_datasets", datasets=f"{datasets:.0f}", one=datasets == 1)
+    number = words.sentence(plural(int(board.facts["datasets"]), "dataset"))
     return " ".join(filter(None, (number, board.verdict(), board.worth_of_labels())))
 
 

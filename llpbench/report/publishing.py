@@ -13,7 +13,7 @@ from urllib.parse import quote
 from pandas import concat
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import WRITTEN, forget_stale, replace_file
+from llpbench.core.files import forget_stale, generated, replace_file
 from llpbench.core.text import frame_as_csv, plural
 from llpbench.report.board_tables import ANCHOR, Report
 from llpbench.report.boards import Leaderboards
@@ -117,13 +117,7 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _is_foreign(readme: Path) -> bool:
     """Return whether a README.md exists that no report wrote."""
-    return readme.exists() and README not in _written(readme.parent)
-
-
-def _written(folder: Path) -> list[str]:
-    """Return the files that a report has written into a folder."""
-    memory = folder / WRITTEN
-    return memory.read_text(encoding="utf-8").splitlines() if memory.is_file() else []
+    return readme.exists() and README not in generated(readme.parent)
 
 
 def _other_reports(report: Report, out: Path) -> dict[str, str]:
@@ -131,7 +125,7 @@ def _other_reports(report: Report, out: Path) -> dict[str, str]:
     reports = {}
     for folder in (out.parent, *sorted(path for path in out.glob("*") if path.is_dir())):
         readme = folder / README
-        if {_INDEX, STANDINGS} <= {*_written(folder)} and readme.is_file():
+        if {_INDEX, STANDINGS} <= {*generated(folder)} and readme.is_file():
             title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
             reports[title] = ".." if folder == out.parent else folder.name
     return {title: folder for title, folder in reports.items() if title != report.title}

@@ -28,8 +28,6 @@ class Heading:
 
     text: str
     numeric: bool = True
-    key: str = ""
-    """name of the column in code; "" if its text is the name"""
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,6 @@ class MeanDifference:
         """Whether the mean is significantly larger than 0."""
         return self.is_significant and self.points > 0
 
-    @property
-    def is_similar(self) -> bool:
-        """Whether the mean is less than `MARGIN` from 0."""
-        return self.p_similar < 1 - CONFIDENCE
-
 
 def compared(family: Mapping[Key, Sequence[float]]) -> dict[Key, MeanDifference]:
     """Return the differences of a family: independent values, at least one each, by name.

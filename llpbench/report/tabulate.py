@@ -50,7 +50,7 @@ LABELS = CRITERIA["auc"]
 """Criterion of methods trained on labels, on every board."""
 
 _NAME = ["method", "encoder", "pretraining"]
-_DECLARED = ["configuration", "kind", "role", "reference"]
+_DECLARED = ["configuration", "kind", "role"]
 _IDENTITY = [*_NAME, *_DECLARED, "is_tuned"]
 """Columns that distinguish entries."""
 
@@ -212,7 +212,6 @@ class _Source:
                 configuration=", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact)))),
                 kind=method["kind"],
                 role=method["role"],
-                reference=method["reference"] or "",
                 is_tuned=True,
                 search=tuning["tuning"],
                 stale=found["stale"].where(found["stale"] != "", f"its search: {change}" if change else ""),
@@ -302,9 +301,8 @@ def _entries(runs: DataFrame) -> DataFrame:
     by_entry = runs.groupby("entry")
     frame["label"] = [entry_label(*names) for names in _tuples(frame, [*_NAME, "configuration"])]
     frame["is_default"] = ~(frame["is_tuned"] | (by_entry["changed"].max() != "") | (by_entry["average"].max() != ""))
-    frame["ensemble"] = by_entry["ensemble"].max()
     frame["precision"] = by_entry["precision"].first()
-    frame["is_plain"] = (frame["pretraining"] == "none") & frame["is_default"] & (frame["ensemble"] == 1)
+    frame["is_plain"] = (frame["pretraining"] == "none") & frame["is_default"] & (by_entry["ensemble"].max() == 1)
     return frame
 
 
@@ -316,8 +314,8 @@ def _tasks(runs: DataFrame) -> DataFrame:
     frame = runs.groupby("task").agg(dict.fromkeys(_TASK, "first") | facts)
     lines = []
     for place, dataset, size, by, least, middle, most, classes in frame.itertuples(name=None):
-        rows = (None,) * 3 if isnan(least) else (int(least), middle, int(most))
-        bags = _bags_text(size, by, None if isnan(least) else (int(least), middle, int(most)))
+        sizes = None if isnan(least) else (int(least), middle, int(most))
+        bags, (least, _, most) = _bags_text(size, by, sizes), sizes or (None,) * 3
         lines.append(
             {
                 "dataset": dataset,
@@ -325,8 +323,9 @@ def _tasks(runs: DataFrame) -> DataFrame:
                 "by": by,
                 "classes": None if isnan(classes) else int(classes),
                 "seeds": tuple(sorted(expected.loc[[place]].index.get_level_values("seed"))),
-                **dict(zip(("least_rows", "median_rows", "most_rows"), rows, strict=True)),
-                "is_unequal": rows[0] != rows[2],
+                "least_rows": least,
+                "most_rows": most,
+                "is_unequal": least != most,
                 "bags": bags,
                 "title": f"{dataset} {bags}",
             }

@@ -58,7 +58,7 @@ def test_natural_keys_are_tasks_of_one_board() -> None:
     assert [*board.tasks["title"]][1] == "adult by job and sex"
     assert board.datasets == ["adult", "credit"]
     assert {*board.scores["runs"]} == {2}
-    assert "different assignments" not in " ".join(notes(board)[DIFFERENT_DATA])
+    assert notes(board)[DIFFERENT_DATA] == ()
 
 
 def test_baggings_and_protocols_are_never_mixed() -> None:
@@ -168,10 +168,8 @@ class TestStale:
 
 def test_note_on_different_data() -> None:
     records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
-    assert notes(fine(records))[DIFFERENT_DATA] == (
-        "adult: its runs saw 2 different versions of the data, so they cannot be compared",
-        "adult 64, seed 0: its runs saw 2 different assignments to bags, so they cannot be compared",
-    )
+    found = [note.partition(":")[0] for note in notes(fine(records))[DIFFERENT_DATA]]
+    assert found == ["adult", "adult 64, seed 0"]
 
 
 def test_origin_names_each_source_once() -> None:
