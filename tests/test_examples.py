@@ -61,9 +61,7 @@ def test_examples_and_their_commands_run(
     assert {line[1] for line in lines} == {"fit", "estimate" if name == "precincts" else "predict"}
     for line in lines:
         if line[1] == "fit" and "--method" not in line:
-            line += ["--method", "count-gbdt", "--set", "trees=100"]
-        if line[1] == "estimate":
-            line += ["--refits", "5"]
+            line += ["--method", "bag-gp", "--set", "draws=0"]
         result = llpbench(*line[1:])
         assert result.code == 0, result.err
 
