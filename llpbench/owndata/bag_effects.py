@@ -295,7 +295,7 @@ _ENOUGH = 20.0
 """B p (1 - p) from which no calibration is needed: a standard error of 0.2."""
 _FEW = 2.0
 """B p (1 - p) below which a warning is shown: a standard error of 0.7."""
-_SUPPORTED = 2.0
+SUPPORTED = 2.0
 """Log evidence of held-out bags, in nats, from which they show that features help."""
 _CALIBRATIONS = (0.03, 0.1, 0.3, 0.5, 0.7, 1.0)
 """Possible factors of logits. With the first one predictions of rows hardly differ."""
@@ -357,7 +357,7 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     Without a calibration (None) the message is about counts only.
     """
     few = _information(known) < _FEW
-    supported = found is None or found.evidence >= _SUPPORTED
+    supported = found is None or found.evidence >= SUPPORTED
     if (not few and supported) or 1 - _total_shares(known).max() >= _WARNED:
         return ""
     rare = [label for place, label in enumerate(classes) if place != _total_shares(known).argmax()]

@@ -201,8 +201,8 @@ def choose(
     candidates = {name: each for name, each in candidates.items() if name not in failures}
     reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
     ratio = _held_to_trained(parts, found)
-    board = _compared(by_fold, reference, ratio)
-    boards = {name: _compared(by_fold, name, ratio).set_index("method") for name in candidates}
+    board = compared(by_fold, reference, ratio)
+    boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
@@ -231,7 +231,7 @@ def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> 
         raise LLPBenchError(f"every method failed. {told}")
 
 
-def _compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
+def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
     """Return the board of a comparison (`MethodChoice.board`) from its folds. `ratio`: held-out to training bags."""
     means = folds.drop(columns=["repeat", "fold"]).groupby("method", sort=False).mean()
     scores = folds.pivot(index=["repeat", "fold"], columns="method", values=DECIDES)
