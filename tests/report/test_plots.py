@@ -216,6 +216,7 @@ def test_pareto_front_has_undominated_entries() -> None:
     (ax,) = visible(drawing)
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)
     assert steps[:3] == [(2.0, 70.0), (11.0, 80.0), (51.0, 85.0)]
+    assert "51.0" in drawing.title
     times = {"train": 1.0, "total": 2.0, "cpu train": 0.25, "cpu total": 0.5}
     by_cpu = [record("a", 0.8, times=times), record("b", 0.7, times=times | {"cpu train": 0.5})]
     (measured,) = KINDS["time"](fine(by_cpu), "x")
@@ -234,6 +235,7 @@ def test_bag_size_curves_show_means() -> None:
     assert points(line) == [(0, 85), (1, 60)]
     assert np.allclose(ax.collections[0].get_segments()[0][:, 1], [80, 90])  # type: ignore[attr-defined]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
+    assert "25.0" in drawing.title
     assert not list(KINDS["bag-size"](fine(journal(sizes=(64,), datasets=("adult",))), "x"))
 
 
