@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.blocks.distinct import distinct
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.seeding import generator
@@ -308,7 +308,8 @@ def table_estimates(
     A category is a combination of features and group. `groups` are of the rows of `whole`, whose counts are exact.
     None if there are many categories, or if bags are small.
     """
-    same = distinct([groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T], fewest=0)
+    columns = [groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T]
+    same = Distinct.of(columns, fewest=0)
     if same is None or len(same.first) > _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE or len(same.first) < 2:
         return None
     _require_no_total(bags)
