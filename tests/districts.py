@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from llpbench.core.errors import LLPBenchWarning
 
 
 def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame, Any, Any]:
@@ -30,3 +36,26 @@ def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> 
 def counted(bags: Any, votes: Any) -> pd.DataFrame:
     """The published counts: a frame by bag, with a column for each class."""
     return pd.crosstab(bags, votes)
+
+
+@contextmanager
+def warned(about: str, match: str = "", times: int | None = None) -> Iterator[list[str]]:
+    """Require a warning of a kind, and yield the messages of this kind."""
+    found: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield found
+    messages = [each.message for each in caught]
+    found += [str(each) for each in messages if isinstance(each, LLPBenchWarning) and each.about == about]
+    assert any(re.search(match, each) for each in found), f"no warning about {about}, but {[*map(str, messages)]}"
+    assert times in (None, len(found))
+
+
+@contextmanager
+def silent(about: str = "") -> Iterator[None]:
+    """Fail for a warning of a kind (default: of any)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    messages = [each.message for each in caught]
+    assert [str(each) for each in messages if not about or getattr(each, "about", "") == about] == []

@@ -44,19 +44,6 @@ _MOST_LINES = 12
 
 
 @dataclass(frozen=True)
-class _Given:
-    """A model and the files that it is applied to."""
-
-    model: LLPClassifier
-    columns: list[str]
-    """columns of rows"""
-    rows: dict[str, Any]
-    """arguments of functions in `in_batches`: `batches` of rows (one, if rows are in memory), their `total` number,
-    `keys` (columns that name bags), `counts` of bags if they are not those of `fit` (arguments of `LLPClassifier`), and
-    the `weight_column`"""
-
-
-@dataclass(frozen=True)
 class _Files:
     """What options say about the files."""
 
@@ -77,8 +64,12 @@ class _Files:
         return ["--weight-column"] * (self.weight_column is not None) + ["--drop-unmatched"] * self.drop_unmatched
 
     @contextmanager
-    def read(self, *, bags_optional: bool = False) -> Iterator[_Given]:
-        """Yield the model and the rows. Errors get the names of flags."""
+    def read(self, *, bags_optional: bool = False) -> Iterator[tuple[LLPClassifier, list[str], dict[str, Any]]]:
+        """Yield the model, the columns of rows, and arguments of functions in `in_batches`.
+
+        These are `batches` of rows (one, if rows are in memory), their `total` number, `keys` (columns that name bags),
+        `counts` of bags if they are not those of `fit`, and the `weight_column`. Errors get the names of flags.
+        """
         import pandas as pd
 
         from llpbench.owndata import in_batches
@@ -129,7 +120,7 @@ class _Files:
             total = batches.total if large else len(frame)
             with reading("rows") if large else nullcontext():
                 rows = {"batches": every, "total": total, "keys": names, "counts": counts}
-                yield _Given(model, known, {**rows, "weight_column": self.weight_column})
+                yield model, known, {**rows, "weight_column": self.weight_column}
 
     def _with_known_bags(self, frame: DataFrame, names: list[str], bags: Index) -> DataFrame:
         """Return the rows whose bag has counts."""
@@ -202,14 +193,13 @@ def _as_in_fit(model: LLPClassifier, keys: list[str], form: FileFormat) -> dict[
 @click.option(
     "--whole-bags", is_flag=True, help="ROWS contains whole bags; make predictions add up to the counts of bags."
 )
-@click.option("--interval", is_flag=True, help="Add a 95 % interval of each probability (bag-gp only).")
-def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
+def predict(files: _Files, whole_bags: bool) -> int:
     """Predict rows with a model of llpbench fit.
 
     With --bag-column, predictions also use the counts of the row's bag. The result has the columns of ROWS that are
-    not features, the column `prediction`, and the probability of each class. --interval adds the ends of a 95 %
-    interval of each probability, and the standard error of its logit. --weight-column adds the expected number of
-    people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as formulas.
+    not features, the column `prediction`, and the probability of each class. --weight-column adds the expected
+    number of people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as
+    formulas.
     """
     from llpbench.owndata import in_batches
     from llpbench.owndata.progress import progress_display
@@ -227,12 +217,8 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
             "--bags needs --whole-bags. Add --whole-bags. For new rows of bags that were in llpbench fit, use "
             "--bag-column without --bags."
         )
-    if interval and files.bag_column:
-        raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
-    with files.read(bags_optional=not whole_bags) as given, progress_display() as progress:
-        number = in_batches.predict(
-            given.model, out=out, whole_bags=whole_bags, interval=interval, progress=progress, **given.rows
-        )
+    with files.read(bags_optional=not whole_bags) as (model, _, rows), progress_display() as progress:
+        number = in_batches.predict(model, out=out, whole_bags=whole_bags, progress=progress, **rows)
     echo(f"{plural(number, 'prediction')} in {out}")
     return 0
 
@@ -252,13 +238,6 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
     help="Columns of ROWS; each combination of their values is a group.",
 )
 @click.option(
-    "--refits",
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Number of refits for intervals (not used by auto and bag-gp).",
-)
-@click.option(
     "--where",
     multiple=True,
     metavar="NAME=VALUE",
@@ -275,7 +254,6 @@ def predict(files: _Files, whole_bags: bool, interval: bool) -> int:
 def estimate(
     files: _Files,
     by: tuple[str, ...],
-    refits: int,
     where: tuple[str, ...],
     among: tuple[str, ...],
     plot: Path | None,
@@ -305,17 +283,15 @@ def estimate(
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
-    with files.read() as given:
-        model, keys = given.model, given.rows["keys"]
+    with files.read() as (model, columns, rows):
+        keys = rows["keys"]
         some = [_class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
         drawn = _class_of(model, label or (str(some[-1]) if some else None))
-        names = split_names(by, given.columns)
+        names = split_names(by, columns)
         if some and drawn not in some:
             raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
         with progress_display() as progress:
-            found = in_batches.estimate(
-                model, by=names, refits=refits, among=some or None, progress=progress, **given.rows
-            )
+            found = in_batches.estimate(model, by=names, among=some or None, progress=progress, **rows)
     write_rows(found, files.out, NUMBERS)
     overall = found[(found[keys] == ALL).all(axis="columns")]
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1

@@ -34,9 +34,9 @@ OWN_DATA = {
     "Rows": ("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
     "Method": (
         *("method", "methods", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
-        *("time_column", "seed", "plugin", "refits"),
+        *("time_column", "seed", "plugin"),
     ),
-    "Output": ("interval", "out", "where", "among", "plot", "label"),
+    "Output": ("out", "where", "among", "plot", "label"),
     "Format of the files (normally detected). For one file only: rows:VALUE or bags:VALUE, such as rows:cp1252": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),

@@ -33,7 +33,7 @@ from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.choosing import MethodChoice
@@ -159,9 +159,7 @@ def _read(
     import pandas as pd
 
     from llpbench.owndata.bag_data import BagData
-    from llpbench.owndata.bag_files import BagFile, require_common_bags
-    from llpbench.owndata.times import time_by_bag
-    from llpbench.owndata.training_set import labels_of_column
+    from llpbench.owndata.bag_files import BagFile, one_per_bag, require_common_bags
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, has_column, split_names
@@ -206,7 +204,7 @@ def _read(
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
     labels = None
     if label_column is not None:
-        labels = labels_of_column(column_of(frame, label_column, rows))
+        labels = _labels_of(column_of(frame, label_column, rows))
     out += named(name for name in (weight_column, label_column) if name is not None)
     table = tables[0]
     keys = [bag_keys(frame, names, rows) for _, names in groupings]
@@ -219,7 +217,7 @@ def _read(
         if has_column(frame, time_column):
             column = column_of(frame, time_column, rows)
             out += [str(column.name)] if column.name not in key_columns else []
-            times = time_by_bag(column, bag_index(keys[0]), f"file {str(rows)!r}") if times is None else times
+            times = one_per_bag(column, bag_index(keys[0]), rows) if times is None else times
         elif times is None:
             raise LLPBenchError(f"--time-column must be a column of {bags[0]} or {rows}, got {time_column!r}.")
     if keep_key:
@@ -483,6 +481,14 @@ def _show_board(found: MethodChoice) -> None:
         ["method", DECIDES, f"against {found.reference}", *[*digits][1:], "seconds"],
         rows,
     )
+
+
+def _labels_of(column: Series) -> Series:
+    """Return a column of a file as labels, None where it is empty; whole numbers lose their decimals."""
+    from llpbench.tables.texts import as_text, without_decimals
+
+    texts = as_text(column).str.strip().map(without_decimals, na_action="ignore").astype(object)
+    return texts.where(texts.notna() & (texts != ""), None)
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

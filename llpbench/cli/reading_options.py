@@ -20,8 +20,6 @@ from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.tables.column_names import csv_parts
 from llpbench.tables.csv_dialect import FileFormat
 
-_ONCE = ("--size-column", "--class-column", "--time-column")
-"""Options that must be given once, because a second one would replace the first."""
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 LARGE = 2_000_000_000
@@ -53,21 +51,7 @@ class Formats:
     bags: FileFormat
 
 
-class _OwnDataCommand(Command):
-    """Command that does not allow some options twice."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Raise `LLPBenchError` for an option that is given twice."""
-        if not ctx.resilient_parsing:
-            order = [param.opts[0] for param in self.make_parser(ctx).parse_args(list(args))[2]]
-            if twice := [name for name in _ONCE if order.count(name) > 1]:
-                raise LLPBenchError(
-                    f"{twice[0]} must be given once, got {order.count(twice[0])}. Leave out the others."
-                )
-        return super().parse_args(ctx, args)
-
-
-own_data_command = functools.partial(click.command, cls=_OwnDataCommand, groups=OWN_DATA)
+own_data_command = functools.partial(click.command, cls=Command, groups=OWN_DATA)
 """`click.command` for commands on your own data."""
 
 
@@ -237,19 +221,16 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Print warnings of fits and predictions as lines. Doubts are left to the command, which shows them at its end."""
-    from llpbench.owndata.doubts import DoubtfulFit
-
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
-            if issubclass(category, LLPBenchWarning):
+            if isinstance(message, LLPBenchWarning) and message.about != "doubts":
                 echo(f"llpbench: warning: {message.in_shell(flag_of)}", err=True)
-            else:
+            elif not isinstance(message, LLPBenchWarning):
                 usual(message, category, *where, **others)
 
         warnings.simplefilter("always", LLPBenchWarning)
-        warnings.simplefilter("ignore", DoubtfulFit)
         warnings.showwarning = show
         yield
 

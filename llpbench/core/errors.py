@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,17 @@ class UnknownColumnError(LLPBenchError):
 
 class LLPBenchWarning(_Message, UserWarning):
     """A warning about a user's data. The command line prints it as a line."""
+
+    def __init__(self, message: str = "", about: str = "") -> None:
+        super().__init__(message)
+        self.about = about
+        """kind of the warning, such as "unknown bags\""""
+
+
+def warn(about: str, message: str) -> None:
+    """Warn with a message, unless it is empty. `about` is the kind of the warning."""
+    if message:
+        warnings.warn(LLPBenchWarning(message, about), stacklevel=3)
 
 
 class HookError(ValueError):

@@ -146,6 +146,11 @@ class BagTable:
         chosen = [place for place, column in enumerate(self.columns) if column in set(named)]
         return replace(self, values=self.values[:, chosen], columns=[self.columns[place] for place in chosen])
 
+    def rows_of(self, labels: BagLabels) -> IntArray:
+        """Return the place of each bag of `labels` [bags] in the table; -1 if it is not there."""
+        place = {name: index for index, name in enumerate(self.names)}
+        return np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
+
     def of(self, names: Container[Hashable]) -> BagTable:
         """Return the table of some bags."""
         rows = [place for place, name in enumerate(self.names) if name in names]
@@ -187,8 +192,7 @@ class BagTable:
         `hint`: advice if counts do not match the rows, for callers that know the cause.
         Raises `LLPBenchError` for impossible values, unless noise may explain them; with `suppress` they become NaN.
         """
-        place = {name: index for index, name in enumerate(self.names)}
-        at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
+        at = self.rows_of(labels)
         values = np.where((at >= 0)[:, None], self.values[at], np.nan)
         values[np.isnan(values).any(axis=1)] = np.nan
         rows = labels.sizes.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -113,6 +113,26 @@ def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
     )
 
 
+def column_of_rows(given: Any, X: Any, what: str, advice: str) -> pd.Series:  # noqa: N803
+    """Return an argument with an entry for each row of X as a column [rows].
+
+    Raises `LLPBenchError` for another number of entries, and as `require_same_order` does.
+    """
+    given = as_pandas(given)
+    if isinstance(given, pd.Series) and isinstance(X, pd.DataFrame):
+        require_same_order(what, given.index, X.index)
+    values = given if isinstance(given, list | tuple | pd.Series) else np.ravel(given)
+    if len(values) != len(X):
+        raise LLPBenchError(
+            f"{argument(what)} must have an entry for each of the {len(X):,} rows, got {len(values):,}. {advice}"
+        )
+    return (
+        values.reset_index(drop=True)
+        if isinstance(values, pd.Series)
+        else pd.Series(values, dtype=object if isinstance(values, list | tuple) else None)
+    )
+
+
 def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any = None) -> BagTable:
     """Return the proportions or counts of bags, and the `sizes` of whole bags (a mapping, series or array).
 
@@ -144,23 +164,33 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
                 f"{given.columns[0]!r}."
             )
         columns = list(given.columns)
-    names, values = _by_bag(given, what, labels)
+    names, values = _by_bag(given, what, labels, _numbers)
     table = BagTable(names, values, columns, is_counts)
     if sizes is None:
         return table
-    known, numbers = _by_bag(_as_keys(as_pandas(sizes), labels), "sizes", labels)
+    numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
         some = f", got {impossible[0]:g}" if len(impossible) else ""
         raise LLPBenchError(f"sizes must be whole numbers of rows, at least 1{some}. Give one number for each bag.")
-    place = dict(zip(known, numbers[:, 0], strict=True))
-    lacking = [name for name in names if name not in place]
-    if lacking:
+    return replace(table, sizes=numbers[:, 0])
+
+
+def values_of_bags(
+    given: Any, what: str, names: Sequence[Hashable], labels: BagLabels, read: Callable[[Any, str], FloatArray]
+) -> FloatArray:
+    """Return values of bags by name [bags, ...] from a mapping, series or array in ascending order of `labels`.
+
+    `read` converts all values. Raises `LLPBenchError` for bags without a value.
+    """
+    known, values = _by_bag(_as_keys(as_pandas(given), labels), what, labels, read)
+    place = {name: number for number, name in enumerate(known)}
+    if lacking := [name for name in names if name not in place]:
         raise LLPBenchError(
-            f"{plural(len(lacking), 'bag')} with {what} ({shown(lacking)}) {verb(len(lacking))} no size. "
-            f"Give {argument('sizes=')} of all bags."
+            f"{argument(what)} must be known for all bags, got none for {plural(len(lacking), 'bag')} "
+            f"({shown(lacking)}). Give {argument(f'{what}=')} of all bags."
         )
-    return replace(table, sizes=np.array([place[name] for name in names]))
+    return np.asarray(values[[place[name] for name in names]])
 
 
 def _as_keys(given: Any, labels: BagLabels) -> Any:
@@ -174,8 +204,10 @@ def _as_keys(given: Any, labels: BagLabels) -> Any:
     return given.reorder_levels([*keys, *others]) if len(levels) > 1 else given
 
 
-def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], FloatArray]:
-    """Return the names of the bags and their numbers [bags, columns]."""
+def _by_bag(
+    given: Any, what: str, labels: BagLabels, read: Callable[[Any, str], FloatArray]
+) -> tuple[list[Hashable], FloatArray]:
+    """Return the names of the bags and their values, which `read` converts [bags, ...]."""
     names: list[Hashable]
     if isinstance(given, pd.DataFrame | pd.Series):
         names, values = list(given.index), given
@@ -192,14 +224,15 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
                 f"{what} must have an entry for each of {len(names):,} bags, got {len(given):,}. Give the entries in "
                 "ascending order of bags, or a mapping from bag to entry."
             )
-        require_clear_order(what, names, labels.of_row)
+        _require_clear_order(what, names, labels.of_row)
     repeated = pd.Index(names, tupleize_cols=False).duplicated()
     if repeated.any():
-        raise LLPBenchError(f"{what} have two entries for bag {names[int(repeated.argmax())]!r}. Remove one of them.")
-    return names, _numbers(values, what)
+        again = names[int(repeated.argmax())]
+        raise LLPBenchError(f"{what} must have one entry for each bag, got two for {again!r}. Remove one of them.")
+    return names, read(values, what)
 
 
-def require_clear_order(what: str, names: Sequence[Hashable], of_row: IntArray) -> None:
+def _require_clear_order(what: str, names: Sequence[Hashable], of_row: IntArray) -> None:
     """Raise `LLPBenchError` if entries by position may be in another order than the ascending one.
 
     `names`: bags in ascending order. `of_row` [rows]: index into `names`. Texts such as P0, P1, P10, P2 are ascending

@@ -11,7 +11,6 @@ small.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -20,16 +19,20 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BoolArray, FloatArray
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
+from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
 from llpbench.owndata.count_ranges import RangedCounts, ranged_counts
-from llpbench.owndata.counted import noise_deviation
+from llpbench.owndata.fitting import is_number
 from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
 """What was counted: the rows in X, whole bags (X has some of their rows), or other people."""
+_DEVIATIONS = {"gaussian": 1.0, "laplace": 2**0.5}
+"""Standard deviation of noise of scale 1."""
+_MOST_NOISE = 1e12
+"""Largest scale of noise, in rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -160,7 +163,13 @@ class BagData:
         ):
             if value not in known:
                 raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
-        ranges, deviation = ranged_counts(counts), noise_deviation(noise, noise_kind)
+        if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
+            raise LLPBenchError(f"{argument('noise')} must be a scale from 0 to {_MOST_NOISE:g}, got {noise!r}.")
+        if noise_kind not in _DEVIATIONS:
+            raise LLPBenchError(
+                f"{argument('noise_kind')} must be {' or '.join(map(repr, _DEVIATIONS))}, got {noise_kind!r}."
+            )
+        ranges, deviation = ranged_counts(counts), float(noise * _DEVIATIONS[noise_kind])
         several = _are_groupings(bags)
         _require_together(
             sampled=sampled,
@@ -190,7 +199,7 @@ class BagData:
                 raise LLPBenchError(f"{argument('rest_as=')} needs the rows of whole bags. Give {argument('sizes=')}.")
             table = table.with_rest(rest_as, of_rows)
             classes = [*classes, rest_as] if classes else None
-        names = [name for each in (bags if several else [bags]) for name in key_columns(X, each)]
+        names = [name for each in (bags if several else [bags]) for name in _key_columns(X, each)]
         kept = names if keep_key else []
         return cls(
             labels=of_rows,
@@ -204,7 +213,7 @@ class BagData:
             row_labels=labels,
             bag_columns=tuple(dict.fromkeys(names)),
             left_out=tuple(
-                dict.fromkeys(name for name in (*key_columns(X, sample_weight), *names) if name not in kept)
+                dict.fromkeys(name for name in (*_key_columns(X, sample_weight), *names) if name not in kept)
             ),
             groupings=len(bags) if several else 1,
         )
@@ -226,7 +235,11 @@ class BagData:
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
-        return as_pandas(X) if self.groupings == 1 else _copies_of_rows(as_pandas(X), self.groupings)
+        rows = as_pandas(X)
+        if self.groupings == 1:
+            return rows
+        copies = [rows] * self.groupings
+        return pd.concat(copies, ignore_index=True) if isinstance(rows, pd.DataFrame) else np.concatenate(copies)
 
 
 def bag_data(X: Any, bags: Any, **facts: Any) -> BagData:
@@ -256,21 +269,17 @@ def _require_together(**given: bool) -> None:
             raise LLPBenchError(f"{says[one]} and {says[other]} cannot be combined.{why}")
 
 
-def key_columns(X: Any, bags: Any) -> list[str]:
+def _key_columns(X: Any, bags: Any) -> list[str]:
     """Return columns of X with the name and values of `bags` or weights, if these are a series or frame."""
     if isinstance(bags, pd.Series):
-        given = {bags.name: bags}
-    elif isinstance(bags, pd.DataFrame):
-        given = {name: bags.iloc[:, place] for place, name in enumerate(bags.columns)}
-    else:
+        bags = bags.to_frame()
+    if not (isinstance(bags, pd.DataFrame) and isinstance(X, pd.DataFrame) and len(bags) == len(X)):
         return []
-    known = [*X.columns] if isinstance(X, pd.DataFrame) else []
-    found = []
-    for name, values in given.items():
-        if isinstance(name, str) and known.count(name) == 1 and len(values) == len(X):
-            ours = X[name].reset_index(drop=True).astype(object)
-            if ours.equals(values.reset_index(drop=True).astype(object)):
-                found.append(name)
+    known, found = [*X.columns], []
+    for place, name in enumerate(bags.columns):
+        if isinstance(name, str) and known.count(name) == 1:
+            ours, theirs = (each.reset_index(drop=True).astype(object) for each in (X[name], bags.iloc[:, place]))
+            found += [name] if ours.equals(theirs) else []
     return found
 
 
@@ -283,10 +292,6 @@ def as_objects(names: Sequence[Hashable]) -> Any:
 
 _SAME_TOTAL = 0.5
 """Largest difference of equal totals."""
-
-
-class DisagreeingGroupings(LLPBenchWarning):
-    """Counts of the same rows have different totals in two groupings."""
 
 
 def _are_groupings(bags: Any) -> bool:
@@ -311,62 +316,35 @@ def _read_groupings(
         known = read_bag_labels(grouping, X)
         labels.append(as_objects([*known.names, None])[known.of_row])  # None where a row has no bag
         tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
-    _require_disjoint(tables)
-    if counts is not None and (told := _disagreement(tables, labels)):
-        warnings.warn(told, DisagreeingGroupings, stacklevel=4)
-    copied = _copies_of_rows(X, len(bags))
+    frames = [pd.DataFrame(each.values, pd.Index(each.names, tupleize_cols=False), each.columns) for each in tables]
+    joined = pd.concat(frames)
+    if any({*frame.columns} != {*joined.columns} for frame in frames):
+        listed = " and ".join(str([*frame.columns]) for frame in frames)
+        raise LLPBenchError(f"{what} of all groupings must have the same classes, got {listed}.")
+    if (again := joined.index.duplicated()).any():
+        raise LLPBenchError(
+            f"bags of two groupings must not have the same name, got {joined.index[again][0]!r} twice. Rename one."
+        )
+    if counts is not None:
+        warn("disagreeing groupings", _disagreement(frames, labels))
     of_rows = pd.Series(np.concatenate(labels), dtype=object)
     weights = None if weights is None else np.tile(weights, len(bags))
-    return read_bag_labels(of_rows, copied, weights), _joined(tables, what)
+    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy())
+    return read_bag_labels(of_rows, of_rows.to_numpy(), weights), table
 
 
-def _copies_of_rows(X: Any, number: int) -> Any:
-    """Return a `number` of copies of a frame or array, one below the other."""
-    if isinstance(X, pd.DataFrame):
-        return pd.concat([X] * number, ignore_index=True)
-    return np.concatenate([np.asarray(X)] * number)
-
-
-def _disagreement(tables: list[BagTable], labels: list[Any]) -> str:
+def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
     """Return a message if counts of the same rows have different totals in two groupings; "" otherwise."""
-    first = tables[0]
-    totals = []
-    for table, bags in zip(tables, labels, strict=True):
-        if any(bag is None for bag in bags) or np.isnan(table.values).any() or {*bags} != {*table.names}:
+    for frame, bags in zip(frames, labels, strict=True):
+        if frame.isna().any(axis=None) or {*bags} != {*frame.index}:
             return ""  # not all rows are counted
-        totals.append(dict(zip(table.columns or range(len(table.values[0])), table.values.sum(axis=0), strict=True)))
-    for other in totals[1:]:
-        for label, number in totals[0].items():
-            if label in other and abs(other[label] - number) > _SAME_TOTAL:
-                return (
-                    f"the groupings disagree: their counts of {label!r} add up to {number:,.10g} and "
-                    f"{other[label]:,.10g}, of the same {plural(len(labels[0]), 'row')}. The model is a compromise. "
-                    f"Check both tables{'' if first.columns else ' and the order of bags'}."
-                )
-    return ""
-
-
-def _require_disjoint(tables: list[BagTable]) -> None:
-    seen = set[Hashable]()
-    for table in tables:
-        both = [name for name in table.names if name in seen]
-        if both:
-            raise LLPBenchError(
-                f"bags of two groupings must not have the same name, got {both[0]!r} twice. Rename one."
-            )
-        seen.update(table.names)
-
-
-def _joined(tables: list[BagTable], what: str) -> BagTable:
-    """Return one table of the bags of all groupings."""
-    first = tables[0]
-    for table in tables[1:]:
-        same = table.values.shape[1] == first.values.shape[1]
-        if not same or (table.columns is None) != (first.columns is None):
-            raise LLPBenchError(f"{what} of all groupings must have the same classes. Give the same columns in all.")
-        if {*(table.columns or ())} != {*(first.columns or ())}:
-            raise LLPBenchError(
-                f"{what} of all groupings must have the same classes, got {first.columns} and {table.columns}."
-            )
-    values = np.concatenate([table.in_order_of(first) for table in tables])
-    return replace(first, names=[name for table in tables for name in table.names], values=values)
+    totals = pd.concat([frame.sum() for frame in frames], axis="columns")
+    away = totals.sub(totals[0], axis="index").abs()
+    if away.max(axis=None) <= _SAME_TOTAL:
+        return ""
+    label = (away > _SAME_TOTAL).any(axis="columns").idxmax()
+    number, other = totals.loc[label, [0, away.loc[label].idxmax()]]
+    return (
+        f"the groupings disagree: their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, of the same "
+        f"{plural(len(labels[0]), 'row')}. The model is a compromise. Check both tables and the order of bags."
+    )

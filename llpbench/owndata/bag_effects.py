@@ -32,21 +32,19 @@ proportional to s), and a makes the mean probability equal to the counted share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 from scipy.stats import ttest_1samp
 
-from llpbench.blocks.assigning import adding_up, assigned, log_of
+from llpbench.blocks.assigning import adding_up, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels
 
 FEWEST_BAGS = 6
 """Smallest number of known bags for which bags are held out."""
@@ -71,8 +69,6 @@ _HARMLESS = 0.07
 """Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
 _FEWEST_ROWS = 3
 """Smallest number of rows of a bag in which predictions are correlated."""
-_MANY_UNKNOWN = 0.5
-"""Share of rows without a known bag from which there is a warning."""
 _LEVEL = 0.05
 """Level of the test of whether features help."""
 
@@ -291,62 +287,13 @@ def added_up(
     return found
 
 
-def assigned_labels(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArray:
-    """Return labels [rows]. The rows `chosen` are whole bags; the numbers of their labels are the counts."""
-    labels: IntArray = proba.argmax(axis=1)
-    if len(chosen):
-        labels[chosen] = assigned(log_of(proba[chosen]), whole)
-    return labels
-
-
-def of_all_bags(learned: KnownBags, known: BoolArray) -> KnownBags:
-    """Return effects for all bags [bags]; those of unknown bags are NaN."""
-    effects = np.full((len(known), learned.effects.shape[1]), np.nan)
-    effects[known] = learned.effects
-    return replace(learned, effects=effects)
-
-
-class UnknownBags(LLPBenchWarning):
-    """At least half of the rows to predict have no bag, or a bag that was not in `fit`."""
-
-
-def unknown_bags_warning(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
-    """Return a message if at least half of the rows are not `inside` bags of `fit`; else ""."""
-    strange = ~inside
-    if not strange.any() or strange.mean() < _MANY_UNKNOWN:
-        return ""
-    examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
-    such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
-    who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
-    none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
-    return (
-        f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
-        "predicted from features alone."
-    )
-
-
-def require_same_kinds(labels: BagLabels, inside: BoolArray, known: Iterable[Hashable]) -> None:
-    """Raise `LLPBenchError` if no row is `inside` a known bag, and labels are of another type than those of fit."""
-    known = [*known]
-    if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(known)):
-        raise LLPBenchError(
-            f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}; none match. Give labels "
-            "of the same type."
-        )
-
-
-def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
-    """Return, for each key of the labels of bags, whether it is a text."""
-    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
-
-
-RARE = 0.13
+_RARE = 0.13
 """Predictions are calibrated if all classes but the largest together have a smaller share than this."""
-WARNED = 0.05
+_WARNED = 0.05
 """Warnings are shown below this share."""
 _ENOUGH = 20.0
 """B p (1 - p) from which no calibration is needed: a standard error of 0.2."""
-FEW = 2.0
+_FEW = 2.0
 """B p (1 - p) below which a warning is shown: a standard error of 0.7."""
 SUPPORTED = 2.0
 """Log evidence of held-out bags, in nats, from which they show that features help."""
@@ -354,10 +301,6 @@ _CALIBRATIONS = (0.03, 0.1, 0.3, 0.5, 0.7, 1.0)
 """Possible factors of logits. With the first one predictions of rows hardly differ."""
 _FEW_TAUS = (0.01, 0.16, 0.64, 2.56)
 """Possible standard deviations of effects of bags on logits."""
-
-
-class FewPositives(LLPBenchWarning):
-    """A class is so rare that bags contain little information about it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,7 +319,7 @@ class BagCalibration:
         return np.asarray(softmax(self.spread * log_of(proba) + self.offset, axis=1))
 
 
-def information(known: BaggedRows) -> float:
+def _information(known: BaggedRows) -> float:
     """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
     share = 1 - float(_total_shares(known).max())
     return len(known.sizes) * share * (1 - share)
@@ -384,12 +327,12 @@ def information(known: BaggedRows) -> float:
 
 def is_rare(known: BaggedRows) -> bool:
     """Return whether positives are so rare that predictions need calibration."""
-    return 1 - _total_shares(known).max() < RARE and information(known) < _ENOUGH
+    return 1 - _total_shares(known).max() < _RARE and _information(known) < _ENOUGH
 
 
 def has_rare_class(known: BaggedRows) -> bool:
     """Return whether a class is so rare that a method's prior changes its share noticeably."""
-    return bool(_total_shares(known).min() < WARNED) or is_rare(known)
+    return bool(_total_shares(known).min() < _WARNED) or is_rare(known)
 
 
 def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
@@ -413,9 +356,9 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
 
     Without a calibration (None) the message is about counts only.
     """
-    few = information(known) < FEW
+    few = _information(known) < _FEW
     supported = found is None or found.evidence >= SUPPORTED
-    if (not few and supported) or 1 - _total_shares(known).max() >= WARNED:
+    if (not few and supported) or 1 - _total_shares(known).max() >= _WARNED:
         return ""
     rare = [label for place, label in enumerate(classes) if place != _total_shares(known).argmax()]
     positives = (1 - _total_shares(known).max()) * len(known.bag_of_row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import near_names
 from llpbench.owndata.count_ranges import MOST, read_range
-from llpbench.owndata.times import time_by_bag
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.tables.number_text import MISSING, NumberText, read_number_text, reading_of
-from llpbench.tables.row_files import FileNote, read_rows
+from llpbench.tables.row_files import read_rows
 from llpbench.tables.texts import as_text
 
 _MOST_MARKS = 5
@@ -100,10 +98,11 @@ class BagFile:
         given = table.iloc[:, 0] if long else table
         found: dict[str, Any] = {"counts" if self.counts else "proportions": given}
         if self.size_column is not None:
-            found["sizes"] = self._sizes(frame, bags)
+            sizes = self._numbers(frame, [self.size_column], bags, whole=True)[self.size_column]
+            found["sizes"] = one_per_bag(sizes, bags, self.path)
         if self.time_column is not None and has_column(frame, self.time_column):
             times = column_of(frame, self.time_column, self.path)
-            found["time"] = time_by_bag(times, bags, f"file {str(self.path)!r}")
+            found["time"] = one_per_bag(times, bags, self.path)
         return found
 
     def _columns(self) -> list[tuple[str, ...]]:
@@ -111,19 +110,6 @@ class BagFile:
         single = [*self.keys, *filter(None, (self.class_column, self.size_column))]
         several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
         return [*((name,) for name in single), *several]
-
-    def _sizes(self, frame: pd.DataFrame, bags: pd.Index) -> pd.Series:
-        assert self.size_column is not None
-        sizes = pd.Series(self._numbers(frame, [self.size_column], bags, whole=True).iloc[:, 0].to_numpy(), index=bags)
-        repeated = pd.DataFrame({"bag": bags.to_flat_index(), "size": sizes.to_numpy()}).drop_duplicates()
-        two = repeated["bag"].duplicated()
-        if two.any():
-            raise DataError(
-                f"file {str(self.path)!r}: column {self.size_column!r} has different "
-                f"sizes for the same bag, {repeated['bag'][two].iloc[0]!r} ({plural(int(two.sum()), 'such bag')} in "
-                "all). Correct the file."
-            )
-        return sizes[~bags.duplicated()]
 
     def _numbers(
         self, frame: pd.DataFrame, names: Sequence[str], bags: pd.Index, *, whole: bool = False
@@ -168,7 +154,7 @@ class BagFile:
         return column.broken.map(read_range).astype(object)
 
     def _with_ranges(self, numbers: pd.DataFrame, texts: dict[str, pd.Series]) -> pd.DataFrame:
-        """Return numbers with the texts of ranges in their place, and warn of them (`FileNote`)."""
+        """Return numbers with the texts of ranges in their place, and warn of them."""
         number = sum(map(len, texts.values()))
         if not number:
             return numbers
@@ -178,21 +164,38 @@ class BagFile:
         name, text = next((name, each.iloc[0]) for name, each in texts.items() if len(each))
         known = read_range(text)
         assert known is not None
-        warnings.warn(
+        warn(
+            "file",
             f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, such "
             f"as {text!r} in column {name!r}, read as {known.low:g} "
             f"{f'to {known.high:g}' if known.high < MOST else 'or more'}. To ignore such counts: --suppressed "
             f"{shlex.quote(csv_line([text]))}.",
-            FileNote,
-            stacklevel=3,
         )
         return numbers
 
     def _tell(self, found: dict[str, NumberText]) -> None:
-        """Warn (`FileNote`) about the first column with numbers that Python does not read."""
+        """Warn about the first column with numbers that Python does not read."""
         first = next((name for name, each in found.items() if each.example is not None), None)
         if first is not None:
-            warnings.warn(f"file {str(self.path)!r}: {reading_of(first, found[first])}.", FileNote, stacklevel=3)
+            warn("file", f"file {str(self.path)!r}: {reading_of(first, found[first])}.")
+
+
+def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
+    """Return the value of each bag from lines of a file with their `bags`; lines of no bag are left out.
+
+    Raises `DataError` if a bag has several values.
+    """
+    flat = bags.to_flat_index()
+    inside = flat.notna()
+    lines = pd.DataFrame({"bag": flat, "value": values.to_numpy()})[inside].drop_duplicates()
+    if (twice := lines["bag"].duplicated(keep=False)).any():
+        bag = lines["bag"][twice].iloc[0]
+        one, other = lines["value"][lines["bag"] == bag].tolist()[:2]
+        raise DataError(
+            f"a bag must have one {values.name}, got {one!r} and {other!r} for bag {bag!r} in file {str(path)!r}. "
+            "Correct the file, use smaller bags, or name another column."
+        )
+    return pd.Series(values.to_numpy(), index=bags)[inside & ~flat.duplicated()]
 
 
 def require_common_bags(keys: pd.DataFrame, table: pd.Series | pd.DataFrame, rows: Path, bags: Path) -> None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -31,7 +30,8 @@ from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.text import one_line, plural, reason_of
-from llpbench.data.reading_bags import as_pandas
+from llpbench.data.bag_tables import BagLabels
+from llpbench.data.reading_bags import as_pandas, values_of_bags
 from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
@@ -39,7 +39,6 @@ from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
 from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.times import read_times
 from llpbench.owndata.weights import in_bags
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
@@ -77,10 +76,6 @@ class MethodChoice:
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
         return f"<llpbench choice of {compared}: {' '.join(self.advice.splitlines())}>"
-
-    def _repr_html_(self) -> str:
-        advice = "<br>".join(map(escape, self.advice.splitlines()))
-        return f"<p>{advice}</p>{self.board.to_html(index=False, float_format='{:.4g}'.format)}"
 
 
 def choose(
@@ -156,7 +151,8 @@ def choose(
         )
     read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
     names, found = read.bags_.tolist(), read.bag_counts_
-    times = None if time is None else read_times(time, names, data.labels.among(names))
+    of_bags = BagLabels(data.labels.among(names), names)
+    times = None if time is None else values_of_bags(time, "time", names, of_bags, _as_times)
     frame = as_frame(X)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
@@ -165,9 +161,9 @@ def choose(
         found[read._ranges.bags] = np.nan
     bagged = _Bagged(frame, data, names, found)
     if times is None:
-        parts = list(random_folds(found, folds, 2 if repeats is None else repeats, random_state))
+        parts = list(_random_folds(found, folds, 2 if repeats is None else repeats, random_state))
     else:
-        parts = list(later_folds(found, times, folds))
+        parts = list(_later_folds(found, times, folds))
     _require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
     rows, failures = [], dict[str, str]()
@@ -204,11 +200,11 @@ def choose(
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
     reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
-    ratio = held_to_trained(parts, found)
+    ratio = _held_to_trained(parts, found)
     board = compared(by_fold, reference, ratio)
     boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
-    best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
+    best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
         advice += "\nHeld-out bags were later than the bags that methods learned from."
     if interrupted:
@@ -241,11 +237,11 @@ def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
     scores = folds.pivot(index=["repeat", "fold"], columns="method", values=DECIDES)
     for name in means.index:
         gains = (scores[reference] - scores[name]).to_numpy()
-        means.loc[name, ["gain", "low", "high"]] = corrected(gains, ratio, max(scores.shape[1] - 2, 1))
+        means.loc[name, ["gain", "low", "high"]] = _corrected(gains, ratio, max(scores.shape[1] - 2, 1))
     return means.sort_values(DECIDES, kind="stable").reset_index()
 
 
-def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tuple[float, float, float]:
+def _corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tuple[float, float, float]:
     """Return the mean of paired differences over folds, and the ends of its 95 % interval by the corrected resampled t.
 
     The variance of the mean of J differences is (1/J + ratio) s^2 (Nadeau & Bengio 2003), because folds share training
@@ -257,7 +253,7 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tu
     return mean, mean - half, mean + half
 
 
-def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
+def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
     """Return the recommended method, and the reasons. `unsure`: methods not significantly better than the baseline.
 
     A method other than the reference is recommended only if it is significantly better and bags are not confounded. On
@@ -335,7 +331,7 @@ class _Bagged:
     def _some(self, bags: Any) -> tuple[BagData, BoolArray]:
         return self.data.some({*as_objects(self.names)[bags]})
 
-    def judged(self, candidate: LLPClassifier, part: Fold) -> dict[str, float]:
+    def judged(self, candidate: LLPClassifier, part: _Fold) -> dict[str, float]:
         """Return criteria of a candidate on the held-out bags of a fold.
 
         Predictions are mixed with uniform ones (`choose`).
@@ -376,7 +372,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     return found
 
 
-class Fold(NamedTuple):
+class _Fold(NamedTuple):
     """A split of bags into training bags and held-out bags."""
 
     repeat: int
@@ -387,7 +383,7 @@ class Fold(NamedTuple):
     """positions of the held-out bags, which have known counts"""
 
 
-def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[Fold]:
+def _random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[_Fold]:
     """Yield folds of random parts: each holds out one part of the bags with known counts and trains on all others."""
     _require_whole("repeats", repeats, 1)
     _require_whole("random_state", seed, 0)
@@ -396,10 +392,10 @@ def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Ite
     for number, (_, held) in enumerate(splits):
         train = np.ones(len(counts), dtype=bool)
         train[known[held]] = False
-        yield Fold(*divmod(number, folds), train, known[held])
+        yield _Fold(*divmod(number, folds), train, known[held])
 
 
-def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[Fold]:
+def _later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[_Fold]:
     """Yield folds of blocks by `times` [bags]: each holds out one block and trains on all earlier bags.
 
     Blocks have about the same number of different times. The first block is never held out.
@@ -418,10 +414,25 @@ def later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[F
                 f"the earliest of {folds + 1} parts must have 2 bags with known counts, got {number}. Choose fewer "
                 "folds."
             )
-        yield Fold(0, fold, earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])
+        yield _Fold(0, fold, earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])
 
 
-def held_to_trained(parts: Sequence[Fold], counts: FloatArray) -> float:
+def _as_times(values: Any, what: str = "time") -> FloatArray:
+    """Return numbers, or dates as days [bags]. Raises `LLPBenchError` for other values, and for both together."""
+    column = pd.Series([*values], dtype=object).map(lambda value: value.strip() if isinstance(value, str) else value)
+    numbers = pd.to_numeric(column, errors="coerce")
+    dates = pd.to_datetime(column.where(numbers.isna()), format="ISO8601", utc=True, errors="coerce")
+    if np.isfinite(numbers).all():
+        return np.asarray(numbers, dtype=np.float64)
+    if dates.notna().all():
+        return np.asarray((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
+    wrong = ~np.isfinite(numbers)
+    odd = wrong & dates.isna()
+    example = column[odd if odd.any() else wrong].tolist()[0]
+    raise LLPBenchError(f"{argument(what)} must be all numbers, or all dates such as 2024-03-31, got {example!r}.")
+
+
+def _held_to_trained(parts: Sequence[_Fold], counts: FloatArray) -> float:
     """Return the ratio of held-out to training bags with known counts, mean over folds."""
     known = ~np.isnan(counts).any(axis=1)
     return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
@@ -433,7 +444,7 @@ def _require_whole(name: str, value: object, least: int) -> None:
         raise LLPBenchError(f"{argument(name)} must be a whole number, {least} or more, got {value!r}.")
 
 
-def _require_classes(counts: FloatArray, parts: Sequence[Fold], classes: Sequence[Hashable]) -> None:
+def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequence[Hashable]) -> None:
     """Raise `LLPBenchError` if the training bags of a fold have only one class."""
     has = counts > 0  # [bags, classes], False if suppressed
     for part in parts:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,16 +15,13 @@ import pandas as pd
 from llpbench.blocks.distinct import distinct_rows
 from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.cell import Protocol
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
 from llpbench.owndata.bag_data import as_objects, bag_data
-from llpbench.owndata.bag_effects import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
-from llpbench.owndata.count_ranges import CountRanges, expected_counts
+from llpbench.owndata.bag_effects import calibration, few_positives_warning, has_rare_class, is_rare
+from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import (
-    CollapsedNetwork,
-    DoubtfulFit,
-    SamePredictions,
     Union,
     doubts_of,
     sameness_warning,
@@ -41,7 +37,7 @@ from llpbench.owndata.fitting import (
 )
 from llpbench.owndata.scoring import without_nested
 from llpbench.owndata.storing import FittedModel, read_model, write_model
-from llpbench.owndata.training_set import TrainingSet, read_training_set
+from llpbench.owndata.training_set import read_training_set
 
 _TRIED = 100
 """Number of rows that a newly fitted method must be able to predict."""
@@ -185,19 +181,11 @@ class LLPClassifier(FittedClassifier):
 
         Warns
         -----
-        LikelyIdentifier, BagColumn, NumbersAsText
-            A column looks like an identifier, a name of bags, counts of bags, or numbers written as text.
-        MissingCounts
-            Some bags lack counts and are not used for training.
-        RoundedWeights
-            Weights are rounded.
-        FewPositives
-            Positives are rare. The method is fitted two or three more times, and its probabilities are calibrated to
-            held-out bags.
-        CollapsedNetwork, SamePredictions
-            A network, or a direct method, gives all rows the same probabilities.
-        DoubtfulFit
-            The bags show that "auto" may be wrong about rows.
+        LLPBenchWarning
+            Its `about` is "identifier", "bag column", "label", "numbers as text" or "extreme values" (of a column),
+            "missing counts", "large noise", "one row per bag", "rounded weights", "few positives" (the method is then
+            fitted two or three more times, and its probabilities are calibrated to held-out bags), "same predictions"
+            (all rows have the same probabilities), or "doubts" (bags show that "auto" may be wrong about rows).
         """
         data = bag_data(X, bags, **facts)
         if data.groupings > 1 and is_network(self._method):
@@ -206,7 +194,8 @@ class LLPClassifier(FittedClassifier):
         given = read_training_set(X, data, numbers_for(self._method, self.encoder, self.numbers))
         if given.ranges is not None:
             with self._threads(len(given.known.bag_of_row)):
-                given = self._with_expected_counts(given)
+                held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
+            given = given.with_expected_counts(held_out)
         columns, train, known = given.columns, given.train, given.known
         number = len(given.classes)
         held_out = calibrated = None
@@ -222,11 +211,10 @@ class LLPClassifier(FittedClassifier):
                 evidence = calibrated.evidence if rare else None
             doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
         network = isinstance(predictor, NetworkPredictor)
-        told = sameness_warning(tried, network=network)
-        if told and (network or not (rare or doubts or self._method == YARDSTICK)):
-            warnings.warn(told, CollapsedNetwork if network else SamePredictions, stacklevel=2)
-        if rare and (told := few_positives_warning(known, given.classes, calibrated)):
-            warnings.warn(told, FewPositives, stacklevel=2)
+        if network or not (rare or doubts or self._method == YARDSTICK):
+            warn("same predictions", sameness_warning(tried, network=network))
+        if rare:
+            warn("few positives", few_positives_warning(known, given.classes, calibrated))
 
         exact = data.counted == "rows" and given.ranges is None
         named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
@@ -235,13 +223,13 @@ class LLPClassifier(FittedClassifier):
                 columns=columns,
                 names=list(columns.names) if named else None,
                 predictor=predictor,
-                classes=list(given.classes),
+                classes=given.classes,
                 positive=given.order.index(number - 1) if given.nameless else number - 1,
                 order=[given.order.index(column) for column in range(number)],
                 bags=list(given.bags),
                 counts=given.counts,
                 sizes=given.sizes,
-                deviation=given.deviation,
+                deviation=data.noise,
                 of_rows=exact,
                 calibration=calibrated,
                 doubts=doubts,
@@ -255,8 +243,7 @@ class LLPClassifier(FittedClassifier):
         self._known, self._held_out, self._features_help = known, held_out, None
         self._ranges = given.ranges
         self._table = data.table if exact else None
-        if doubts is not None and doubts.warning:
-            warnings.warn(doubts.warning, DoubtfulFit, stacklevel=2)
+        warn("doubts", "" if doubts is None else doubts.warning)
         return self
 
     def _hold(self, model: FittedModel) -> None:
@@ -272,13 +259,6 @@ class LLPClassifier(FittedClassifier):
         self.bag_counts_, self.bag_sizes_ = model.counts, model.sizes
         self.key_features_, self.groupings_ = model.keys, model.groupings
         self.left_out_, self.doubts_, self.reading_ = model.left_out, model.doubts, model.reading
-
-    def _with_expected_counts(self, given: TrainingSet) -> TrainingSet:
-        """Return the training set with expected counts of bags whose counts are ranges."""
-        held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
-        if held_out is None or not len(given.ranges_of_known().bags):
-            return given
-        return given.with_expected(expected_counts(given.known, given.ranges_of_known(), held_out))
 
     def _fitted(
         self,

@@ -9,9 +9,7 @@ of training. In both cases a warning names the column.
 
 from __future__ import annotations
 
-import shlex
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,96 +18,19 @@ import pandas as pd
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
-from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning, argument, either
+from llpbench.core.errors import DataError, argument, warn
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.reading_bags import as_pandas
 from llpbench.data.tasks import Scaler
-from llpbench.tables.column_names import csv_line
-from llpbench.tables.number_text import NumberText, likely_numbers
 
 _ROWS = argument("X")
 _FEWEST_ROWS = 20
-"""Number of rows from which only different, or only unknown, values are not a coincidence."""
-_MANY_ROWS = 200
-"""Number of rows from which texts that are rarely repeated are identifiers."""
+"""Number of rows from which only unknown values are not a coincidence."""
 _FEWEST_STRANGE = 5
 """Number of values from which a column with unknown values only causes a warning."""
 _STRANGE = 0.5
 """Share of unknown or missing values from which a column causes a warning."""
-_FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
-_MANY_COLUMNS, _MANY_CATEGORIES = 1_000, 20_000
-
-
-class LikelyIdentifier(LLPBenchWarning):
-    """A feature looks like an identifier."""
-
-
-def identifier_warning(frame: pd.DataFrame) -> str:
-    """Return a message that names columns which look like identifiers; "" if there are none.
-
-    These are texts that occur in at most two rows on average (unless they are numbers written as text), and whole
-    numbers that are all different and are sorted or without gaps.
-    """
-    found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
-    if not found:
-        return ""
-    return (
-        f"some features look like identifiers (almost all values differ): {', '.join(map(repr, found))}. To leave them "
-        f"out: {leaving_out(found)}."
-    )
-
-
-def leaving_out(names: list[str]) -> str:
-    """Return for a message how to leave columns out."""
-    return either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
-
-
-def _is_identifier(series: pd.Series) -> bool:
-    known = series.dropna()
-    if len(known) < _FEWEST_ROWS:
-        return False
-    if not is_numeric(known, _ROWS):
-        rare = known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
-        return rare and not isinstance(likely_numbers(series), NumberText)
-    if not known.is_unique:
-        return False
-    numbers = known.to_numpy(dtype=np.float64)
-    steps = np.diff(numbers)
-    running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
-    return running and bool((numbers == np.floor(numbers)).all())
-
-
-class LargeFit(LLPBenchWarning):
-    """A fit may take hours or many gigabytes."""
-
-
-def require_classes(classes: int, rows: int) -> None:
-    """Raise `LLPBenchError` for nearly as many classes as rows, because this column probably identifies rows."""
-    if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
-        raise LLPBenchError(
-            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
-            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
-        )
-
-
-def size_warning(rows: int, columns: int, cardinalities: Sequence[int]) -> str:
-    """Return a warning about a very wide table; "" for other tables."""
-    categories = sum(cardinalities)
-    if columns <= _MANY_COLUMNS and categories <= _MANY_CATEGORIES:
-        return ""
-    return (
-        f"{rows:,} rows have {columns:,} columns with {categories:,} categories: this may take hours and many GB of "
-        f"memory (2,000 rows of 10,000 columns: 8 GB). To leave columns out: {either('X.drop', '--leave-out')}."
-    )
-
-
-class UnlikeFit(LLPBenchWarning):
-    """At least half of the values of a column of new rows are missing, more than in `fit`."""
-
-
-class UnknownCategories(UnlikeFit):
-    """At least half of the values of a column are categories that were not in `fit`."""
 
 
 class FeatureColumns:
@@ -127,7 +48,7 @@ class FeatureColumns:
         numeric, categorical = read_features(frame, _ROWS)
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]
-        self.ranges = {name: number_range(values) for name, values in numeric.items()}
+        self.ranges = {name: _number_range(values) for name, values in numeric.items()}
         # share of missing values by column
         self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
         varying = [name for name, values in numeric.items() if len(np.unique(values)) > 1]
@@ -180,25 +101,15 @@ class FeatureColumns:
         ]
         return sorted(found, key=lambda effect: effect.feature)
 
-    def training_rows(self, frame: pd.DataFrame) -> Rows:
-        """Return the training rows."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExtremeValues)  # `numbers_far_away` warns of them
-            return self(frame)
+    def warning(self, rows: int) -> str:
+        """Return a message about columns with numbers far from all others in the training rows; else ""."""
+        return " ".join(told for name, each in self.ranges.items() if (told := each.warning(name, rows)))
 
-    def __call__(self, frame: pd.DataFrame) -> Rows:
+    def __call__(self, frame: pd.DataFrame, *, new: bool = True) -> Rows:
         """Convert rows with columns in any order. Raises `DataError` if the columns are not those of training.
 
-        Warns if at least half of the values are unknown categories (`UnknownCategories`) or missing (`UnlikeFit`), and
-        of numbers far from those of training (`ExtremeValues`).
-        """
-        numbers, codes = self.values(frame)
-        return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
-
-    def values(self, frame: pd.DataFrame) -> tuple[dict[str, FloatArray], dict[str, IntArray]]:
-        """Return numbers, NaN where missing, and positions of categories, -1 where missing, by column [rows].
-
-        Raises and warns as a call does.
+        Warns of `new` rows in which at least half of the values of a column are unknown categories or missing, and of
+        numbers far from those of training.
         """
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
@@ -219,8 +130,8 @@ class FeatureColumns:
                     f"{_ROWS}: column {name!r} must contain numbers, as in fit, got {example!r}. Convert it."
                 )
             numbers[name] = read_numbers(series, _ROWS)
-            if name in self.used and (far := self.ranges[name].warning_of_new(name, numbers[name])):
-                warnings.warn(far, ExtremeValues, stacklevel=2)
+            if new and name in self.used:
+                warn("extreme values", self.ranges[name].warning_of_new(name, numbers[name]))
             missing[name] = int(np.isnan(numbers[name]).sum())
         codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
@@ -237,15 +148,14 @@ class FeatureColumns:
             most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
             if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
                 example = series[strange].iloc[0]
-                warnings.warn(
+                warn(
+                    "unknown categories",
                     f"{_ROWS}: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, "
                     f"were not in fit (which had values such as {known[0]!r}). They count as missing.",
-                    UnknownCategories,
-                    stacklevel=2,
                 )
         if len(frame) >= _FEWEST_ROWS:
             self._tell_gaps({name: number / len(frame) for name, number in missing.items()})
-        return numbers, codes
+        return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
 
     def _tell_gaps(self, missing: Mapping[str, float]) -> None:
         """Warn of columns that are missing in at least half of the rows, and at least twice as often as in training.
@@ -255,11 +165,10 @@ class FeatureColumns:
         for name, now in missing.items():
             before = self.gaps[name]
             if name in self.used and now >= max(_STRANGE, 2 * before):
-                warnings.warn(
+                warn(
+                    "missing values",
                     f"{_ROWS}: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. "
                     "Check that the column was read as in fit.",
-                    UnlikeFit,
-                    stacklevel=3,
                 )
 
 
@@ -305,12 +214,8 @@ _LARGE = 2.0**333
 """Largest magnitude: squares of larger numbers, or of inverses of smaller numbers, overflow."""
 
 
-class ExtremeValues(LLPBenchWarning):
-    """Values of a column are far from all others, or values of new rows are far from those of training."""
-
-
 @dataclass(frozen=True)
-class NumberRange:
+class _NumberRange:
     """Range of nearly all values of a column."""
 
     unit: float
@@ -377,7 +282,7 @@ class NumberRange:
         )
 
 
-def number_range(values: FloatArray) -> NumberRange:
+def _number_range(values: FloatArray) -> _NumberRange:
     """Return the range of a column of training rows (NaN where missing)."""
     known = np.sort(values[np.isfinite(values)])
     sizes = np.abs(known[known != 0])
@@ -390,11 +295,11 @@ def number_range(values: FloatArray) -> NumberRange:
         scaled = known / unit
     known = np.clip(scaled, -(_LARGE**2), _LARGE**2)
     if len(known) < _FEWEST_ROWS:
-        return NumberRange(unit, 0.0, 0.0, 0, 0.0)
+        return _NumberRange(unit, 0.0, 0.0, 0, 0.0)
     low, high = _usual(known)
     below, above = int((known < low).sum()), int((known > high).sum())
     example = np.nanmin(values) if below else np.nanmax(values)
-    return NumberRange(unit, low, high, below + above, float(example))
+    return _NumberRange(unit, low, high, below + above, float(example))
 
 
 def _usual(ascending: FloatArray, marks: int = _MOST_MARKS) -> tuple[float, float]:
@@ -433,8 +338,3 @@ def _start_of_others(ascending: FloatArray) -> int:
         if 0 < width < (ascending[same] - ascending[0]) / _FAR:
             return same
     return start
-
-
-def numbers_far_away(frame: pd.DataFrame, ranges: dict[str, NumberRange]) -> str:
-    """Return a message about all such columns; "" if there are none."""
-    return " ".join(told for name, each in ranges.items() if (told := each.warning(name, len(frame))))

@@ -143,8 +143,8 @@ class CountRanges:
 
 def read_ranges(
     given: RangedCounts, labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
-) -> tuple[CountRanges, int]:
-    """Return the ranges of bags, and the number of bags left out.
+) -> tuple[CountRanges, set[Hashable]]:
+    """Return the ranges of bags, and the names of all bags with ranges.
 
     `table`: the known counts. `order`: positions of its classes in ascending order.
 
@@ -174,14 +174,13 @@ def read_ranges(
             f"({plural(int(off.sum()), 'such bag')} in all). Correct them.{advice_to_ignore(exact | (ranged & ~off))}"
         )
     bags = np.flatnonzero(ranged & ~off)
-    return CountRanges(bags, least[bags], most[bags]), int(off.sum())
+    return CountRanges(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}
 
 
 def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
     """Return one end of all counts [bags, 2], NaN where suppressed. A single column becomes the last one."""
     values = read_bag_table(None, given, labels)
-    place = {name: index for index, name in enumerate(values.names)}
-    at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
+    at = values.rows_of(labels)
     found = np.where((at >= 0)[:, None], values.in_order_of(table)[at], np.nan)
     return np.asarray(np.column_stack([np.full(len(found), np.nan), found]) if found.shape[1] == 1 else found)
 

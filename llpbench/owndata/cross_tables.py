@@ -6,7 +6,6 @@ estimated. They add up to both margins.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from scipy import stats
 
 from llpbench.blocks.cross_shares import CrossLikelihood, CrossShares
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.reading_bags import as_pandas
@@ -36,10 +35,6 @@ _MOST_LOCAL = 4.0
 """Largest variance of the logit of one cell of a precinct."""
 _CURVED = 1e-4
 """Probability of a test below which a warning is given."""
-
-
-class ConfoundedPrecincts(LLPBenchWarning):
-    """Shares of groups seem to change with the composition of precincts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +290,7 @@ def cross_table(
 
     Warns
     -----
-    ConfoundedPrecincts
+    LLPBenchWarning
         Shares of groups change with the composition of precincts, as far as a test can see it (`curvature`).
 
     Notes
@@ -373,11 +368,10 @@ def cross_table(
         random_state,
     )
     if (curved := table.curvature).min() * len(curved) < _CURVED:
-        warnings.warn(
+        warn(
+            "confounded precincts",
             f"shares of groups seem to change with the composition of precincts: a test of {curved.idxmin()!r} has "
             f"p = {curved.min():.1g}. Estimates are biased if they do. Give covariates of precincts, if you have any.",
-            ConfoundedPrecincts,
-            stacklevel=2,
         )
     return table
 

@@ -13,7 +13,6 @@ from scipy.stats import rankdata
 
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.core.bags import FloatArray, Rows
-from llpbench.core.errors import LLPBenchWarning
 
 CONFOUNDED = 0.15
 """Largest unexplained share of the variance of bags' proportions without a warning."""
@@ -27,18 +26,6 @@ _ALIKE = 0.02
 """Standard deviation of logits over rows below which predictions count as equal."""
 _MOST_ROWS = 20_000
 """Largest number of rows whose ranks are compared."""
-
-
-class DoubtfulFit(LLPBenchWarning):
-    """The fitted model may be wrong."""
-
-
-class CollapsedNetwork(LLPBenchWarning):
-    """A network gives all rows the same probabilities."""
-
-
-class SamePredictions(LLPBenchWarning):
-    """A direct method gives all rows the same probabilities."""
 
 
 def sameness_warning(proba: FloatArray, *, network: bool) -> str:
@@ -79,7 +66,7 @@ class Doubts:
     """the lowest rank correlation between the predictions of two members"""
     held_out: float | None = None
     """log evidence of held-out bags for the predictions, if positives are rare; it replaces noise and agreement, and
-    `FewPositives` warns of it"""
+    `few_positives_warning` is about it"""
 
     @property
     def confounded(self) -> bool:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -16,10 +15,11 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
+from llpbench.blocks.assigning import assigned, log_of
 from llpbench.blocks.distinct import distinct_rows
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.effects import Explained, FeatureEffects
-from llpbench.core.errors import LLPBenchError, argument, either
+from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, rows_of_bags, shown
@@ -28,49 +28,38 @@ from llpbench.owndata.bag_data import BagData, bag_data
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
-    UnknownBags,
     added_up,
-    assigned_labels,
     held_out_predictions,
     learn_known_bags,
-    of_all_bags,
     piece_of,
     pieces,
-    require_same_kinds,
     shows_features_help,
-    unknown_bags_warning,
 )
 from llpbench.owndata.columns import as_frame
-from llpbench.owndata.doubts import Doubts, Union
-from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
+from llpbench.owndata.doubts import Doubts
+from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code, threads_for
 from llpbench.owndata.group_estimates import (
     BagPiece,
+    ClassCounts,
     Groups,
-    KnownGroups,
     group_estimates,
     of_people,
     read_groups,
     table_estimates,
 )
-from llpbench.owndata.group_intervals import ClassCounts
 from llpbench.owndata.logit_draws import (
-    DistinctDraws,
-    LogitDraws,
     ProcessDraws,
-    RowIntervals,
     process_of,
-    refit_draws,
-    row_intervals,
 )
 from llpbench.owndata.scoring import bag_scorer, coarse_criteria
 from llpbench.owndata.storing import FittedModel
-from llpbench.owndata.threads import threads_for
-from llpbench.owndata.weights import RoundedWeights, in_bags, require_people
+from llpbench.owndata.weights import in_bags, require_people
 from llpbench.training.cell_runs import probabilities
 
 _BAG_GP = argument("method='bag-gp'")
 _OF_ALL = "counts= or proportions= of all bags of X", "their counts with --bags (a table of all bags in ROWS)"
-_FEWEST_REFITS = 5
+_MANY_UNKNOWN = 0.5
+"""Share of rows without a known bag from which there is a warning."""
 _PIECES_IN_MEMORY = 16
 """Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
 
@@ -114,7 +103,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With `bags`, logits of rows in bags of `fit` are shifted by a random effect of the bag, which is estimated from
         its counts. Sizes of effects are learned from held-out bags: the method is fitted two or three more times when
         this method, `disaggregate` or `save` is first called. Rows of other bags are predicted from features alone. If
-        these are at least half of the rows, there is a warning (`UnknownBags`). For rows that are part of the counts
+        these are at least half of the rows, there is a warning. For rows that are part of the counts
         use `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
@@ -123,9 +112,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = bag_data(X, bags).labels
         place = labels.among(self.bags_.tolist())
         inside = place >= 0
-        require_same_kinds(labels, inside, self.bags_)
-        if told := unknown_bags_warning(labels, inside, self.bags_):
-            warnings.warn(told, UnknownBags, stacklevel=2)
+        warn("unknown bags", _unknown_bags(labels, inside, self.bags_.tolist()))
         return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:
@@ -152,14 +139,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Arguments are those of `disaggregate`. Fractional counts are rounded, largest remainders first. Rows of bags
         with suppressed counts have their most probable class.
         """
-        return self.disaggregate_and_assign(X, bags, proportions=proportions, counts=counts)[1]
-
-    def disaggregate_and_assign(
-        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
-    ) -> tuple[FloatArray, Any]:
-        """Return the results of `disaggregate` and `assign`, from one prediction of the rows."""
         data = bag_data(X, bags, proportions=proportions, counts=counts)
-        return self._adding_up(self._predicted(self._rows(X)), data)
+        return self._adding_up(self._predicted(self._rows(X)), data)[1]
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
         """Return probabilities and labels of rows that add up to the counts of bags, from predictions of the rows.
@@ -173,7 +154,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made = added_up(proba, known, chosen, self._known_bags().spread, weights)
         if weights is not None:
             return made, self.classes_[made.argmax(axis=1)]
-        return made, self.classes_[assigned_labels(proba, known, chosen)]
+        classes = proba.argmax(axis=1)
+        if len(chosen):
+            classes[chosen] = assigned(log_of(proba[chosen]), known)
+        return made, self.classes_[classes]
 
     def estimate(
         self,
@@ -184,7 +168,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proportions: Any = None,
         counts: Any = None,
         sample_weight: Any = None,
-        refits: int = 20,
         among: Sequence[Hashable] | None = None,
     ) -> pd.DataFrame:
         """Return expected counts and shares of classes in groups of rows, with intervals: ecological inference.
@@ -203,8 +186,6 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Proportions or counts of the bags, as in `fit`. Default: those of `fit`.
         sample_weight
             [rows] number of people that each row stands for, as in `fit`. `rows` and `count` are then of people.
-        refits
-            Number of refits for the intervals of a method without a posterior.
         among
             Classes that have lines, and shares among these instead of all rows: those who voted, for example.
 
@@ -223,8 +204,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Notes
         -----
         Intervals include the uncertainty of the model, unknown effects of groups, and the randomness of rows. For
-        `bag-gp` and "auto", the first part is from the posterior of `bag-gp`. Any other method is fitted again to bags
-        drawn with replacement, `refits` times.
+        `bag-gp` and "auto", the first part is from the posterior of `bag-gp`. Other methods have none: their groups are
+        estimated only if features and groups have few combinations of values.
 
         On eight tables with hidden labels, intervals of `bag-gp` contain the truth for 99 % of the groups in all bags.
         On the 22 tables on which the rule was chosen, an earlier version had 97 %, and 83 % in the worst, which has
@@ -235,7 +216,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Warns
         -----
-        UncertainGroups
+        LLPBenchWarning
             Intervals of some groups are nearly as wide as the bounds.
         """
         self._require_fitted()
@@ -247,7 +228,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features = X.drop(columns=[name for name in X.columns if name in needless])
         data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
         name = getattr(bags, "name", None) or "bag"
-        return self._estimate(self._rows(features), data, groups, refits=refits, among=among, name=str(name))
+        return self._estimate(self._rows(features), data, groups, among=among, name=str(name))
 
     def _estimate(
         self,
@@ -255,23 +236,16 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data: BagData,
         groups: Groups,
         *,
-        refits: int,
         among: Sequence[Hashable] | None,
         name: str = "bag",
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
-        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
-            raise LLPBenchError(
-                f"{argument('refits')} must be a whole number, {_FEWEST_REFITS} or more, got {refits!r}."
-            )
         labels, found = self._counts_of_whole(data)
         whole, copies = in_bags(rows, labels, found, groups.of_row)
-        if told := self._told_of_known_groups(groups, labels):
-            warnings.warn(told, KnownGroups, stacklevel=3)
+        warn("known groups", self._told_of_known_groups(groups, labels))
         if copies is not None:
             groups = replace(groups, of_row=groups.of_row[copies.places])
-            if told := copies.warning(len(rows.numeric)):
-                warnings.warn(told, RoundedWeights, stacklevel=3)
+            warn("rounded weights", copies.warning(len(rows.numeric)))
         names = [str(each) for each in labels.columns or [name]]
         ratio = 1.0 if copies is None else copies.ratio
         classes = self.classes_.tolist()
@@ -283,6 +257,11 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state, among=chosen)
             if table is not None:
                 return table if ratio == 1.0 else of_people(table, ratio)
+        if (process := process_of(self._model.predictor)) is None:
+            raise LLPBenchError(
+                f"estimate needs a model of 'bag-gp' or auto, got one of "
+                f"{self.method!r}, unless features and groups have few combinations of values. Use {_BAG_GP}."
+            )
         starts, spread = np.append(0, np.cumsum(whole.sizes)), self._known_bags().spread
 
         @lru_cache(_PIECES_IN_MEMORY)
@@ -302,7 +281,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes,
             lambda: (piece(bags.start, bags.stop) for bags in pieces(whole.sizes)),
             [ClassCounts(number, self._model.deviation * ratio, self._model.of_rows) for number in numbers.T],
-            DistinctDraws(self._logit_draws(labels, whole, refits)),
+            ProcessDraws(process),
             tau=self._known_bags().deviation,
             seed=self.random_state,
             among=chosen,
@@ -326,61 +305,21 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"{self.classes_.tolist()[label]!r} in {self.bags_[first]!r}. These estimates use only the bags given here."
         )
 
-    def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
-        """Return draws of the deviations of logits from the model."""
-        process = process_of(self._model.predictor)
-        if process is not None:
-            return ProcessDraws(process)
-        train = getattr(self, "_known", None)  # a loaded model has no training rows
-        if train is None:
-            if not {*self.bags_.tolist()} <= {*labels.names}:
-                raise LLPBenchError(
-                    f"intervals of method {self.method!r} need refits, and a saved model has no rows. Give all bags of "
-                    f"fit, or use {_BAG_GP}."
-                )
-            train = whole.where_known()
-
-        def learn(sample: BaggedRows) -> Predictor:
-            fitted = self._fitted(sample, self._model.columns.cardinalities, ensemble=1)
-            classes = sample.counts.shape[1]
-            return lambda rows: self._probabilities(fitted, rows, classes)
-
-        with self._threads(len(train.bag_of_row)):
-            return refit_draws(train, learn, refits, self.random_state)
-
-    def predict_interval(self, X: Any) -> RowIntervals:
-        """Return 95 % intervals of the probabilities (not labels) of rows, and standard errors of logits.
-
-        They are from the posterior of the process at fitted scales, and assume that relations between bags also hold
-        between rows. In a simulation they contain 97 to 99 % of the probabilities, but only 72 to 84 % if bags have
-        effects of their own. Raises `LLPBenchError` for a method without a posterior.
-        """
-        self._require_fitted()
-        process = None if isinstance(self._model.predictor, Union) else process_of(self._model.predictor)
-        if process is None:
-            raise LLPBenchError(
-                f"{either('predict_interval', '--interval')} needs a model of 'bag-gp', got one of {self.method!r}. "
-                f"Use {_BAG_GP}."
-            )
-        rows = self._rows(X)
-        spread = 1.0 if self._model.calibration is None else self._model.calibration.spread
-        return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy if `y` [rows] are classes, or the score of `bag_scorer` if `y` are labels of bags.
 
         This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._require_fitted()
-        found, known = pd.unique(np.asarray(y).ravel()).tolist(), {*self.classes_.tolist()}
+        found, known = {*np.asarray(y).ravel().tolist()}, {*self.classes_.tolist()}
         bags = {*self.bags_.tolist(), *(() if self._table is None else self._table.names)}
-        if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
-            if known.issuperset(found):
-                raise LLPBenchError(f"y must be classes or bags, but {found[0]!r} is both. Use scoring=bag_scorer.")
+        if found <= bags and (not found <= known or len(found) == 1):
+            if found <= known:
+                raise LLPBenchError(f"y must be classes or bags, but {found.pop()!r} is both. Use scoring=bag_scorer.")
             return bag_scorer(self, X, y)
-        if other := [label for label in found if label not in known]:
+        if other := found - known:
             raise LLPBenchError(
-                f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other[0]!r}. "
+                f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other.pop()!r}. "
                 "To score other bags, use score_bags with counts=."
             )
         return float(super().score(X, y, sample_weight))
@@ -494,7 +433,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if held_out is not None:
                 self._features_help = shows_features_help(self._known, held_out)
             learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
-            self._model = replace(self._model, known_bags=of_all_bags(learned, known))
+            effects = np.full(self.bag_counts_.shape, np.nan)
+            effects[known] = learned.effects
+            self._model = replace(self._model, known_bags=replace(learned, effects=effects))
         assert self._model.known_bags is not None
         return self._model.known_bags
 
@@ -574,6 +515,34 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."
             )
         return np.asarray(self.bag_counts_[at])
+
+
+def _unknown_bags(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
+    """Return a message if at least half of the rows are not `inside` bags of `fit`; else "".
+
+    Raises `LLPBenchError` if no row is in such a bag, and labels are of another type than those of `fit`.
+    """
+    if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(known)):
+        raise LLPBenchError(
+            f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}; none match. Give labels "
+            "of the same type."
+        )
+    strange = ~inside
+    if strange.mean() < _MANY_UNKNOWN:
+        return ""
+    examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
+    such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
+    who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
+    none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
+    return (
+        f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
+        "predicted from features alone."
+    )
+
+
+def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
+    """Return, for each key of the labels of bags, whether it is a text."""
+    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
 
 
 def _require_bags(labels: BagLabels) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
-from llpbench.blocks.side_by_side import background
+from llpbench.blocks.side_by_side import background, with_workers
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
@@ -24,8 +26,8 @@ from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault, log_traceback
 from llpbench.owndata.scoring import MOST_PADDED
-from llpbench.owndata.threads import SMALL
 from llpbench.training import copies
+from llpbench.training.cell_runs import limit_threads
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, pick_device, require_device_name
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
@@ -42,7 +44,10 @@ YARDSTICK = "bag-share"
 """Baseline of every comparison, never recommended. It uses no feature and predicts the mean share for all rows."""
 _FEWEST_HELD_OUT = 5
 """Smallest number of held-out bags, if there are twice as many."""
-LARGEST_IN_STEP = 2048
+_SMALL = 100_000
+"""Largest number of rows of a small table. Several threads of one computation wait for one another if processors are
+busy, so that only independent computations share a small table."""
+_LARGEST_IN_STEP = 2048
 """Largest number of rows of a bag in a training step of a network."""
 
 
@@ -147,7 +152,7 @@ def fit_members(
     own = read_params(declared.Params, params, owner=method)
     schema = _schema(train, cardinalities, 1)
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    small = len(train.bag_of_row) <= SMALL
+    small = len(train.bag_of_row) <= _SMALL
     with own_code(method), background() if small else nullcontext():
         members = [declared(own).fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
@@ -313,11 +318,11 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
 
 
 def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
-    """Split bags of more than `LARGEST_IN_STEP` rows into random parts, with the proportions of the whole bag.
+    """Split bags of more than `_LARGEST_IN_STEP` rows into random parts, with the proportions of the whole bag.
 
     This limits the memory of a step. The proportions of a part differ from those of the bag by about 0.01 or less.
     """
-    parts = -(-bags.sizes // LARGEST_IN_STEP)
+    parts = -(-bags.sizes // _LARGEST_IN_STEP)
     if (parts == 1).all():
         return bags
     order = np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1])
@@ -329,3 +334,28 @@ def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
     share = np.repeat(bags.counts / bags.sizes[:, None], parts, axis=0)
     return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=counts_of(share, sizes))
+
+
+@contextmanager
+def threads_for(n_jobs: Any, rows: int) -> Iterator[None]:
+    """Limit the threads for a number of rows, as `LLPClassifier.n_jobs` says.
+
+    For a small table, linear algebra has one thread, so that results do not depend on the number of threads.
+    """
+    if n_jobs is not None and not (isinstance(n_jobs, int | np.integer) and (n_jobs == -1 or n_jobs >= 1)):
+        raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, got {n_jobs!r}")
+    small = rows <= _SMALL
+    threads = (1 if small else -1) if n_jobs is None else int(n_jobs)
+    with ExitStack() as limits:
+        if threads > 0:
+            limits.enter_context(limit_threads(threads))
+        if small:
+            limits.enter_context(threadpool_limits(1, "blas"))
+            limits.enter_context(with_workers(_cores() if threads == -1 else threads))
+        yield
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -27,7 +27,6 @@ from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata.bag_data import BagData
-from llpbench.owndata.bag_effects import UnknownBags
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.fitting import AUTO, method_on_bags
 from llpbench.owndata.group_estimates import read_groups
@@ -154,19 +153,18 @@ def predict(
     counts: dict[str, Any],
     weight_column: str | None,
     whole_bags: bool,
-    interval: bool,
     progress: Progress,
 ) -> int:
     """Write predictions in the order of the files, and return their number.
 
     `batches` are read once, or twice for whole bags; `total` is their number of rows, if known. `keys` are columns that
-    name bags. With `whole_bags`, predictions are those of `disaggregate_and_assign` (or `disaggregate` with weights)
-    with the arguments `counts`. `interval` adds intervals.
+    name bags. With `whole_bags`, predictions are those of `disaggregate`, with labels of `assign`,
+    with the arguments `counts`.
 
     Raises `LLPBenchError` for files that cannot be read or written. Warns of unknown bags and categories like
     `predict_proba`.
     """
-    kinds = ["probability"] + ["count"] * (weight_column is not None) + ["lower", "upper", "logit_error"] * interval
+    kinds = ["probability"] + ["count"] * (weight_column is not None)
     with _warned_once() as rows_of_batches:
         whole = None
         if whole_bags:
@@ -188,9 +186,6 @@ def predict(
                 values = {"probability": proba}
                 if weight_column is not None:
                     values["count"] = proba * weights_of_column(batch.frame, weight_column, batch.part)[:, None]
-                if interval:
-                    ends = model.predict_interval(features)
-                    values |= {"lower": ends.lower, "upper": ends.upper, "logit_error": ends.standard_error}
                 added = {"prediction": labels}
                 for kind in kinds:
                     added |= {f"{kind}_{label}": of for label, of in zip(model.classes_, values[kind].T, strict=True)}
@@ -274,14 +269,19 @@ def _warned_once() -> Iterator[list[int]]:
             warnings.simplefilter("always")
             yield seen
     finally:  # a warning may explain an error
-        unknown = [each for each in caught if each.category is UnknownBags]
-        first: dict[tuple[Any, str], warnings.WarningMessage] = {}
+        unknown = [each for each in caught if _about(each) == "unknown bags"]
+        first: dict[tuple[str, str], warnings.WarningMessage] = {}
         for each in caught:
-            if each.category is not UnknownBags or len(unknown) == len(seen):
+            if _about(each) != "unknown bags" or len(unknown) == len(seen):
                 column = str(each.message).partition(" column ")[2].partition(",")[0]
-                first.setdefault((each.category, column), each)
+                first.setdefault((_about(each), column), each)
         for each in first.values():
             warnings.warn(each.message, each.category, stacklevel=3)
+
+
+def _about(told: warnings.WarningMessage) -> str:
+    """Return the kind of a warning."""
+    return str(getattr(told.message, "about", told.category.__name__))
 
 
 def estimate(
@@ -293,7 +293,6 @@ def estimate(
     by: Sequence[str],
     counts: dict[str, Any],
     weight_column: str | None,
-    refits: int,
     among: Sequence[Hashable] | None,
     progress: Progress,
 ) -> pd.DataFrame:
@@ -321,7 +320,7 @@ def estimate(
             rows = files.enter_context(_together(parts()))
         _advancing(progress, "estimates", None)
         of_groups, data = pd.concat(groups), _data(bags, weights, counts)
-        return model._estimate(rows, data, read_groups(of_groups, of_groups), refits=refits, among=among)
+        return model._estimate(rows, data, read_groups(of_groups, of_groups), among=among)
 
 
 @contextmanager

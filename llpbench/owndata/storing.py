@@ -87,16 +87,21 @@ def write_model(folder: Path, method: str, settings: dict[str, Any], model: Fitt
     Raises `LLPBenchError` for values that cannot be stored, for a folder with other files, and if the disk is full or
     read-only. An earlier model then remains.
     """
-    module = METHODS.get(method).__module__
-    buffer = io.BytesIO(_dumped({"settings": settings, "model": model}, method, module))
-    header = {
-        "format": _FORMAT,
-        "llpbench": __version__,
-        "method": method,
-        "module": module,
-        "source": version_of(METHODS.entry(method)),
-    }
-    with ZipFile(buffer, "a", ZIP_DEFLATED) as archive:
+    import skops.io
+
+    header = _header(method)
+    try:
+        data = skops.io.dumps({"settings": settings, "model": model}, compression=ZIP_DEFLATED)
+        types = skops.io.get_untrusted_types(data=data)
+        reason = ", ".join(name for name in types if not _is_stored(name, header["module"]))
+    except Exception as error:  # any object of a plugin
+        reason = one_line(error)
+    if reason:
+        raise LLPBenchError(
+            f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags and "
+            "names of classes, and another method (such as auto) if predictions need the Python session of the fit."
+        )
+    with ZipFile(buffer := io.BytesIO(data), "a", ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1))
     require_free(folder)
     try:
@@ -106,21 +111,10 @@ def write_model(folder: Path, method: str, settings: dict[str, Any], model: Fitt
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
 
 
-def _dumped(content: dict[str, Any], method: str, module: str) -> bytes:
-    """Return the file of skops. Raises `LLPBenchError` for a value that cannot be read again."""
-    import skops.io
-
-    try:
-        data: bytes = skops.io.dumps(content, compression=ZIP_DEFLATED)
-        reason = ", ".join(name for name in skops.io.get_untrusted_types(data=data) if not _is_stored(name, module))
-    except Exception as error:  # any object of a plugin
-        reason = one_line(error)
-    if reason:
-        raise LLPBenchError(
-            f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags and "
-            "names of classes, and another method (such as auto) if predictions need the Python session of the fit."
-        )
-    return data
+def _header(method: str) -> dict[str, Any]:
+    """Return what must be the same when a model is read, and the version of this package."""
+    code = {"module": METHODS.get(method).__module__, "source": version_of(METHODS.entry(method))}
+    return {"format": _FORMAT, "llpbench": __version__, "method": method, **code}
 
 
 def require_free(folder: Path) -> None:
@@ -147,35 +141,27 @@ def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:
     if not file.is_file():
         raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {FILE}. Give the folder that fit saved.")
     try:
-        data = file.read_bytes()
-        with ZipFile(io.BytesIO(data)) as archive:
+        with ZipFile(file) as archive:
             require_unpackable(archive, file)
             header = json.loads(archive.read(HEADER))
-        version, method, source = header["llpbench"], str(header["method"]), (header["module"], header["source"])
-        written = header["format"]
+        version, method = header["llpbench"], str(header["method"])
     except LLPBenchError:
         raise
     except Exception as error:  # a damaged file can have any content
         raise LLPBenchError(f"file {str(file)!r} is damaged or not a model. Fit and save the model again.") from error
-    if written != _FORMAT:
-        raise LLPBenchError(
-            f"the model in {str(folder)!r} must have format {_FORMAT}, got {written}: it was "
-            f"written by llpbench {version}, and this is {__version__}. Fit it again."
-        )
-    if method not in METHODS.names():
+    if header.get("format") == _FORMAT and method not in METHODS.names():
         raise LLPBenchError(
             f"the model in {str(folder)!r} needs method {method!r} of a plugin that is not loaded. Use "
             "--plugin FILE.py (in Python, import the file first)."
         )
-    module = METHODS.get(method).__module__
-    if (module, version_of(METHODS.entry(method))) != source:
+    if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
         raise LLPBenchError(
-            f"the model in {str(folder)!r} was fitted with different code of {method!r} (by llpbench "
-            f"{version}, this is {__version__}). Fit it again."
+            f"the model in {str(folder)!r} was written by llpbench {version} with other code of {method!r} or in "
+            f"another format, and this is {__version__}. Fit it again."
         )
     try:
-        trusted = [name for name in skops.io.get_untrusted_types(data=data) if _is_stored(name, module)]
-        content = skops.io.loads(data, trusted=trusted)
+        types = skops.io.get_untrusted_types(file=file)
+        content = skops.io.load(file, trusted=[name for name in types if _is_stored(name, header["module"])])
         settings, model = dict(content["settings"]), content["model"]
         if not isinstance(model, FittedModel) or {each.name for each in fields(model)} != vars(model).keys():
             raise TypeError("its content is not a fitted model of this version")

@@ -1,14 +1,17 @@
 """Checked input of `fit`: rows, their bags, and counts of bags.
 
 Each row with a known label becomes a bag of one row. It is removed from its old bag and from that bag's counts.
+Warnings name counts that hardly fit the rows, and columns that explain counts without any other feature: they name
+bags, repeat counts, or are the label itself.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Hashable, Sequence
+import re
+import shlex
+from collections.abc import Collection, Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,37 +19,46 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, argument
-from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, ascending, matched, rows_of_bags
-from llpbench.data.reading_bags import as_pandas, read_bag_table, require_same_order
-from llpbench.owndata.bag_columns import BagColumn, LikelyLabel, bag_column_warning, label_column_warning
+from llpbench.core.errors import LLPBenchError, argument, either, warn
+from llpbench.core.text import plural, verb
+from llpbench.data.bag_tables import BagLabels, BagTable, ascending, matched, rows_of_bags
+from llpbench.data.frames import is_numeric
+from llpbench.data.reading_bags import column_of_rows
 from llpbench.owndata.bag_data import BagData
-from llpbench.owndata.columns import (
-    ExtremeValues,
-    FeatureColumns,
-    LargeFit,
-    LikelyIdentifier,
-    as_frame,
-    identifier_warning,
-    numbers_far_away,
-    require_classes,
-    size_warning,
+from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.count_ranges import CountRanges, expected_counts, first_guess, read_ranges
+from llpbench.owndata.weights import repeats, require_people
+from llpbench.tables.column_names import csv_line
+from llpbench.tables.number_text import (
+    NumberText,
+    likely_numbers,
+    numbers_as_text_warning,
+    require_no_texts_among_numbers,
 )
-from llpbench.owndata.count_ranges import CountRanges, RangedCounts, first_guess, read_ranges
-from llpbench.owndata.counted import (
-    LargeNoise,
-    MissingCounts,
-    OneRowPerBag,
-    large_noise_warning,
-    missing_counts_warning,
-    one_row_per_bag,
-    repeat_hint,
-    require_no_shares,
-)
-from llpbench.owndata.weights import RoundedWeights, repeats, require_people
-from llpbench.tables.number_text import NumbersAsText, numbers_as_text_warning, require_no_texts_among_numbers
-from llpbench.tables.texts import as_text, without_decimals
+from llpbench.tables.texts import without_decimals
+
+_LABELS = argument("labels=")
+_FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
+"""Nearly as many classes as rows are a column that identifies rows."""
+_NEARLY_ALL = 0.95
+"""Share of bags whose counts a column must repeat or add up to."""
+_FEWEST_BAGS, _FEWEST_PEOPLE = 5, 5
+"""Number of bags from which agreement of a column with all bags is not a coincidence, and of people in the median bag
+from which a matching sum is not."""
+_FEWEST_ROWS, _MANY_ROWS = 20, 200
+"""Number of rows from which different values are not a coincidence, and from which texts that are rarely repeated are
+identifiers."""
+_MOST_NAMED = 3
+"""Largest number of bags that a message names."""
+_ROUNDED = 0.0051
+"""Rounding error of shares with two digits."""
+_SAME = 0.5
+"""Largest difference of equal counts; proportions give counts that are not whole."""
+_TOGETHER = 0.8
+"""Smallest correlation over bags of the shares of a class and of a value with its name."""
+_MOST_VALUES = 20
+"""Largest number of different values of a column that may be the label."""
+_DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,37 +76,27 @@ class TrainingSet:
     """[bags, classes] counts of people"""
     sizes: IntArray | FloatArray
     """[bags] numbers of rows, or sums of weights"""
-    deviation: float
-    """standard deviation of the noise of counts of people"""
-    named: Sequence[Hashable]
-    """classes in the given order"""
+    classes: list[Hashable]
+    """in ascending order"""
     order: Sequence[int]
-    """positions in `named` of the classes in ascending order"""
+    """position of each of these in the given order"""
     nameless: bool
     """whether counts were given without the names of two classes"""
     left_out: dict[str, int]
     ranges: CountRanges | None = None
     """bags whose counts are ranges, in rows of `train`; their `counts` are a first guess"""
 
-    def with_expected(self, expected: FloatArray) -> TrainingSet:
-        """Return the same with expected counts [ranges] of the last class in rows of `train`."""
-        assert self.ranges is not None
+    def with_expected_counts(self, held_out: FloatArray | None) -> TrainingSet:
+        """Return the same with expected counts instead of ranges, from held-out predictions of `known`, if any."""
+        if self.ranges is None or held_out is None or not len(self.ranges.bags):
+            return self
         bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.counts.copy()
-        size = self.train.sizes[bags]
+        of_known = replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[bags])
+        expected, size = expected_counts(self.known, of_known, held_out), self.train.sizes[bags]
         counts[bags] = np.column_stack([size - expected, expected])
         people[bags] = counts[bags] * (self.sizes[bags] / size)[:, None]
         train = replace(self.train, counts=counts)
         return replace(self, train=train, known=train.where_known(), counts=people)
-
-    def ranges_of_known(self) -> CountRanges:
-        """Return the ranges with bags numbered as in `known`."""
-        assert self.ranges is not None
-        return replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[self.ranges.bags])
-
-    @property
-    def classes(self) -> list[Hashable]:
-        """Classes in ascending order."""
-        return [self.named[place] for place in self.order]
 
 
 def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
@@ -103,38 +105,41 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     `numbers` is the scaling of numbers.
     """
     frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
-    sampled, as_shares, ranged = data.counted == "whole bags", data.counted == "others", data.ranges
-    suppress = data.suppress_impossible
+    sampled, as_shares = data.counted == "whole bags", data.counted == "others"
     if table is None:
         raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
     if not (deviation or as_shares):
-        require_no_shares(table)
+        _require_no_shares(table)
     named = table.classes(data.classes)
-    require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
+    _require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
     order = ascending(named)
+    classes = [named[place] for place in order]
     of_bags = matched(of_bags, table, drop_unmatched=data.drop_unmatched)
     require_people(of_bags)
-    if deviation and (told := large_noise_warning(deviation, of_bags.sizes)):
-        warnings.warn(told, LargeNoise, stacklevel=3)
-    if told := one_row_per_bag(frame, of_bags, table):
+    if deviation >= of_bags.sizes.max():
+        warn(
+            "large noise",
+            f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {of_bags.sizes.max():,.6g} "
+            f"rows, so counts say very little about a bag. Check that {argument('noise=')} is a scale of counts, not "
+            "of shares or of a budget.",
+        )
+    if told := _one_row_per_bag(frame, of_bags, table):
         if not (sampled or as_shares):
             raise LLPBenchError(told)
-        warnings.warn(told, OneRowPerBag, stacklevel=3)
+        warn("one row per bag", told)
     inside = np.flatnonzero(of_bags.of_row >= 0)
-    hint = repeat_hint(frame, of_bags, table, sampled)
+    hint, suppress = _weights_hint(frame, of_bags, table, sampled), data.suppress_impossible
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
-    suppressed, ranges = table.suppressed(of_bags), None
-    if ranged is not None:
-        ranges, impossible_ranges = read_ranges(ranged, of_bags, table, order, suppress)
+    suppressed, ranges, of_ranges = table.suppressed(of_bags), None, set[Hashable]()
+    if data.ranges is not None:
+        ranges, of_ranges = read_ranges(data.ranges, of_bags, table, order, suppress)
         size = np.asarray(of_bags.sizes, dtype=np.float64)
         guess = first_guess(found, size, ranges)
         found[ranges.bags] = np.column_stack([size[ranges.bags] - guess, guess])
-        suppressed -= len(ranges.bags) + impossible_ranges
-    besides = set[Hashable]() if ranged is None else _bags_of_ranges(ranged, of_bags)
-    exact = table.is_counts and not (sampled or as_shares or deviation) and of_bags.weights is None
-    if told := missing_counts_warning(table, of_bags, named, besides, of_rows=exact):
-        warnings.warn(told, MissingCounts, stacklevel=3)
+        suppressed -= len(of_ranges)
+    exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
+    warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
     left_out = {
         "rows": len(frame) - len(inside),
         "bags": len(table.names) - len(of_bags.names),
@@ -152,21 +157,15 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
         )
     columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
     require_no_texts_among_numbers(frame)
-    for told, category in (
-        (identifier_warning(frame), LikelyIdentifier),
-        (size_warning(len(frame), frame.shape[1], columns.cardinalities), LargeFit),
-        (numbers_as_text_warning(frame), NumbersAsText),
-        (numbers_far_away(frame, columns.ranges), ExtremeValues),
-        (copies.warning(len(inside)) if copies is not None else "", RoundedWeights),
-    ):
-        if told:
-            warnings.warn(told, category, stacklevel=3)
+    warn("identifier", _identifiers(frame))
+    warn("numbers as text", numbers_as_text_warning(frame))
+    warn("extreme values", columns.warning(len(frame)))
+    if copies is not None:
+        warn("rounded weights", copies.warning(len(inside)))
     index = rows_of_bags(of_bags.of_row[places], len(of_bags.names))
-    train = BaggedRows(columns.training_rows(frame), index, found, deviation)
-    if told := bag_column_warning(frame, train, data.bag_columns):
-        warnings.warn(told, BagColumn, stacklevel=3)
-    if told := label_column_warning(frame, train, [named[place] for place in order]):
-        warnings.warn(told, LikelyLabel, stacklevel=3)
+    train = BaggedRows(columns(frame, new=False), index, found, deviation)
+    warn("bag column", _bag_columns(frame, train, data.bag_columns))
+    warn("label", _label_columns(frame, train, classes))
     if copies is not None:
         noise = deviation * copies.ratio
         train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
@@ -178,17 +177,14 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
             "smaller bags."
         )
     if known.prior.max() == 1.0:
-        only = named[order[int(known.prior.argmax())]]
+        only = classes[int(known.prior.argmax())]
         raise LLPBenchError(
             f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with another "
             "class."
         )
     if data.row_labels is not None:
-        ascending_names = [named[place] for place in order]
-        label = _read_labels(data.row_labels, X, ascending_names)
-        of_rows = not (sampled or as_shares)
-        train = _with_labels(train, label, places, of_bags.names, ascending_names, of_rows=of_rows)
-    nameless = table.columns is None or table.values.shape[1] == 1
+        label = _read_labels(data.row_labels, X, classes)
+        train = _with_labels(train, label, places, of_bags.names, classes, of_rows=data.counted == "rows")
     return TrainingSet(
         columns=columns,
         train=train,
@@ -196,24 +192,241 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
         bags=of_bags.names,
         counts=found,
         sizes=of_bags.sizes,
-        deviation=deviation,
-        named=named,
+        classes=classes,
         order=order,
-        nameless=nameless,
+        nameless=table.columns is None or table.values.shape[1] == 1,
         left_out=left_out,
         ranges=ranges,
     )
 
 
-def _bags_of_ranges(given: RangedCounts, labels: BagLabels) -> set[Hashable]:
-    """Return the bags whose counts are all numbers or ranges."""
-    table = read_bag_table(None, given.low, labels)
-    return {name for name, low in zip(table.names, table.values, strict=True) if not np.isnan(low).any()}
+def _require_classes(classes: int, rows: int) -> None:
+    """Raise `LLPBenchError` for nearly as many classes as rows, because this column probably identifies rows."""
+    if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
+        raise LLPBenchError(
+            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
+            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
+        )
 
 
-_LABELS = argument("labels=")
-_ROUNDED = 0.005
-"""Largest rounding error of a count that was computed from a proportion, as a share of the bag's rows."""
+def _require_no_shares(table: BagTable) -> None:
+    """Raise `LLPBenchError` for counts of a single class that are not whole: they are shares or percentages."""
+    if not table.is_counts or table.values.shape[1] > 1:
+        return
+    known = table.values[np.isfinite(table.values)]
+    broken = known[np.abs(known - np.rint(known)) > 1e-6]
+    if len(broken):
+        shares = either("shares as proportions=", "shares in --proportions")
+        raise LLPBenchError(
+            f"counts must be whole numbers, got {broken[0]:g}. Give {shares}, fractional counts for both classes, or "
+            f"{argument('noise=')} if noise was added."
+        )
+
+
+def _missing_counts(
+    table: BagTable, labels: BagLabels, named: Sequence[Hashable], besides: Container[Hashable], *, of_rows: bool
+) -> str:
+    """Return a message that names bags without all counts, and their missing classes; "" if there are none.
+
+    `named`: classes in the order of the columns. `besides`: bags whose counts are ranges. `of_rows`: whether counts
+    are exact numbers of the rows; a single missing count is then the rest of the rows.
+    """
+    sizes = dict(zip(labels.names, labels.sizes, strict=True))
+    told = []
+    for name, values in zip(table.names, table.values, strict=True):
+        missing = np.isnan(values)
+        if name not in sizes or name in besides or not missing.any():
+            continue
+        of = "all classes" if missing.all() else ", ".join(repr(named[int(place)]) for place in np.flatnonzero(missing))
+        rest = sizes[name] - np.nansum(values)
+        known = of_rows and missing.sum() == 1 and len(values) > 1 and rest >= 0
+        remark = f"; with {sizes[name]:g} rows and the other counts, it would be {rest:g}" if known else ""
+        told.append(f"{name!r} ({table.what[:-1]} of {of}{remark})")
+    if not told:
+        return ""
+    more = f", and {len(told) - _MOST_NAMED:,} more" if len(told) > _MOST_NAMED else ""
+    return (
+        f"{plural(len(told), 'bag')} {verb(len(told))} missing {table.what} and {verb(len(told), 'is', 'are')} not "
+        f"used for training: {', '.join(told[:_MOST_NAMED])}{more}. Fill in missing {table.what} to use these rows."
+    )
+
+
+def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
+    """Return advice if a column of X adds up to the counts of the bags, because it may hold weights of rows.
+
+    Returns "" if there is no such column, or if the numbers of rows are the counts. Raises `LLPBenchError` if the rows
+    are declared to be a sample.
+    """
+    totals = table.values.sum(axis=1) if table.values.shape[1] > 1 else table.sizes
+    if not table.is_counts or totals is None:
+        return ""
+    at = table.rows_of(labels)
+    total = np.where(at >= 0, totals[at], np.nan)
+    known = np.isfinite(total)
+    if not known.any() or (total == labels.sizes)[known].all() or np.median(total[known]) < _FEWEST_PEOPLE:
+        return ""
+    inside, numbers = labels.of_row >= 0, frame.select_dtypes("number")
+    for place, name in enumerate(numbers.columns):
+        values = numbers.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan)[inside]
+        if not np.isfinite(values).all() or (values < 0).any():
+            continue
+        sums = np.bincount(labels.of_row[inside], values, len(labels.names))
+        if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
+            use = either(f"sample_weight=X[{name!r}]", f"--weight-column {shlex.quote(str(name))}")
+            told = (
+                f"Column {name!r} adds up to the counts, so rows stand for several people. Use it as weights ({use})."
+            )
+            if sampled:
+                raise LLPBenchError(f"{told} Leave {argument('sampled=True')} out.")
+            return told
+    return ""
+
+
+def _one_row_per_bag(frame: pd.DataFrame, labels: BagLabels, table: BagTable) -> str:
+    """Return a message if every bag has one row, but its counts are of many people; else ""."""
+    few = len(labels.names) < len(frame) or len(frame) < _FEWEST_PEOPLE
+    if not table.is_counts or labels.weights is not None or few:
+        return ""
+    if np.nanmedian(np.nansum(table.values, axis=1)) < _FEWEST_PEOPLE:
+        return ""
+    return (
+        f"every bag has one row, but counts of many people, such as bag {table.names[0]!r}. Rows must be people, or "
+        "groups of people with weights. To estimate a table of groups by outcomes from such a file, use "
+        f"{either('cross_table', 'llpbench estimate-table')}."
+    )
+
+
+def _identifiers(frame: pd.DataFrame) -> str:
+    """Return a message that names columns which look like identifiers; "" if there are none.
+
+    These are texts that occur in at most two rows on average (unless they are numbers written as text), and whole
+    numbers that are all different and are sorted or without gaps.
+    """
+    found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
+    if not found:
+        return ""
+    return (
+        f"some features look like identifiers (almost all values differ): {', '.join(map(repr, found))}. To leave them "
+        f"out: {_leaving_out(found)}."
+    )
+
+
+def _leaving_out(names: list[str]) -> str:
+    """Return for a message how to leave columns out."""
+    return either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
+
+
+def _is_identifier(series: pd.Series) -> bool:
+    known = series.dropna()
+    if len(known) < _FEWEST_ROWS:
+        return False
+    if not is_numeric(known, "X"):
+        rare = known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
+        return rare and not isinstance(likely_numbers(series), NumberText)
+    if not known.is_unique:
+        return False
+    numbers = known.to_numpy(dtype=np.float64)
+    steps = np.diff(numbers)
+    running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
+    return running and bool((numbers == np.floor(numbers)).all())
+
+
+def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
+    """Return a message that names columns that identify bags or repeat their counts; "" if there are none.
+
+    Such a text or date differs in nearly every bag. Such a number counts the bags, like the number of a day, or has one
+    value in each bag, which is the count or share of a class. `keys` are columns that the user wants as features.
+    """
+    bags = len(train.sizes)
+    if bags < _FEWEST_BAGS or len(frame) < 2 * bags:
+        return ""
+    first = train.bag_by_bag[np.cumsum(train.sizes) - train.sizes]
+    names, repeats_counts = [], []
+    for place, name in enumerate(frame.columns):
+        codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
+        if name in keys or len(values) < 2 or not (codes == codes[first][train.bag_of_row]).all():
+            continue
+        column = frame.iloc[first, place]
+        number = is_numeric(column, "X")
+        if len(values) >= _NEARLY_ALL * bags and (not number or _counts_bags(column)):
+            names.append(str(name))
+        elif number and _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
+            repeats_counts.append(str(name))
+    told = [f"different values in all bags: {', '.join(map(repr, names))}"] if names else []
+    told += [f"counts or shares of the bags: {', '.join(map(repr, repeats_counts))}"] if repeats_counts else []
+    if not told:
+        return ""
+    return (
+        f"some features identify bags ({'; '.join(told)}). They explain the counts without any other feature. To leave "
+        f"them out: {_leaving_out([*names, *repeats_counts])}."
+    )
+
+
+def _counts_bags(column: pd.Series) -> bool:
+    """Whether numbers of bags run without a gap, or are dates such as 20240331."""
+    values = column.dropna().to_numpy(dtype=np.float64)
+    if not len(values) or (values % 1).any():
+        return False
+    return np.ptp(values) + 1 == len(np.unique(values)) or all(_DATE.fullmatch(f"{value:.0f}") for value in values)
+
+
+def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
+    """Return whether numbers [bags] are the counts, shares or percentages of a class."""
+    known = train.known
+    if known.sum() < _FEWEST_BAGS:
+        return False
+    values, counts = values[known], train.counts[known]
+    shares = counts / train.sizes[known, None]
+    for column in range(counts.shape[1]):
+        for truth, off in ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED)):
+            same = np.abs(values - truth[:, column]) <= off
+            if same.mean() >= _NEARLY_ALL and len(np.unique(values[same])) >= _FEWEST_BAGS:
+                return True
+    return False
+
+
+def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
+    """Return a message that names columns that may be the label of rows; "" if there are none.
+
+    One value of such a column occurs in nearly every bag as often as a class. If its values are the classes, it is
+    enough that both shares vary together, because rows may be a sample of their bags.
+    """
+    told, names = [], []
+    for place, name in enumerate(map(str, frame.columns)):
+        codes, values = pd.factorize(frame.iloc[:, place])
+        if not 2 <= len(values) <= _MOST_VALUES:
+            continue
+        written = [{without_decimals(str(each)).strip().lower() for each in some} for some in (values, classes)]
+        if (label := _class_of_column(codes, len(values), train, alike=written[0] == written[1])) is not None:
+            told.append(f"column {name!r} follows the counts of {classes[label]!r} in the bags")
+            names.append(name)
+    if not told:
+        return ""
+    return (
+        f"{'; '.join(told)}. It may be the label of rows, which new rows do not have. To leave it out: "
+        f"{_leaving_out(names)}."
+    )
+
+
+def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> int | None:
+    """Return the class whose counts are those of one of the values in nearly every bag; None if there is none.
+
+    If names are `alike`, correlated shares are enough.
+    """
+    known = train.known & (train.sizes > 1)
+    if known.sum() < _FEWEST_BAGS:
+        return None
+    sizes = train.sizes[known]
+    for value in range(values):
+        number = np.bincount(train.bag_of_row, codes == value, len(train.sizes))[known]
+        for label, counts in enumerate(train.counts[known].T):
+            same = np.abs(number - counts) <= _SAME
+            if same.mean() >= _NEARLY_ALL and len(np.unique(number[same])) > 2:
+                return label
+            shares = number / sizes, counts / sizes
+            if alike and min(map(np.ptp, shares)) > 0 and np.corrcoef(*shares)[0, 1] >= _TOGETHER:
+                return label
+    return None
 
 
 def _read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
@@ -221,16 +434,7 @@ def _read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
 
     Raises `LLPBenchError` for a wrong number of labels, and for a label that is not in `classes`.
     """
-    labels = as_pandas(labels)
-    if isinstance(labels, pd.Series) and isinstance(X, pd.DataFrame):
-        require_same_order("labels", labels.index, X.index)
-    series = isinstance(labels, pd.Series)
-    column = pd.Series(labels.to_numpy() if series else labels, dtype=object, name=labels.name if series else None)
-    if len(column) != len(X):
-        raise LLPBenchError(
-            f"labels must have an entry for each of the {len(X):,} rows, got {len(column):,}. Give None for rows "
-            "whose label is not known."
-        )
+    column = column_of_rows(labels, X, "labels", "Give None for rows whose label is not known.").astype(object)
     found = column.map({label: place for place, label in enumerate(classes)})
     foreign = column[found.isna() & column.notna()]
     if len(foreign):
@@ -244,12 +448,6 @@ def _read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
     return np.asarray(found.fillna(-1).to_numpy(dtype=np.int64))
 
 
-def labels_of_column(column: pd.Series) -> pd.Series:
-    """Return a column of a file as labels, None where it is empty; whole numbers lose their decimals."""
-    known = column.notna() & (column.astype(str).str.strip() != "")
-    return as_text(column).str.strip().map(without_decimals, na_action="ignore").astype(object).where(known, None)
-
-
 def _with_labels(
     train: BaggedRows,
     label: IntArray,
@@ -261,14 +459,9 @@ def _with_labels(
 ) -> BaggedRows:
     """Return bags in which each labelled row is a bag of one.
 
-    Parameters
-    ----------
-    train : training rows; some may be repeated
-    label : [rows of X] position of the class, -1 where it is not known
-    places : [rows] position in X of each training row; repetitions of a labelled row form one bag
-    names : names of bags
-    classes : names of classes
-    of_rows : True if counts are of these rows; otherwise rows without labels keep the shares of their bag
+    `label` [rows of X] is the position of the class, -1 where it is not known, and `places` [rows] the position in X of
+    each training row; repetitions of a labelled row form one bag. Unless counts are `of_rows`, rows without labels
+    keep the shares of their bag.
 
     Raises `LLPBenchError` if noise was added to counts, or if a bag has more labels of a class than its counts.
     """
@@ -282,9 +475,10 @@ def _with_labels(
     np.add.at(taken, (inside, of_label), 1.0)
     rest = train.sizes - taken.sum(axis=1).astype(np.int64)
     left = train.counts - taken if of_rows else train.counts * (rest / train.sizes)[:, None]
-    slack = np.where(np.rint(train.counts) == train.counts, 0.0, np.maximum(0.5, _ROUNDED * train.sizes)[:, None])
-    if (left < -slack - 1e-6 * train.sizes[:, None]).any():
-        bag, place = map(int, np.argwhere(left < -slack - 1e-6 * train.sizes[:, None])[0])
+    rounded = np.maximum(0.5, 0.005 * train.sizes)[:, None]  # counts that were computed from proportions
+    slack = np.where(np.rint(train.counts) == train.counts, 0.0, rounded) + 1e-6 * train.sizes[:, None]
+    if (left < -slack).any():
+        bag, place = map(int, np.argwhere(left < -slack)[0])
         raise LLPBenchError(
             f"bag {names[bag]!r} has {plural(int(taken[bag, place]), 'row')} with the label {classes[place]!r} in "
             f"{_LABELS}, but its count of this class is {train.counts[bag, place]:,.10g}. Correct the labels or counts."
@@ -295,11 +489,8 @@ def _with_labels(
     left[off] *= (rest / np.maximum(whole, 1e-12))[off, None]
     kept = np.flatnonzero(rest > 0)
     rows, of_row = np.unique(places[labelled], return_inverse=True)
-    bag_of_row = np.empty(len(places), dtype=np.int64)
+    bag_of_row = np.searchsorted(kept, train.bag_of_row)
     bag_of_row[labelled] = len(kept) + of_row
-    position = np.full(len(rest), -1, dtype=np.int64)
-    position[kept] = np.arange(len(kept))
-    bag_of_row[~labelled] = position[train.bag_of_row[~labelled]]
     known = np.eye(train.counts.shape[1])[label[rows]] * np.bincount(of_row)[:, None]
     counts = np.vstack([left[kept], known])
     return replace(train, index=rows_of_bags(bag_of_row, len(counts)), counts=counts)

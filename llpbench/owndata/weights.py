@@ -20,19 +20,15 @@ import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.errors import LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, rows_of_bags
-from llpbench.data.reading_bags import as_pandas, require_same_order
+from llpbench.data.reading_bags import column_of_rows
 from llpbench.tables.column_names import column_of
 from llpbench.tables.number_text import read_number_text
 
 MOST_REPEATED = 2_000_000
 """Largest number of repeated rows."""
-
-
-class RoundedWeights(LLPBenchWarning):
-    """Weights of a fit or an estimate were rounded."""
 
 
 def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
@@ -42,15 +38,7 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
     """
     if sample_weight is None:
         return None
-    sample_weight = as_pandas(sample_weight)
-    if isinstance(sample_weight, pd.Series) and isinstance(X, pd.DataFrame):
-        require_same_order("sample_weight", sample_weight.index, X.index)
-    column = pd.Series(np.asarray(sample_weight).ravel() if np.ndim(sample_weight) else [sample_weight])
-    if len(column) != len(X):
-        raise LLPBenchError(
-            f"sample_weight must have an entry for each of the {len(X):,} rows of X, got {len(column):,}. Give one "
-            "weight per row."
-        )
+    column = column_of_rows(sample_weight, X, "sample_weight", "Give one weight per row.")
     return _finite(column, column)
 
 

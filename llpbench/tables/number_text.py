@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pandas._libs.parsers import STR_NA_VALUES
 
-from llpbench.core.errors import DataError, LLPBenchWarning, either
+from llpbench.core.errors import DataError, either
 from llpbench.core.text import plural, verb
 from llpbench.tables.column_names import csv_line, place_of
 from llpbench.tables.csv_dialect import GAPS
@@ -39,11 +38,6 @@ _SAMPLE = 1_000
 _MOST_MARKS = 5
 """Largest number of different texts that may all be marks."""
 _CURRENCY = r"(?:US\$|R\$|C\$|A\$|[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|kr\.?|zł)"
-_MULTIPLIERS = {
-    **dict.fromkeys(("K", "k", "thousand"), 1e3),
-    **dict.fromkeys(("M", "mn", "million"), 1e6),
-    **dict.fromkeys(("B", "bn", "billion"), 1e9),
-}
 _UNIT = r"^[-+]?[\d.,\s]*\d\s*([^\d\s.,;:+*()\[\]/-][^\d]{0,9})$"
 _POINT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _COMMA_GROUPS = r"[-+]?[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?:\.\d*)?"
@@ -97,8 +91,6 @@ def read_number_text(
     bare = bare.str.replace(rf"\s*{_CURRENCY}$", "", regex=True)
     is_percent = bare.str.contains(r"\d\s*%$") & ~gap
     bare = bare.str.replace(r"\s*%$", "", regex=True)
-    times = bare.str.extract(rf"\d\s*({'|'.join(map(re.escape, _MULTIPLIERS))})$")[0]
-    bare = bare.where(times.isna(), bare.str.replace(r"\s*[^\d\s]+$", "", regex=True))
     bare = bare.str.replace(r"^([\d.,]+)\s*-$", r"-\1", regex=True)
     bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", "", regex=True)
     if decimal is None:
@@ -114,7 +106,6 @@ def read_number_text(
     percent = bool((valid & is_percent).sum() > (valid & ~is_percent).sum())
     valid &= is_percent == percent
     numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
-    numbers *= times.map(_MULTIPLIERS).fillna(1.0).astype(float)
     foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
     first = int(foreign.to_numpy().argmax()) if foreign.any() else None
     rows = pd.Series(codes, index=series.index)
@@ -153,10 +144,6 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
             f"{marks[0]!r}. Name those that stand for a missing value: missing={marks[:_MOST_MARKS]}."
         )
     return found.values
-
-
-class NumbersAsText(LLPBenchWarning):
-    """A column of numbers written as text is used as a category."""
 
 
 def numbers_as_text_warning(frame: pd.DataFrame) -> str:

@@ -9,7 +9,6 @@ import codecs
 import io
 import re
 import shlex
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,17 +19,16 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from llpbench.core.errors import DataError, LLPBenchError, LLPBenchWarning
+from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import one_line, plural
 from llpbench.tables.column_names import column_of, csv_line, place_of, plain
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat, read_dialect
 from llpbench.tables.number_text import MISSING, number_or_category, read_number_text, reading_of, without
-from llpbench.tables.table_sources import HEAD, TableSource, parts_of, sources
+from llpbench.tables.table_sources import HEAD, TableSource, sources
 from llpbench.tables.texts import as_text
 from llpbench.tables.workbooks import sheet_as_csv
 
@@ -38,18 +36,12 @@ BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""
 _BLOCK = 1 << 20
 """Bytes of text that are parsed together."""
-_MOST_BYTES_OF_CELL, _MOST_BYTES_OF_CHUNK = 10**6, 10**9
-"""Largest text, and largest column of texts in a row group of parquet: a small file can hold many gigabytes."""
 _BYTES_OF_A_VALUE = 8
 _UNPACKED = 4.0
 """Assumed size of an unpacked text table, relative to the packed one."""
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
 _MOST_MARKS = 5
-
-
-class FileNote(LLPBenchWarning):
-    """Assumptions about a file."""
 
 
 def read_rows(path: Path, types: Mapping[str, str] | None = None, **given: Any) -> pd.DataFrame:
@@ -59,7 +51,7 @@ def read_rows(path: Path, types: Mapping[str, str] | None = None, **given: Any) 
     that was read as numbers, followed by "%" for percentages.
 
     Raises `DataError` for a missing or invalid file, and for columns that do not have their declared type. Warns of
-    assumptions (`FileNote`).
+    assumptions.
     """
     return RowBatches(path, types, **given).together()
 
@@ -126,8 +118,6 @@ class RowBatches:
         self._keys, self._features = [*map(plain, keys)], None if features is None else {*map(plain, features)}
         self._texts = {plain(name) for name, kind in self._types.items() if kind == "text"}
         self._default = None if decimals is None else "."
-        self._files = parts_of(path)
-        """size and time of each part, before anything was read"""
         self._sources = sources(path)
         self._decimal: str | None = None
         """decimal mark of the first text"""
@@ -158,24 +148,22 @@ class RowBatches:
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
-        with self._unchanged():
-            for source in self._sources:
-                first = 0
-                for piece in self._pieces(source):
-                    frame = self._frame(piece, source.path)
-                    for name in self._mixed(frame, source.path):
-                        raise self._mixed_kinds(frame[name], source.path)
-                    for start in range(0, len(frame), self.rows):
-                        yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
-                    first += len(frame)
+        for source in self._sources:
+            first = 0
+            for piece in self._pieces(source):
+                frame = self._frame(piece, source.path)
+                for name in self._mixed(frame, source.path):
+                    raise self._mixed_kinds(frame[name], source.path)
+                for start in range(0, len(frame), self.rows):
+                    yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
+                first += len(frame)
 
     def together(self) -> pd.DataFrame:
         """Return all rows, as `read_rows` does. A column with numbers and texts is text."""
-        with self._unchanged():
-            frames, mixed = self._frames()
-            if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
-                self._texts |= mixed
-                frames, _ = self._frames()
+        frames, mixed = self._frames()
+        if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
+            self._texts |= mixed
+            frames, _ = self._frames()
         frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
         frame.attrs = frames[0].attrs if len(self._sources) == 1 else {}
         frame.attrs["decimals"] = dict(self.decimals)
@@ -191,24 +179,6 @@ class RowBatches:
                 frames.append(frame)
         return [frame for frame in frames if len(frame)] or frames[:1], mixed
 
-    @contextmanager
-    def _unchanged(self) -> Iterator[None]:
-        """Raise `DataError` if a part has changed meanwhile, before any other error, which that may cause."""
-        try:
-            yield
-        except LLPBenchError:
-            self._require_unchanged()
-            raise
-        self._require_unchanged()
-
-    def _require_unchanged(self) -> None:
-        now = parts_of(self.path)
-        if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
-            raise DataError(
-                f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "
-                "command again when no other program writes there."
-            )
-
     def _pieces(self, source: TableSource) -> Iterator[_Piece]:
         """Yield the rows of a part, with columns in the order of the first part."""
         pieces = {"parquet": self._parquet, "excel": self._workbook, "csv": self._text}[source.kind](source)
@@ -223,13 +193,7 @@ class RowBatches:
                         f"files {str(source.path)!r} and {str(self._sources[0].path)!r} must have the same columns. "
                         f"They differ in {', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
                     )
-                table = table.select(self._names)
-                for name, column in zip(table.column_names, table.columns, strict=True):
-                    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                        longest = pc.max(pc.binary_length(column)).as_py() or 0
-                        if longest > _MOST_BYTES_OF_CELL:
-                            raise _too_long(source.path, name, longest)
-                yield replace(piece, table=table)
+                yield replace(piece, table=table.select(self._names))
         except DataError:
             raise
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
@@ -242,10 +206,6 @@ class RowBatches:
             # pandas writes a named index of whole numbers as its start and step
             index = [each for each in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(each, dict)]
             named = [each for each in index if each["name"] is not None]
-            chunks = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
-            for chunk in (group.column(number) for group in chunks for number in range(group.num_columns)):
-                if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > _MOST_BYTES_OF_CHUNK:
-                    raise _too_long(source.path, chunk.path_in_schema, chunk.total_uncompressed_size)
             first = 0
             for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
                 table = pa.Table.from_arrays(batch.columns, names)
@@ -317,7 +277,7 @@ class RowBatches:
         """Warn of an assumption once."""
         if note and note not in self._told:
             self._told.add(note)
-            warnings.warn(note, FileNote, stacklevel=3)
+            warn("file", note)
 
     def _frame(self, piece: _Piece, part: Path) -> pd.DataFrame:
         """Return rows in which each column has its type. Raises `DataError` unless earlier rows have the same kinds."""
@@ -467,13 +427,6 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
                     f"{word!r}; if that looks wrong, try another one."
                 )
     return "must be in UTF-8. Save it as UTF-8."
-
-
-def _too_long(path: Path, column: str, size: int) -> DataError:
-    return DataError(
-        f"file {str(path)!r} has {size / 1e6:,.0f} MB of text in column {column!r}. Remove the column or shorten "
-        f"its texts to {_MOST_BYTES_OF_CELL / 1e6:g} MB each."
-    )
 
 
 def unpacked_bytes(path: Path) -> float:

@@ -74,6 +74,8 @@ class Cohort:
             forget_compiled(machine)
         self.losses = compiled(self._losses, machine) if machine.compiled else self._losses
         """`_losses`, compiled if the machine compiles"""
+        self._mapped: set[tuple[str, str]] = set()
+        """stages and phases whose loss was mapped over members by vmap"""
         self.judging = self.prediction
         """prediction of the validation rows, once in each epoch"""
         if machine.compiled and device.type == "cpu":
@@ -139,8 +141,12 @@ class Cohort:
         now, precision = Now(*names, *progress.unbind()), self.machine.precision
         modules = next(phase.modules for phase in self.method.phases if phase.name == names[1])
         plain = precision == torch.float32  # entering a disabled autocast takes time in each step
+        # vmap takes a fifth of a step of one member. The first step has it, so that it refuses the same methods.
+        alone = len(self.members) == 1 and names in self._mapped and not self.machine.compiled
         with nullcontext() if plain else torch.autocast(theta.device.type, precision):
-            losses: Tensor = self.map(loss_at(now), self.weights(theta, slots, buffers, modules), bags, keys)
+            weights = self.weights(theta, slots, buffers, modules)
+            losses: Tensor = self.map(loss_at(now), weights, bags, keys, in_turn=alone)
+        self._mapped.add(names)
         return losses
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Any
 
 import torch
@@ -75,15 +74,15 @@ def log_mean_of_copies(function: _OfCopy, network: Network, stackable: bool) -> 
 
 def map_over(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
     """Map `function`, written for one member or copy, over all of them: by vmap, or in turn if vmap is not allowed."""
+    leaves, structure = tree_flatten(stacked)
     if stackable:
-        leaves, structure = tree_flatten(stacked)
 
         def of_leaves(*parts: Any) -> Any:
             return function(*tree_unflatten(parts, structure))
 
         return vmap(of_leaves, randomness="error")(*leaves)  # three times as fast as with nested arguments
-    number = len(next(leaf for leaf in tree_flatten(stacked)[0]))
-    results = [function(*tree_map(itemgetter(place), stacked)) for place in range(number)]
+    members = [tree_unflatten([leaf[place] for leaf in leaves], structure) for place in range(len(leaves[0]))]
+    results = [function(*parts) for parts in members]
     return tree_map(lambda *parts: torch.stack(parts), *results)
 
 

@@ -129,10 +129,10 @@ class MemberMap:
         self.method = method
         self._names = tuple(name for name in vars(method) if name != "params")
 
-    def __call__(self, function: OfMember, weights: Weights, *stacked: Any) -> Any:
+    def __call__(self, function: OfMember, weights: Weights, *stacked: Any, in_turn: bool = False) -> Any:
         """Return `function(network, method, *parts)` for each member, stacked as [members, ...].
 
-        `parts` are the member's shares of `stacked`.
+        `parts` are the member's shares of `stacked`. With `in_turn`, vmap is not used.
         """
 
         def of_member(parameters: Any, buffers: Any, values: Any, *parts: Any) -> Any:
@@ -141,7 +141,7 @@ class MemberMap:
                 return functional_call(self._template, tensors, (lambda network: function(network, method, *parts),))
             return self._with_tensors(tensors, lambda: function(self._template, method, *parts))
 
-        return map_over(of_member, self.method.stackable, *map(dict, weights), *stacked)
+        return map_over(of_member, self.method.stackable and not in_turn, *map(dict, weights), *stacked)
 
     def _with_tensors(self, tensors: Mapping[str, Tensor], function: Callable[[], Any]) -> Any:
         """Return `function()` while the template has other tensors, as `functional_call` does at ten times the cost."""

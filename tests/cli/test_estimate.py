@@ -1,4 +1,4 @@
-"""`llpbench estimate` and `predict --interval`, from files to files."""
+"""`llpbench estimate`, from files to files."""
 
 from __future__ import annotations
 
@@ -76,8 +76,6 @@ def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> No
 
 @pytest.mark.usefixtures("folder")
 def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
-    result = llpbench("estimate", "linear", *ASK[2:], "--by", "owns", "--refits", "5")
-    assert result.code == 0, result.err
     rows, bags = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
     rows[rows["district"] < 6].to_csv("some.csv", index=False)
     bags[bags["district"] < 6].assign(yes=bags["no"], no=bags["yes"]).to_csv("others.csv", index=False)
@@ -89,18 +87,6 @@ def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
     found = pd.read_csv("some-by.csv")
     turned = found[(found["district"] == "all") & (found["class"] == "yes")]["count"].sum()
     assert turned == pytest.approx(bags.loc[bags["district"] < 6, "no"].sum())
-
-
-@pytest.mark.usefixtures("folder")
-def test_predict_writes_intervals(llpbench: LLPBench) -> None:
-    result = llpbench("predict", "model", "rows.csv", "--interval", "--out", "new.csv")
-    assert result.code == 0, result.err
-    found = pd.read_csv("new.csv")
-    assert {"probability_yes", "lower_yes", "upper_yes", "logit_error_yes"} <= {*found.columns}
-    assert (found["lower_yes"] < found["probability_yes"]).all()
-    assert (found["probability_yes"] < found["upper_yes"]).all()
-    assert (found["logit_error_yes"] > 0).all()
-    refused(llpbench("predict", "model", "rows.csv", "--interval", "--bag-column", "district", "--out", "new.csv"))
 
 
 @pytest.mark.usefixtures("folder")

@@ -57,7 +57,7 @@ def demand_same_files(folder: Path) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("rows", "bag"),
     [
-        ("parts", ["--interval"]),
+        ("parts", []),
         ("rows.csv", ["--bag-column", "district"]),
         ("parts/*.parquet", ["--bag-column", "district"]),
     ],
@@ -100,19 +100,26 @@ def suppress(name: str) -> None:
 def test_streamed_whole_bags_equal_in_memory(
     folder: Path, llpbench: LLPBench, command: list[str], rows: str, bags: list[str], method: str
 ) -> None:
-    pd.read_csv("rows.csv").sample(frac=1, random_state=0).to_csv("rows.csv.gz", index=False)
+    every = pd.read_csv("rows.csv").assign(people=lambda rows: 1 + rows["id"] % 3)
+    every.sample(frac=1, random_state=0).to_csv("rows.csv.gz", index=False)
+    if weights := ["--weight-column", "people"] * bool(bags):
+        table = pd.read_csv("bags.csv").set_index("district")
+        total = every.groupby("district")["people"].sum()
+        yes = (total * table["yes"] / table.sum(axis=1)).round().astype(int)
+        pd.DataFrame({"no": total - yes, "yes": yes}).reset_index().to_csv("bags.csv", index=False)
     suppress("d07")
-    assert fit(llpbench, rows, "--out-of-core", method=method).code == 0
+    assert fit(llpbench, rows, "--out-of-core", *weights, method=method).code == 0
     told = {}
     for ending in ("csv", "parquet"):
         for way in WAYS:
-            result = llpbench(*command, rows, *bags, f"--{way}", "--out", f"{way}.{ending}")
+            result = llpbench(*command, rows, *bags, *weights, f"--{way}", "--out", f"{way}.{ending}")
             assert result.code == 0, result.err
             told[way] = result.out.replace(way, "")
     assert told["out-of-core"] == told["in-memory"]
     one = demand_same_files(folder)
     if command is WHOLE:
-        table, sums = pd.read_csv("bags.csv").set_index("district"), one.groupby("district")["probability_yes"].sum()
+        table = pd.read_csv("bags.csv").set_index("district")
+        sums = one.groupby("district")["count_yes" if weights else "probability_yes"].sum()
         assert np.allclose(sums.drop("d07"), table["yes"].drop("d07"))
         assert not np.isclose(sums["d07"], round(sums["d07"]))
     else:
@@ -126,26 +133,6 @@ def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypat
     assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
     assert "in batches" not in fit(llpbench, "parts", "--in-memory", method="bag-mean-linear").err
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
-
-
-@pytest.mark.usefixtures("pieces")
-@pytest.mark.parametrize("command", [WHOLE, GROUPS])
-def test_streamed_weights_equal_in_memory(folder: Path, llpbench: LLPBench, command: list[str]) -> None:
-    table = pd.read_csv("rows.csv").assign(people=lambda rows: 1 + rows["id"] % 3)
-    table.to_csv("rows.csv", index=False)
-    of_bags = pd.read_csv("bags.csv").set_index("district")
-    people = table.groupby("district")["people"].sum()
-    yes = (people * of_bags["yes"] / of_bags.sum(axis=1)).round().astype(int)
-    pd.DataFrame({"no": people - yes, "yes": yes}).reset_index().to_csv("bags.csv", index=False)
-    weights = ["--weight-column", "people"]
-    assert fit(llpbench, "rows.csv", *weights).code == 0
-    for way in WAYS:
-        for ending in ("csv", "parquet"):
-            result = llpbench(*command, "rows.csv", *weights, f"--{way}", "--out", f"{way}.{ending}")
-            assert result.code == 0, result.err
-    one = demand_same_files(folder)
-    if command is WHOLE:
-        assert np.allclose(one.groupby("district")["count_yes"].sum(), yes)
 
 
 @pytest.mark.usefixtures("folder")

@@ -183,19 +183,6 @@ def test_failed_method_is_reported_with_its_reason(llpbench: LLPBench, plugin: P
     assert "no luck (tiny_bench.py:" in " ".join(result.out.split())
 
 
-def test_table_is_written_atomically(folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "new.csv").write_text("earlier")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    result = llpbench("predict", "fitted", "rows.csv", "--out", "new.csv")
-    assert result.code == 2
-    assert "No space left on device" in result.err
-    assert (folder / "new.csv").read_text() == "earlier"
-
-
 @pytest.mark.parametrize("keys", [["district"], ["district", "half"]])
 def test_files_match_numeric_bags_of_python(keys: list[str], folder: Path, llpbench: LLPBench) -> None:
     rows = pd.read_csv(folder / "rows.csv").assign(half=lambda frame: frame["id"] // 150)

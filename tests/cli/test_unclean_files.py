@@ -148,7 +148,7 @@ def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llp
     cells.to_csv("cells.csv", index=False)
     result = fit(llpbench, rows="cells.csv")
     assert (result.code, "--weight-column people" in result.err, "--sampled" in result.err) == (2, True, False)
-    result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
+    result = fit(llpbench, "--weight-column", "people", "--method", "bag-gp", "--set", "draws=0", rows="cells.csv")
     assert (result.code, "240 people" in result.out) == (0, True), result.err
     model = LLPClassifier.load("model")
     assert np.array_equal(model.bag_counts_, counts)
@@ -162,7 +162,7 @@ def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llp
     assert len(found) == len(cells)
     assert np.allclose(found.groupby("district")["count_yes"].sum(), of_bags)
     assert np.allclose(found["count_yes"] + found["count_no"], found["people"])
-    groups = ["estimate", "model", "cells.csv", "--bag-column", "district", "--by", "town", "--refits", "5"]
+    groups = ["estimate", "model", "cells.csv", "--bag-column", "district", "--by", "town"]
     result = llpbench(*groups, "--weight-column", "people", "--out", "groups.csv")
     assert result.code == 0, result.err
     assert pd.read_csv("groups.csv")["rows"].iloc[:4].sum() == 2 * ROWS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,22 @@ import pytest
 from districts import counted, people
 from scipy.stats import ttest_rel
 
-from llpbench.core.bags import Rows
+from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.owndata.choosing import DECIDES, MethodChoice, advised, choose, corrected, random_folds
+from llpbench.data.bag_tables import BagLabels
+from llpbench.data.reading_bags import values_of_bags
+from llpbench.owndata.choosing import (
+    DECIDES,
+    MethodChoice,
+    _advised,
+    _as_times,
+    _corrected,
+    _held_to_trained,
+    _later_folds,
+    _random_folds,
+    choose,
+)
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
@@ -50,7 +63,7 @@ def test_folds_hold_out_whole_bags_once_per_repeat(found: MethodChoice) -> None:
 
 def test_scores_are_of_held_out_bags() -> None:
     found = chosen(folds=4).folds
-    folds = random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0)
+    folds = _random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0)
     for (_, given), fold in zip(found[found["method"] == LINEAR[0]].iterrows(), folds, strict=True):
         names = TABLE.index[fold.held]
         out = np.isin(BAGS, names)
@@ -79,10 +92,10 @@ def test_intervals_are_corrected_for_overlapping_training() -> None:
     rng = np.random.default_rng(0)
     gains = rng.normal(1.0, 1.0, 10)
     plain = ttest_rel(gains, np.zeros(10)).confidence_interval()
-    naive, honest = corrected(gains, 0.0)[1:], corrected(gains, 0.25)[1:]
+    naive, honest = _corrected(gains, 0.0)[1:], _corrected(gains, 0.25)[1:]
     assert naive == pytest.approx((plain.low, plain.high))
     assert np.ptp(honest) == pytest.approx(np.ptp(naive) * np.sqrt((0.1 + 0.25) / 0.1))
-    assert corrected(gains, 0.25, comparisons=5)[1] < honest[0]
+    assert _corrected(gains, 0.25, comparisons=5)[1] < honest[0]
 
 
 def test_corrected_interval_has_stated_coverage() -> None:
@@ -93,7 +106,7 @@ def test_corrected_interval_has_stated_coverage() -> None:
         for held in [held for _ in range(4) for held in np.array_split(rng.permutation(40), 5)]:
             rest = np.delete(values, held).mean()
             gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
-        intervals = [corrected(np.array(gains), ratio) for ratio in (0.0, 0.25)]
+        intervals = [_corrected(np.array(gains), ratio) for ratio in (0.0, 0.25)]
         covered += [low < truth < high for _, low, high in intervals]
     assert covered[0] / 300 < 0.85
     assert covered[1] / 300 > 0.9
@@ -106,7 +119,7 @@ def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: Any) -> tuple[str, 
         {"method": name, "gain": gain, "low": low, "high": high, "l1": 0.24 if name == YARDSTICK else 0.12}
         for name, (gain, low, high) in rows.items()
     ]
-    return advised(pd.DataFrame(board), "auto", doubts, unsure)
+    return _advised(pd.DataFrame(board), "auto", doubts, unsure)
 
 
 BETTER, UNSURE, WORSE = (0.5, 0.1, 0.9), (0.5, -0.1, 1.1), (-2.0, -3.0, -1.0)
@@ -164,6 +177,7 @@ def test_suppressed_bags_are_never_held_out() -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
+        ({"time": range(20), "repeats": 2}, "repeats must be 1 with time="),
         ({"repeats": 0}, "repeats must be a whole number, 1 or more, got 0"),
         ({"methods": ["auto"]}, "must be two or more, got ['bag-gp-gbdt']"),
         ({"methods": ["auto", "nothing"]}, "nothing"),
@@ -221,3 +235,87 @@ def test_interrupted_comparison_keeps_finished_folds(found: MethodChoice, monkey
     fits, stop = [], 1 + 3 + 1
     with pytest.raises(KeyboardInterrupt):
         chosen(repeats=2)
+
+
+NAMES = ["a", "b", "c"]
+
+
+def times(given: Any) -> FloatArray:
+    """Times of three bags with a row each."""
+    return values_of_bags(given, "time", NAMES, BagLabels(np.arange(3), [*NAMES]), _as_times)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"c": 3, "a": 1.5, "b": 2},
+        pd.Series(["2024-03-01", "2024-01-31", "2024-02-01"], index=["c", "a", "b"]),
+        ["2024-01-31T10:00", "2024-01-31T11:00 ", "2024-02-01"],
+        pd.date_range("2024-01-01", periods=3),
+        [date(2023, 12, 31), "2024-01-01", np.datetime64("2024-01-02")],
+        np.array(["9", "10", "11"]),
+    ],
+)
+def test_times_of_any_form_order_bags(given: Any) -> None:
+    assert (np.diff(times(given)) > 0).all()
+    assert np.diff(_as_times(["2024-02-28", "2024-03-01T12:00"])) == pytest.approx([2.5])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["2024-01-01", 5, 6], "got '2024-01-01'"),
+        (["2024-01-01", "soon", "2024-01-02"], "got 'soon'"),
+        (["2024-13-01", "2024-01-01", "2024-01-02"], "got '2024-13-01'"),
+        ([1, None, 3], "got nan"),
+        ([1, 2], "3 bags, got 2"),
+        ({"a": 1, "c": 2}, "none for 1 bag .'b'"),
+        (pd.Series([1, 2, 3, 4], index=[*NAMES, "a"]), "two for 'a'"),
+        (5, "got 5"),
+    ],
+)
+def test_invalid_time_is_refused(given: Any, told: str) -> None:
+    with pytest.raises(LLPBenchError, match=f"^time[^\n]*{told}[^\n]*$"):
+        times(given)
+
+
+def test_time_folds_train_on_earlier_bags_only() -> None:
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 30, 60).astype(float)
+    counts: FloatArray = np.ones((60, 2))
+    counts[::7] = np.nan
+    parts = list(_later_folds(counts, times, 4))
+    known = np.asarray(~np.isnan(counts).any(axis=1))
+    assert len(parts) == 4
+    for part in parts:
+        assert times[part.train].max() < times[part.held].min()
+        assert (part.train == (times < times[part.held].min())).all()
+        assert known[part.held].all()
+        assert 6 <= len(part.held) <= 16
+    held = np.concatenate([part.held for part in parts])
+    assert len(set(held)) == len(held)
+    assert {*held} == {*np.flatnonzero(known & (times >= times[parts[0].held].min()))}
+    ratio = np.mean([len(part.held) / (part.train & known).sum() for part in parts])
+    assert _held_to_trained(parts, counts) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("times", [[0.0] * 6, [0.0, 0, 0, 1, 1, 1], [0.0, 1, 2, 3, 3, 3]])
+def test_too_few_times_are_refused(times: list[float]) -> None:
+    with pytest.raises(LLPBenchError, match="fewer folds"):
+        list(_later_folds(np.ones((6, 2)), np.array(times), 3))
+
+
+def test_time_folds_reveal_drift() -> None:
+    """A feature that counts the days explains shares of days between those seen, and misleads beyond them."""
+    rng = np.random.default_rng(0)
+    day = np.repeat(np.arange(30), 10)
+    frame = pd.DataFrame({"day": day + rng.normal(0, 0.1, 300), "noise": rng.normal(size=300)})
+    share = np.where(np.arange(30) < 15, np.arange(30), 30 - np.arange(30)) / 16
+    counts = dict(enumerate(np.round(10 * share)))
+    given: dict[str, Any] = {"counts": counts, "methods": [*LINEAR], "folds": 3, "progress": False}
+    random = choose(frame, day, repeats=1, **given)
+    later = choose(frame, day, time={bag: bag for bag in counts}, **given)
+    assert later.later
+    assert not random.later
+    assert len(later.folds) == 3 * 3
+    assert later.board["kl"].min() > 1.5 * random.board["kl"].min()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 import zipfile
 from itertools import permutations
 from pathlib import Path
@@ -13,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from districts import counted, people
+from districts import counted, people, silent, warned
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 
 from llpbench import bag_scorer
@@ -27,7 +25,6 @@ from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.columns import LikelyIdentifier
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 
@@ -112,37 +109,6 @@ def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> Non
             assert np.isclose(logits[np.arange(300), found].sum(), best)
 
 
-def test_known_bag_shifts_its_new_rows() -> None:
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(30), 60)
-    odd = np.where(np.arange(30) % 2 == 0, -1.5, 1.5)[bags]  # of the bag alone
-    frame = pd.DataFrame({"x": rng.normal(size=len(bags))})
-    votes = (frame["x"] + odd + rng.logistic(size=len(bags)) > 0).astype(int)
-    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=counted(bags, votes)[1])
-    new = pd.DataFrame({"x": np.zeros(3)})
-    known = model.predict_proba(new, bags=[0, 1, 99])[:, 1]
-    plain = model.predict_proba(new)[:, 1]
-    assert known[0] < plain[0] - 0.1
-    assert known[1] > plain[1] + 0.1
-    assert known[2] == plain[2]  # bag 99 was not in fit
-    share = votes[bags == 1].mean()
-    of_bag = model.predict_proba(frame[bags == 1], bags=np.ones(60, int))[:, 1].mean()
-    assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
-
-
-def test_held_out_bags_are_scored() -> None:
-    frame, bags, votes = people(600, 20)
-    inside = bags < "d15"
-    table = counted(bags, votes)
-    model = LLPClassifier("bag-mean-linear").fit(frame[inside], bags[inside], counts=table[table.index < "d15"])
-    held = frame[~inside], bags[~inside]
-    outside = table[table.index >= "d15"]
-    scores = model.score_bags(*held, counts=outside)
-    assert set(scores) >= {"l1", "kl", "mpiou"}
-    turned = model.score_bags(*held, counts=outside[[1, 0]].set_axis([0, 1], axis=1))
-    assert scores["l1"] < turned["l1"]
-
-
 def test_members_are_averaged() -> None:
     one, two = (fitted("count-gbdt", params=TREES, ensemble=number) for number in (1, 2))
     assert isinstance(two._model.predictor, MeanPredictor)
@@ -152,17 +118,9 @@ def test_members_are_averaged() -> None:
     assert np.allclose(two.predict_proba(FRAME), (apart[0] + apart[1]) / 2)
 
 
-@pytest.mark.parametrize(
-    ("made", "reason"),
-    [
-        (lambda rows: np.full((len(rows.numeric), 2), np.nan), "predictions must be finite"),
-        (lambda rows: np.full((len(rows.numeric), 2), 1.6), "predictions must be in [0, 1]"),
-        (lambda rows: [0.5] * len(rows.numeric), "must return a numpy array"),
-    ],
-)
-def test_model_without_probabilities_is_refused(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
-    monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: made)
-    with pytest.raises(LLPBenchError, match=f"'bag-mean-linear' .*{re.escape(reason)}"):
+def test_model_without_probabilities_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: lambda rows: np.full((len(rows[0]), 2), 1.6))
+    with pytest.raises(LLPBenchError, match=r"'bag-mean-linear' .*predictions must be in \[0, 1\]"):
         fitted()
 
 
@@ -226,25 +184,12 @@ class TestContract:
 
     def test_pipeline_is_selected_over_whole_bags(self) -> None:
         frame, bags, votes = people(300, 12)
-        frame, counts = frame[["age"]], counted(bags, votes)
         model = make_pipeline(SimpleImputer(), LLPClassifier("bag-mean-linear"))
-
-        def closeness(fitted: Any, rows: Any, held: Any) -> float:
-            assert len({*held}) == 4
-            assert not {*held} & {*fitted[-1].bags_}
-            scores = fitted[-1].score_bags(fitted[:-1].transform(rows), held, counts=counts, unmatched="drop")
-            return -float(scores["kl"])
-
-        given: dict[str, Any] = {"llpclassifier__counts": counts, "llpclassifier__unmatched": "drop"}
-        found = cross_val_score(model, frame, bags, groups=bags, cv=GroupKFold(3), params=given, scoring=closeness)
+        given: dict[str, Any] = {"llpclassifier__counts": counted(bags, votes), "llpclassifier__unmatched": "drop"}
         grid = {"llpclassifier__params": [{"strength": 1.0}, {"strength": 1e4}]}
-        search = GridSearchCV(model, grid, scoring=closeness, cv=GroupKFold(3), error_score="raise")
-        search.fit(frame, bags, groups=bags, **given)
-        assert search.cv_results_["mean_test_score"][0] == pytest.approx(found.mean())
+        search = GridSearchCV(model, grid, scoring=bag_scorer, cv=GroupKFold(3), error_score="raise")
+        search.fit(frame[["age"]], bags, groups=bags, **given)
         assert search.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
-        best = search.best_estimator_
-        assert list(best.classes_) == [0, 1]
-        assert not np.array_equal(best.predict_proba(frame, bags=bags), best.predict_proba(frame))
 
     def test_bags_are_not_scored_as_classes(self) -> None:
         model = fitted()
@@ -321,7 +266,7 @@ class TestContract:
         ({}, {"bags": BAGS[:-1]}, "bags has 59 entries, X has 60 rows"),
         ({}, {"counts": TABLE.drop("d02")}, r"1 of 6 bags \('d02'\)"),
         ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1].set_axis(["d99"])])}, r"1 of 7 bags .*\('d99'\) has no rows"),
-        ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1]])}, "two entries for bag 'd00'"),
+        ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1]])}, "got two for 'd00'"),
         ({}, {"counts": TABLE * [1, -1]}, "^bag 'd0.* 7, -5"),
         ({}, {"counts": None, "proportions": TABLE * 0 + 0.4}, r"add up to 0\.8, but proportions must add up to 1"),
         ({}, {"counts": TABLE.astype(object).replace(TABLE.iloc[0, 0], "many")}, "counts must be numbers"),
@@ -407,11 +352,8 @@ def test_impossible_prediction_is_refused(call: Any, told: str) -> None:
 )
 def test_identifier_column_is_warned_of(values: Any, told: bool) -> None:
     frame = pd.DataFrame({"age": np.random.default_rng(1).integers(0, 9, len(values)), "what": values})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warned("identifier", "'what'") if told else silent("identifier"):
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(len(values)) % 4, counts=[3, 4, 5, 6])
-    found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
-    assert ["'what'" in text for text in found] == [True] * told
 
 
 def test_pretraining_works_with_suppressed_bags(tmp_path: Path) -> None:

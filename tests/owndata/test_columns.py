@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from districts import silent, warned
 
 from llpbench import LLPClassifier, as_numbers, choose
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.owndata.bag_columns import BagColumn
 from llpbench.tables.column_names import matching_column, split_names
 from llpbench.tables.number_text import (
-    NumbersAsText,
     numbers_as_text_warning,
     read_number_text,
     require_no_texts_among_numbers,
@@ -86,7 +84,7 @@ def fit(column: Any, **given: Any) -> LLPClassifier:
     ],
 )
 def test_column_of_bags_is_named_in_error(column: Any, what: str) -> None:
-    with pytest.warns(BagColumn, match=f"{what}.*'found'.*drop"):
+    with warned("bag column", match=f"{what}.*'found'.*drop"):
         fit(column)
 
 
@@ -101,16 +99,14 @@ def test_column_of_bags_is_named_in_error(column: Any, what: str) -> None:
     ],
 )
 def test_bag_column_may_be_feature(column: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", BagColumn)
+    with silent("bag column"):
         fit(column)
 
 
 def test_kept_key_raises_no_warning() -> None:
     named = pd.Series([f"district {bag}" for bag in OF_ROW], name="found")
     counts = pd.Series(YES, index=[f"district {bag}" for bag in range(BAGS)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", BagColumn)
+    with silent("bag column"):
         rows = pd.DataFrame({"age": np.arange(ROWS) % 7, "found": named})
         assert LLPClassifier("bag-share").fit(rows, named, counts=counts, keep_key=True).n_features_in_ == 2
 
@@ -135,7 +131,7 @@ NAN = float("nan")
         (["\u20ac 5", "5 \u20ac", "EUR 5"], [5, 5, 5]),
         (["1.5", "1,234", "*"], [1.5, 1234, NAN]),
         (["N/A", "12", "#N/A"], [NAN, 12, NAN]),
-        (["41.1K", "0.9 million", "1_200", "~2"], [41100, 9e5, 1200, 2]),
+        (["1_200", "~2"], [1200, 2]),
     ],
 )
 def test_number_spellings_are_parsed(texts: list[str | None], numbers: list[float]) -> None:
@@ -233,7 +229,7 @@ def test_folds_do_not_repeat_checks() -> None:
     bag = np.arange(400) // 20
     counts = {number: 5 + number % 7 for number in range(20)}
     methods = ["bag-mean-linear", "bag-soft-label-linear"]
-    with pytest.warns(NumbersAsText):
+    with warned("numbers as text"):
         choice = choose(frame, bag, counts=counts, methods=methods, folds=4, repeats=1, progress=False)
     assert not choice.board["failure"].any()
     with pytest.raises(DataError, match="'abc'"):

@@ -142,7 +142,10 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
             r"have the classes 'no', 'yes', but the given classes are 'no'.*unmatched='drop'",
         ),
         ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, r"no bag of X .* has counts"),
-        ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
+        (
+            {"counts": TABLE, "sizes": SIZES.drop("d01")},
+            r"sizes must be known for all bags, got none for 1 bag \('d01'\)",
+        ),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
         ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),

@@ -9,15 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from bagged import rows_of
-from districts import counted, people
+from districts import counted, people, warned
 from scipy.special import expit
 
 from llpbench import LLPBenchError, LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray, Rows
-from llpbench.owndata import group_intervals
-from llpbench.owndata.group_estimates import NUMBERS, UncertainGroups, bounds, read_groups
-from llpbench.owndata.group_intervals import ClassCounts, EffectsOfGroups, GroupedRows
-from llpbench.owndata.logit_draws import ProcessDraws, RefitDraws, process_of
+from llpbench.owndata import group_estimates
+from llpbench.owndata.group_estimates import NUMBERS, ClassCounts, _bounds, _EffectsOfGroups, _GroupedRows, read_groups
+from llpbench.owndata.logit_draws import ProcessDraws, process_of
 
 FAST = {"most_pairs": 0, "draws": 0}
 
@@ -26,39 +25,39 @@ def gp(frame: pd.DataFrame, bags: Any, counts: Any, **given: Any) -> LLPClassifi
     return LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts, **given)
 
 
-def grouped(cells: dict[tuple[int, int], int]) -> GroupedRows:
+def grouped(cells: dict[tuple[int, int], int]) -> _GroupedRows:
     """Rows of (bag, group), so many of each."""
     keys = np.array([key for key, number in cells.items() for _ in range(number)])
-    return GroupedRows(keys[:, 0], keys[:, 1], int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1)
+    return _GroupedRows(keys[:, 0], keys[:, 1], int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1)
 
 
 def drawn_counts(
-    rows: GroupedRows, proba: FloatArray, counts: ClassCounts, tau: float, rng: np.random.Generator
+    rows: _GroupedRows, proba: FloatArray, counts: ClassCounts, tau: float, rng: np.random.Generator
 ) -> FloatArray:
     """Draws for a model that is sure of its logits."""
     features = rows_of([[0.0]] * len(proba))
 
     def no_deviation(some: Rows, draws: slice) -> FloatArray:
-        return np.zeros((len(some.numeric), len(range(group_intervals.DRAWS)[draws])))
+        return np.zeros((len(some.numeric), len(range(group_estimates._DRAWS)[draws])))
 
-    effects = EffectsOfGroups(
-        rows.groups, counts, tau, lambda some, draws: no_deviation(some, draws)[:, : group_intervals.FIRST]
+    effects = _EffectsOfGroups(
+        rows.groups, counts, tau, lambda some, draws: no_deviation(some, draws)[:, : group_estimates._FIRST]
     )
     effects.add(rows, slice(0, rows.bags), features, proba)
     drawn = effects.draws(rng)
-    return group_intervals.drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
+    return group_estimates._drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
 
 
 class TestBounds:
     def test_duncan_davis_bounds_match_hand_computation(self) -> None:
         """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
         rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8, (2, 0): 3, (2, 1): 2})
-        least, most = bounds(rows, ClassCounts(np.array([7.0, 1.0, np.nan])))
+        least, most = _bounds(rows, ClassCounts(np.array([7.0, 1.0, np.nan])))
         assert least.tolist() == [3, 1, 0, 0, 0, 0]
         assert most.tolist() == [6, 4, 1, 1, 3, 2]
 
         for inexact in (ClassCounts(np.array([7.0, 1.0, 2.0]), noise=2.0), ClassCounts(np.ones(3), of_rows=False)):
-            least, most = bounds(rows, inexact)
+            least, most = _bounds(rows, inexact)
             assert least.tolist() == [0] * 6
             assert most.tolist() == [6, 4, 2, 8, 3, 2]
 
@@ -85,14 +84,6 @@ class TestDraws:
         sampled = np.stack([ClassCounts(np.array([5.0, 0.0]), of_rows=False).drawn(sizes, rng) for _ in range(2000)])
         assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
         assert (sampled[:, 1] == 0).all()
-
-    def test_refits_have_posterior_spread(self) -> None:
-        chance = expit(np.random.default_rng(0).normal(0, 2, (400, 3)))
-        members = [lambda _, p=p: np.column_stack([1 - p, p]) for p in chance]
-        drawn = RefitDraws(members)(1, 2000, np.random.default_rng(1))(rows_of([[0.0]] * 3), slice(None))
-        assert drawn.shape == (3, 2000)
-        assert drawn.std(axis=1) == pytest.approx([2, 2, 2], rel=0.15)
-        assert np.abs(drawn.mean(axis=1)).max() < 0.2
 
 
 @pytest.fixture(scope="module")
@@ -150,28 +141,13 @@ class TestEstimates:
         assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
         assert (found["count_max"] == found["rows"]).all() == sampled
 
-    def test_other_methods_are_refitted(self, tmp_path: Path) -> None:
-        frame, bags, votes = people(400, 12)
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
-        found = model.estimate(frame, bags, "owns", refits=5)
-        assert (found["count_upper"] > found["count_lower"]).any()
-        model.save(tmp_path / "model")
-        loaded = LLPClassifier.load(tmp_path / "model")
-        pd.testing.assert_frame_equal(found, loaded.estimate(frame, bags, "owns", refits=5), rtol=1e-6)
-        some = bags < "d05"
+    def test_impossible_estimates_are_refused(self, fitted: Any) -> None:
+        model, frame, bags, votes = fitted
+        with pytest.raises(LLPBenchError, match="'job'"):
+            model.estimate(frame, pd.Series(bags, name="job"), "job")
+        linear = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
         with pytest.raises(LLPBenchError, match="bag-gp"):
-            loaded.estimate(frame[some], bags[some], "owns", refits=5)
-        with pytest.raises(LLPBenchError, match="bag-gp"):
-            loaded.predict_interval(frame)
-
-    @pytest.mark.parametrize(
-        ("given", "told"), [({"refits": 4}, "refits"), ({"refits": "20"}, "refits"), ({"bags": "job"}, "'job'")]
-    )
-    def test_impossible_estimates_are_refused(self, fitted: Any, given: dict[str, Any], told: str) -> None:
-        model, frame, bags, _ = fitted
-        named = pd.Series(bags, name=given.pop("bags", "bag"))
-        with pytest.raises(LLPBenchError, match=told):
-            model.estimate(frame, named, "job", **given)
+            linear.estimate(frame, bags, "job")
 
     def test_intervals_cover_simulated_truth(self) -> None:
         """Districts with effects of their own; groups of known effects."""
@@ -202,7 +178,7 @@ class TestEstimates:
         rng = np.random.default_rng(0)
         bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
         model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
-        with pytest.warns(UncertainGroups, match="1 group .*rare"):
+        with warned("uncertain groups", match="1 group .*rare"):
             model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
 
 
@@ -235,19 +211,6 @@ class TestGroups:
 
 
 class TestRows:
-    def test_standard_error_falls_with_bags(self) -> None:
-        errors = []
-        for rows, bags in ((300, 10), (3000, 100)):
-            frame, district, votes = people(rows, bags)
-            model = gp(frame := frame[["age", "owns"]], district, counted(district, votes))
-            found = model.predict_interval(frame.head(50))
-            assert np.allclose(found.probability, model.predict_proba(frame.head(50)))
-            assert (found.lower < found.probability).all()
-            assert (found.probability < found.upper).all()
-            assert np.allclose(found.lower[:, 0], 1 - found.upper[:, 1])
-            errors.append(found.standard_error.mean())
-        assert errors[1] < 0.8 * errors[0]
-
     @pytest.mark.parametrize("bags", [8, 500])
     def test_draws_have_posterior_variance(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import io
 import threading
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -23,9 +22,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import rows_of_bags
 from llpbench.owndata import fitting, progress, scoring
-from llpbench.owndata import threads as rule
-from llpbench.owndata.columns import LargeFit
-from llpbench.owndata.threads import threads_for
+from llpbench.owndata.fitting import threads_for
 
 
 def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
@@ -53,7 +50,7 @@ def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch)
 
 def test_large_bags_train_networks_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     _, ragged = bagged()
-    monkeypatch.setattr(fitting, "LARGEST_IN_STEP", 4)
+    monkeypatch.setattr(fitting, "_LARGEST_IN_STEP", 4)
     parts = fitting._in_parts(ragged, np.random.default_rng(0))
     assert parts.sizes.max() == 4
     assert sorted(parts.bag_by_bag) == list(range(60))
@@ -105,22 +102,6 @@ def test_one_class_per_row_is_refused() -> None:
     LLPClassifier("bag-share").fit(pd.concat([frame] * 5), np.tile(bags, 5), counts=5 * counts)
 
 
-@pytest.mark.parametrize(("columns", "categories", "warned"), [(30, 50, False), (31, 0, True), (1, 51, True)])
-def test_large_memory_use_is_warned_of(
-    columns: int, categories: int, warned: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("llpbench.owndata.columns._MANY_COLUMNS", 30 + (categories > 0))
-    monkeypatch.setattr("llpbench.owndata.columns._MANY_CATEGORIES", 51)  # one for missing values
-    numbers = np.arange(200)
-    frame = pd.DataFrame({f"c{place}": numbers % 7 + float(place) for place in range(columns)})
-    if categories:
-        frame["town"] = [f"t{number % categories}" for number in numbers]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        LLPClassifier("bag-share").fit(frame, numbers % 2, proportions=[0.2, 0.6])
-    assert any(each.category is LargeFit for each in caught) == warned
-
-
 ROWS, BAGS, VOTES = people(240, 30)
 COUNTS = counted(BAGS, VOTES)
 
@@ -141,12 +122,12 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule, "_cores", lambda: 5)
+    monkeypatch.setattr(fitting, "_cores", lambda: 5)
     for jobs, expected in ((None, 1), (-1, 5), (1, 1), (2, 2)):
         with threads_for(jobs, 1000):
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
             assert workers() == expected
-    with threads_for(2, rule.SMALL + 1):
+    with threads_for(2, fitting._SMALL + 1):
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
         assert workers() == 2
 

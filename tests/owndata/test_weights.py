@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from districts import counted
+from districts import counted, silent, warned
 
 from llpbench import choose
 from llpbench.blocks import distinct
@@ -16,7 +15,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata import weights as module
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.weights import RoundedWeights, repeats
+from llpbench.owndata.weights import repeats
 
 ROWS, BAGS = 200, 20
 _RNG = np.random.default_rng(0)
@@ -52,8 +51,7 @@ def demand_close(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 def test_whole_weights_equal_repeated_rows(method: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RoundedWeights)
+    with silent("rounded weights"):
         weighted, plain = fitted(method), by_person(method)
     demand_close(weighted.predict_proba(CELLS), plain.predict_proba(CELLS))
     demand_close(weighted.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG))
@@ -64,8 +62,9 @@ def test_whole_weights_equal_repeated_rows(method: str) -> None:
     demand_close(found[OFTEN], plain.disaggregate(*people))
     scores = weighted.score_bags(CELLS, BAG, sample_weight=PEOPLE)
     assert scores == pytest.approx(plain.score_bags(*people), abs=1e-6)
-    groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE, refits=5)
-    pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex", refits=5))
+    if method == "bag-gp":
+        groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
+        pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex"))
 
 
 def test_weighted_choose_equals_repeated_rows() -> None:
@@ -78,7 +77,7 @@ def test_weighted_choose_equals_repeated_rows() -> None:
 
 @pytest.mark.parametrize("digits", [1, 2])
 def test_fractional_weights_match_printed_counts(digits: int) -> None:
-    with pytest.warns(RoundedWeights):
+    with warned("rounded weights"):
         model = fitted(counts=TABLE_OF_PARTS.round(digits), sample_weight=PARTS)
     assert np.allclose(model.bag_sizes_, SUMS)
     found = model.disaggregate(CELLS, BAG, sample_weight=PARTS)
@@ -107,11 +106,11 @@ def test_rounded_weights_keep_bag_sizes_and_shares() -> None:
 def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = fitted("bag-gp").estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
     monkeypatch.setattr(module, "MOST_REPEATED", len(OFTEN) // 2)
-    with pytest.warns(RoundedWeights, match="more than"):
+    with warned("rounded weights", match="more than"):
         model = fitted("bag-gp")
     assert model.bag_sizes_.sum() == len(OFTEN)
     assert model._known.sizes.sum() == pytest.approx(len(OFTEN) / 2, abs=BAGS)
-    with pytest.warns(RoundedWeights):
+    with warned("rounded weights"):
         found = model.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
     assert np.allclose(found["rows"][:4], exact["rows"][:4], rtol=0.05)
     assert np.allclose(found["count"][:4], exact["count"][:4], rtol=0.2)
@@ -130,7 +129,7 @@ def test_impossible_weights_are_refused(wrong: Any) -> None:
 @pytest.mark.parametrize(
     ("weight", "told"),
     [
-        ([1, 2, 3], r"sample_weight must .* 200 rows of X, got 3"),
+        ([1, 2, 3], "sample_weight must .* 200 rows, got 3"),
         (pd.Series(PEOPLE)[::-1], "different orders"),
         (np.where(BAG == 4, 0, PEOPLE), "must not all be 0, got bag 4 "),
         (PEOPLE + (BAG == 4), "total weight"),
@@ -156,16 +155,15 @@ def test_dropped_bag_drops_its_weights() -> None:
     demand_close(model.predict_proba(CELLS), plain.predict_proba(CELLS))
 
 
-@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
-def test_equal_rows_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    often = 12 * PEOPLE
+def test_equal_rows_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    often, method = 12 * PEOPLE, "bag-gp"
     plain = fitted(method, counts=12 * TABLE, sample_weight=often)
-    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
+    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often)
     assert plain.distinct_rows_ is None
     monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
     model = fitted(method, counts=12 * TABLE, sample_weight=often)
     assert model.distinct_rows_ == len(CELLS[PEOPLE > 0].drop_duplicates())
     assert np.allclose(model.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG), atol=2e-3)
-    found = model.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
+    found = model.estimate(CELLS, BAG, "sex", sample_weight=often)
     numbers = ["count", "count_lower", "count_upper", "share"]
     assert np.allclose(found[numbers], expected[numbers], rtol=0.02, atol=2)

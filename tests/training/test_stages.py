@@ -205,9 +205,9 @@ def test_each_protocol_equals_running_alone() -> None:
         (alone,) = population(ThreeStages(SMALL), [0], epochs=3).train(regimes=[regime])
         assert {CRITERIA[name].regime for name in alone.selected} == {regime}
         for name, choice in alone.selected.items():
-            assert torch.equal(choice.weights, both.selected[name].weights)
+            torch.testing.assert_close(choice.weights, both.selected[name].weights, rtol=1e-4, atol=1e-5)
             for stage, curve in choice.curves.items():
-                np.testing.assert_allclose(both.selected[name].curves[stage], curve)
+                np.testing.assert_allclose(both.selected[name].curves[stage], curve, rtol=1e-4)
     for name, choice in both.selected.items():
         last = choice.curves["c"]
         assert last[choice.epoch] == choice.value == (max if CRITERIA[name].maximise else min)(last)
