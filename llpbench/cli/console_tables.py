@@ -40,13 +40,14 @@ def show(table: Table) -> None:
 
 def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table of texts, split into parts that fit the width."""
-    from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.report.report_table import Field, Heading, ReportTable
     from llpbench.report.terminal import render_tables
 
-    columns = tuple(Heading(name, numeric=False) for name in headings)
-    render_tables(
-        [ReportTable("", title, caption, columns, tuple(tuple(map(text, row)) for row in rows))], tables_console()
-    )
+    columns = [
+        (Heading(name, numeric=False), [*map(Field.text, texts)])
+        for name, texts in zip(headings, zip(*rows, strict=True), strict=True)
+    ]
+    render_tables([ReportTable("", title, caption, columns)], tables_console())
 
 
 def percent(share: float, lower: float, upper: float) -> str:

@@ -12,7 +12,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import OPEN, STUDIES, select
 from llpbench.data.facts import built_in_facts
 from llpbench.data.splits import training_bags
-from llpbench.report.study_tables import MEASURES, paper_numbers
+from llpbench.report.study_tables import MEASURES, _paper_numbers
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
 from llpbench.training.specification import changed
@@ -40,7 +40,7 @@ def test_every_study_expands_to_valid_cells(study: Any) -> None:
 
 @pytest.mark.parametrize("study", [study for study in STUDIES.values() if study.reference], ids=str)
 def test_study_has_every_row_of_the_paper(study: Any) -> None:
-    keys, printed = paper_numbers(study.reference)
+    keys, printed = _paper_numbers(study.reference)
     factors = [key for key in keys if key != "dataset"]
     assert set(factors) <= set(study.factors)
     places = [list(study.factors).index(factor) for factor in factors]
