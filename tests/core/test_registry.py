@@ -246,8 +246,6 @@ def test_other_spelling_of_built_in_is_found(package: Path, lines: str, beside: 
 def test_unknown_facts_are_refused(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     path.write_text(path.read_text().replace("reference='me'", "refrence='me'"))
-    with pytest.raises(
-        LLPBenchError, match=r"argument 'refrence'\. Did you mean reference.*Available: version"
-    ):
+    with pytest.raises(LLPBenchError, match=r"argument 'refrence'\. Did you mean reference.*Available: version"):
         load_plugin(path)
     assert "mine" not in METHODS.names()
