@@ -31,8 +31,7 @@ from llpbench.data.splits import assign_bags
 from llpbench.data.suites import suite_datasets
 from llpbench.data.tasks import build_task
 from llpbench.report.label_worth import LEARNERS, SIZES, label_curves, label_worth
-from llpbench.report.plots.layout import RC, WIDTH
-from llpbench.report.plots.saving import compacted
+from llpbench.report.plots.layout import RC, WIDTH, compacted
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 

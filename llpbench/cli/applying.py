@@ -339,8 +339,8 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
 
 
 def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:
+    from llpbench.report.plots.layout import save_figure
     from llpbench.report.plots.own_figures import group_shares
-    from llpbench.report.plots.saving import save_figure
 
     total, overall = overall["count"].sum(), overall[overall["class"] == label]
     share = overall["count"].sum() / total
@@ -369,8 +369,8 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     check_plot(out, "--out")
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.report.plots.layout import save_figure
     from llpbench.report.plots.own_figures import effect_panels
-    from llpbench.report.plots.saving import save_figure
 
     fitted = LLPClassifier.load(model)
     name = _class_of(fitted, label)
@@ -384,7 +384,7 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
 def check_plot(path: Path, flag: str) -> None:
     """Raise `LLPBenchError` if a plot cannot be written, before minutes of work."""
     from llpbench.core.files import obstacle
-    from llpbench.report.plots.saving import check_suffix
+    from llpbench.report.plots.layout import check_suffix
 
     check_suffix(path)
     if why := "it is a folder" if path.is_dir() else obstacle(path):

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from llpbench.cli.output import tables_console
 from llpbench.core.cell import Cell
-from llpbench.core.effects import FeatureEffect, bin_text, strongest
+from llpbench.core.effects import FeatureEffect, FeatureEffects, bin_text
 from llpbench.core.text import printable
 
 if TYPE_CHECKING:
@@ -40,13 +40,14 @@ def show(table: Table) -> None:
 
 def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table of texts, split into parts that fit the width."""
-    from llpbench.report.report_table import Heading, ReportTable, text
+    from llpbench.report.report_table import Field, Heading, ReportTable
     from llpbench.report.terminal import render_tables
 
-    columns = tuple(Heading(name, numeric=False) for name in headings)
-    render_tables(
-        [ReportTable("", title, caption, columns, tuple(tuple(map(text, row)) for row in rows))], tables_console()
-    )
+    columns = [
+        (Heading(name, numeric=False), [*map(Field.text, texts)])
+        for name, texts in zip(headings, zip(*rows, strict=True), strict=True)
+    ]
+    render_tables([ReportTable("", title, caption, columns)], tables_console())
 
 
 def percent(share: float, lower: float, upper: float) -> str:
@@ -104,7 +105,7 @@ def tunings_table(records: Iterable[TuningRecord]) -> Table:
 def effects_table(effects: Iterable[FeatureEffect]) -> Table:
     """Return the table of effects of features: size, uncertainty, and where they are lowest and highest."""
     table = _table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], ())
-    for effect in strongest(effects, 12):
+    for effect in FeatureEffects(effects).strongest(12):
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
             value = f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}"

@@ -75,8 +75,8 @@ def estimate_table(
     from llpbench.cli.console_tables import percent, show_texts
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
     from llpbench.owndata.group_estimates import ALL
+    from llpbench.report.plots.layout import save_figure
     from llpbench.report.plots.own_figures import cell_shares
-    from llpbench.report.plots.saving import save_figure
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.number_text import as_numbers

@@ -53,6 +53,7 @@ def main() -> None:
     """The `llpbench` command."""
     with interruptible(to_the_end=True), standard_streams():
         code = _code()
+    gc.freeze()  # or Python would search the objects of all libraries for garbage before it exits
     sys.exit(code)
 
 
@@ -374,7 +375,7 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
         _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
     from llpbench.report.comparing import compare as put_beside
-    from llpbench.report.comparing import rank_lines, shared_tasks
+    from llpbench.report.comparing import shared_tasks
     from llpbench.report.terminal import render
     from llpbench.results.merging import join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
@@ -387,7 +388,7 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     stale = stale_runs([*reference.counting.values(), *merged.counting.values()]) | stale_searches(tunings)
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
     found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
-    for line in (*rank_lines(found), *found.differences, *found.remarks):
+    for line in (*found.ranks(), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, tables_console(), yours=found.yours)
     return 0

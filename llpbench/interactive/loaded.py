@@ -36,7 +36,7 @@ class _Picture:
 
     def save(self, path: Source) -> None:
         """Write the plot as PNG, SVG or PDF, by the suffix of `path`."""
-        from llpbench.report.plots.saving import save_figure
+        from llpbench.report.plots.layout import save_figure
 
         save_figure(lambda: self.figure, Path(path))
 
@@ -167,9 +167,8 @@ class Results:
         The board is chosen as in `leaderboard`. Raises `LLPBenchError` if there is none, and names the available
         boards.
         """
-        from llpbench.report.plots.gallery import KINDS
-        from llpbench.report.plots.proportions import proportions
-        from llpbench.report.plots.saving import captioned, default_look
+        from llpbench.report.plots.figures import KINDS, proportions
+        from llpbench.report.plots.layout import captioned, default_look
 
         boards = self.leaderboards
         board = self._board(criterion, bagging, epochs)

@@ -16,7 +16,7 @@ from llpbench.report import statistics
 from llpbench.report import wording as words
 from llpbench.report.boards import HEADLINE, UNRANKED, Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS, standings
-from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of, number, text
+from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn
 from llpbench.report.tabulate import tabulate
 from llpbench.results.frame import NO_STALE_RUNS
 
@@ -31,9 +31,6 @@ ANCHOR = "robustness"
 
 MOST_NAMED = 5
 """Entries without a rank that are named."""
-
-_CHANCE = 50.0
-"""AUC times 100 of a constant prediction."""
 
 _DIGITS = 9
 
@@ -72,15 +69,17 @@ def whole_table(board: Board, name: str) -> ReportTable:
     """Return the columns of the leaderboard and the score on every task."""
     lines = standings(board)
     ranks = [
-        mark if role in UNRANKED else words.whole(rank)
+        Field.text(mark) if role in UNRANKED else Field.number(rank)
         for role, mark, rank in zip(board.entries["role"], board.entries["mark"], lines["rank"], strict=True)
     ]
-    return columns_of(
+    has_own_sizes = not any(board.tasks["bag_size"])
+    bags = words.caption("natural_bags", new="split=bags" in board.bagging.split(":")) if has_own_sizes else ""
+    return ReportTable(
         name,
         words.title(board),
-        words.caption_of(board),
+        " ".join(filter(None, (words.sentence(words.setting(board)), bags, words.tasks_text(board)))),
         [
-            (Heading("rank"), [*map(text, ranks)]),
+            (Heading("rank"), ranks),
             *_name_columns(board),
             *((column.heading(board.metric.title), column.fields(lines)) for column in COLUMNS.values()),
             *_score_columns(board),
@@ -92,18 +91,38 @@ def whole_table(board: Board, name: str) -> ReportTable:
 def _score_columns(board: Board, digits: int = 2) -> Iterator[TableColumn]:
     """Yield the scores on each task. Leaders are bold."""
     for (task, scores), title in zip(board.scores.groupby(level="task"), board.titles, strict=True):
-        lines = (tuple(words.score_lines(score, digits)) for score in scores.itertuples())
+        lines = (tuple(_score_lines(score, digits)) for score in scores.itertuples())
         leads = [(entry, task) in board.leaders for entry in board.entries.index]
         yield Heading(title), [*map(Field, lines, leads)]
 
 
+def _score_lines(score: Any, digits: int = 2) -> list[str]:
+    """Return the texts of a line of `Board.scores`: the mean, and numbers of runs without a value and of stale runs."""
+    if not score.runs:
+        return [words.NOTHING]
+    if score.failed == score.expected:
+        return ["failed", words.STALE] if score.stale else ["failed"]
+    counts = {
+        "failed": score.failed,
+        "missing": score.missing,
+        "undefined": score.undefined,
+        "not computed": score.uncomputed,
+        words.STALE: score.stale,
+    }
+    lacking = [f"{number}/{score.expected} {what}" for what, number in counts.items() if number]
+    return [
+        words.summary_text(score.mean, score.std, score.values, digits) if score.values else words.NOTHING,
+        *lacking,
+    ]
+
+
 def _name_columns(board: Board) -> list[TableColumn]:
     """Return the column of methods, and those of `DETAILS` in which entries differ from the default."""
+    floors = board.entries["mark"].eq("floor").map({True: " (floor)", False: ""})
+    columns = {"method": board.entries["method"] + floors}
     details = ((name, board.entries[name].fillna("")) for name in DETAILS)
-    return [
-        (Heading("method", numeric=False), [*map(text, words.method_texts(board))]),
-        *((Heading(name, numeric=False), [*map(text, of)]) for name, of in details if not of.isin(("", "none")).all()),
-    ]
+    columns |= {name: values for name, values in details if not values.isin(("", "none")).all()}
+    return [(Heading(name, numeric=False), [*map(Field.text, values)]) for name, values in columns.items()]
 
 
 def unlabelled_table(board: Board, name: str) -> ReportTable:
@@ -114,7 +133,7 @@ def unlabelled_table(board: Board, name: str) -> ReportTable:
         words.tasks_text(board),
     )
     digits = 2 if board.metric.percent else 4
-    return columns_of(
+    return ReportTable(
         name,
         f"Datasets without labels: {words.bags_words(board.bagging)}, {board.criterion.title}",
         " ".join(filter(None, parts)),
@@ -153,16 +172,9 @@ def _unrankable(board: Board) -> list[int]:
 
 def _deviations(board: Board) -> DataFrame:
     """Return standard deviations over seeds, tasks x entries. Tasks on which no entry has two seeds are left out."""
-    constant = constants(board)
-    values = board.counted()[[entry for entry in board.learners if entry not in constant]]
+    values = board.counted()[[entry for entry in board.learners if entry not in board.constants]]
     stds = values.groupby(level=0).std().round(_DIGITS).dropna(axis="index", how="all")
     return stds if len(stds) else stds[[]]
-
-
-def constants(board: Board) -> list[int]:
-    """Return the floors that predict the same for every row: their AUC is that of chance in every run."""
-    is_chance = board.counted("auc").eq(_CHANCE).all()
-    return [*board.entries.index[(board.entries["mark"] == "floor") & is_chance]]
 
 
 def _robustness_table(board: Board, name: str) -> ReportTable | None:
@@ -174,18 +186,18 @@ def _robustness_table(board: Board, name: str) -> ReportTable | None:
     def labels(entries: Iterable[int]) -> list[str]:
         return [board.labels[entry] for entry in entries]
 
-    return columns_of(
+    return ReportTable(
         f"{ANCHOR}-{name}",
         f"Robustness. {words.title(board)}",
         words.caption(
-            "robustness", board, tasks=plural(int(ranking["tasks"].max()), "task"), constants=labels(constants(board))
+            "robustness", board, tasks=plural(int(ranking["tasks"].max()), "task"), constants=labels(board.constants)
         ),
         [
-            (Heading("rank"), [number(rank) for rank in ranking["rank"].tolist()]),
-            (Heading("method", numeric=False), [text(label) for label in labels(ranking.index)]),
-            (Heading("mean rank"), [number(rank) for rank in ranking["mean_rank"]]),
-            (Heading("std over seeds"), [number(std) for std in ranking["std"]]),
-            (Heading(f"mean {board.metric.title}"), [number(mean) for mean in ranking["mean"]]),
+            (Heading("rank"), [*map(Field.number, ranking["rank"].tolist())]),
+            (Heading("method", numeric=False), [*map(Field.text, labels(ranking.index))]),
+            (Heading("mean rank"), [*map(Field.number, ranking["mean_rank"])]),
+            (Heading("std over seeds"), [*map(Field.number, ranking["std"])]),
+            (Heading(f"mean {board.metric.title}"), [*map(Field.number, ranking["mean"])]),
         ],
         {"Not ranked: without two seeds on every task": some_of(labels(_unrankable(board)), MOST_NAMED)},
     )

@@ -98,6 +98,9 @@ _SCORE = {
 _MOST_COMMITS = 3
 """Largest number of commits of a version that are listed in a sentence."""
 
+_CHANCE = 50.0
+"""AUC times 100 of a constant prediction."""
+
 _DIGITS = 9
 """Decimals to which means are compared, because sums depend on the order of additions."""
 
@@ -168,6 +171,12 @@ class Board:
         return [*self.entries.index[~self.entries["role"].isin(UNRANKED)]]
 
     @cached_property
+    def constants(self) -> list[int]:
+        """Floors that predict the same for every row: their AUC is that of chance in every run."""
+        is_chance = self.counted("auc").eq(_CHANCE).all()
+        return [*self.entries.index[(self.entries["mark"] == "floor") & is_chance]]
+
+    @cached_property
     def networks(self) -> list[int]:
         """Ranked networks, best first."""
         return [n for n in self.ranked if self.entries.at[n, "kind"] == "neural" and not self.entries.at[n, "role"]]
@@ -187,13 +196,20 @@ class Board:
         datasets = self.tasks["dataset"].tolist()
         return [datasets[task] for task in tasks]
 
+    def wide(self, values: Series) -> DataFrame:
+        """Return values of runs, whose index is that of `runs` or a part of it: (task, seed) x entries."""
+        runs = self.runs.loc[values.index]
+        keys = [*zip(runs["task"].tolist(), runs["seed"].tolist(), strict=True)]
+        places = {key: place for place, key in enumerate(sorted({*keys}))}
+        filled = np.full((len(places), len(self.entries)), np.nan)
+        filled[[places[key] for key in keys], runs["entry"].tolist()] = values
+        index = MultiIndex.from_arrays(np.array([*places], dtype=int).reshape(-1, 2).T, names=RUN)
+        return DataFrame(filled, index, RangeIndex(len(self.entries), name="entry"))
+
     def values(self, metric: str | None = None) -> DataFrame:
         """Return a test metric as it is shown: runs (task, seed) x entries."""
         name = metric or self.metric.name
-        return self.cached(
-            f"values {name}",
-            lambda: wide(self.runs[[*RUN, "entry"]].assign(value=shown(self.runs, name)), len(self.entries)),
-        )
+        return self.cached(f"values {name}", lambda: self.wide(shown(self.runs, name)))
 
     def counted(self, metric: str | None = None) -> DataFrame:
         """Return a test metric of the runs that count: (task, seed) x entries."""
@@ -244,6 +260,13 @@ class Board:
         """Return means over the tasks of each dataset."""
         return grouped_means(by_task, self.of_task(by_task.index)) if len(by_task) else by_task
 
+    def overall(self, values: DataFrame) -> Series:
+        """Return means over datasets of means over their tasks of means over seeds, by entry.
+
+        `values`: (task, seed) x entries.
+        """
+        return self.by_dataset(grouped_means(values)).mean().round(_DIGITS)
+
     def paired(self, differences: Series) -> list[float]:
         """Return means of the known differences (task, seed), by dataset or, of a single dataset, by seed."""
         known = differences.dropna()
@@ -269,7 +292,7 @@ class Board:
 
 
 @dataclass(frozen=True)
-class Origin:
+class _Origin:
     """Number of runs, and what produced them."""
 
     runs: int
@@ -278,6 +301,25 @@ class Origin:
     """commits by version of llpbench"""
     libraries: Sequence[str]
     hardware: Sequence[str]
+
+    @classmethod
+    def of(cls, runs: Sequence[Record]) -> _Origin:
+        """Return the origin of runs. Equal versions, libraries and devices are listed once."""
+        libraries: dict[str, set[str]] = defaultdict(set)
+        code: dict[str, set[str]] = defaultdict(set)
+        for run in runs:
+            for library, version in run["libraries"].items():
+                libraries[library].add(version)
+            commit, dirty = run["code"]["commit"], run["code"]["dirty"]  # no commit if llpbench was not in a checkout
+            details = [(commit or "")[:10], "with uncommitted changes" if dirty else ""]
+            code[str(run["code"]["version"])] |= {", ".join(filter(None, details))} - {""}
+        return cls(
+            runs=len(runs),
+            failed=sum(run["status"] != "ok" for run in runs),
+            code={version: sorted(commits) for version, commits in sorted(code.items())},
+            libraries=[f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(libraries.items())],
+            hardware=sorted({_hardware(run["hardware"]) for run in runs}),
+        )
 
     def code_text(self, most: int | None = None) -> str:
         """Return versions with their commits. More than `most` commits are counted instead of listed."""
@@ -296,25 +338,6 @@ class Origin:
             f"Libraries: {', '.join(self.libraries)}.",
             f"Hardware: {'; '.join(self.hardware)}.",
         ]
-
-
-def origin_of(runs: Sequence[Record]) -> Origin:
-    """Return the origin of runs. Equal versions, libraries and devices are listed once."""
-    libraries: dict[str, set[str]] = defaultdict(set)
-    code: dict[str, set[str]] = defaultdict(set)
-    for run in runs:
-        for library, version in run["libraries"].items():
-            libraries[library].add(version)
-        commit, dirty = run["code"]["commit"], run["code"]["dirty"]  # no commit if llpbench was not in a checkout
-        details = [(commit or "")[:10], "with uncommitted changes" if dirty else ""]
-        code[str(run["code"]["version"])] |= {", ".join(filter(None, details))} - {""}
-    return Origin(
-        runs=len(runs),
-        failed=sum(run["status"] != "ok" for run in runs),
-        code={version: sorted(commits) for version, commits in sorted(code.items())},
-        libraries=[f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(libraries.items())],
-        hardware=sorted({_hardware(run["hardware"]) for run in runs}),
-    )
 
 
 def device_text(machine: str) -> str:
@@ -339,7 +362,7 @@ class Leaderboards:
     """All boards of a journal."""
 
     boards: tuple[Board, ...]
-    origin: Origin
+    origin: _Origin
     unlabelled: tuple[Board, ...] = ()
     """boards of datasets without labels, which have no ranks"""
 
@@ -380,16 +403,6 @@ def entry_label(method: str, encoder: str | None, pretraining: str, configuratio
     return f"{method} ({details})" if details else method
 
 
-def wide(runs: DataFrame, entries: int) -> DataFrame:
-    """Return the values of runs: (task, seed) x entries."""
-    keys = [*zip(runs["task"].tolist(), runs["seed"].tolist(), strict=True)]
-    places = {key: place for place, key in enumerate(sorted({*keys}))}
-    values = np.full((len(places), entries), np.nan)
-    values[[places[key] for key in keys], runs["entry"].tolist()] = runs["value"]
-    index = MultiIndex.from_arrays(np.array([*places], dtype=int).reshape(-1, 2).T, names=RUN)
-    return DataFrame(values, index, RangeIndex(entries, name="entry"))
-
-
 def grouped_means(
     values: DataFrame, groups: Iterable[Hashable] | None = None, *, skip_unknown: bool = True
 ) -> DataFrame:
@@ -406,12 +419,3 @@ def grouped_means(
     np.add.at(counts, inverse, is_known)
     with np.errstate(invalid="ignore"):
         return DataFrame(sums / counts, Index([*places]), values.columns)
-
-
-def means_over_datasets(values: DataFrame, datasets: Sequence[str]) -> Series:
-    """Return the mean over datasets of the mean over their tasks of the mean over seeds, by entry.
-
-    `values`: (task, seed) x entries. `datasets`: dataset of each task.
-    """
-    by_task = grouped_means(values)
-    return grouped_means(by_task, (datasets[task] for task in by_task.index)).mean().round(_DIGITS)

@@ -15,11 +15,11 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, hint, plural, verb
-from llpbench.report.boards import HEADLINE, Board, Leaderboards, wide
+from llpbench.report.boards import HEADLINE, Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS, standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import difference_text, protocol_text, sentence
+from llpbench.report.wording import protocol_text, sentence
 from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
 from llpbench.results.merging import SHIPPED, shipped_cells
@@ -40,7 +40,7 @@ _MAIN = "core"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class _Comparison:
     """Your results and published ones together."""
 
     leaderboards: Leaderboards
@@ -52,6 +52,17 @@ class Comparison:
     remarks: tuple[str, ...]
     """repeated runs, and reasons why results are on different boards; one line each"""
 
+    def ranks(self) -> list[str]:
+        """Return the ranks of your methods on the first board, or the options that complete their runs."""
+        if not self.leaderboards.boards:
+            return []
+        board = _board_of(self.leaderboards, self.yours)
+        ranks = board.entries["rank"]
+        entries = sorted(_entries_of(board, self.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
+        hidden = len(entries) - _MOST_YOURS
+        more = [f"and {hidden} more of yours"] if hidden > 0 else []
+        return [*(_rank_line(board, entry) for entry in entries[:_MOST_YOURS]), *more]
+
 
 def compare(
     yours: Mapping[str, Record],
@@ -61,7 +72,7 @@ def compare(
     *,
     rivals: Sequence[str] = (),
     ablations: bool = False,
-) -> Comparison:
+) -> _Comparison:
     """Compare records, by run id, with published ones of the same datasets, baggings and bag sizes.
 
     `tunings`: searches of both. `stale`: as for `tabulate`. `rivals`: methods for differences; default: `_RIVALS` and
@@ -91,7 +102,7 @@ def compare(
     shown = replace(joint, boards=boards, unlabelled=unlabelled)
     methods = {record["spec"]["method"] for record in counting.values()}
     told = tuple(_named_differences(_board_of(shown, own), own, rivals, methods)) if boards else ()
-    return Comparison(shown, own, told, tuple(map(clean, dict.fromkeys(remarks))))
+    return _Comparison(shown, own, told, tuple(map(clean, dict.fromkeys(remarks))))
 
 
 def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Record]) -> dict[str, Record]:
@@ -137,7 +148,7 @@ def _named_differences(
     first = [on_board[entry] for entry in board.ranked[:1]]
     names = rivals or [name for name in dict.fromkeys((*_RIVALS, *first)) if name in on_board]
     is_own = board.runs["run"].isin([*own])
-    values, yours = wide(board.runs, len(on_board)), wide(board.runs[is_own], len(on_board))
+    values, yours = board.wide(board.runs["value"]), board.wide(board.runs["value"][is_own])
     published = {on_board[entry] for entry in board.runs["entry"][~is_own]}
     entries = _entries_of(board, own)
     for entry in [n for n in entries if on_board[n] not in published] or entries:
@@ -152,8 +163,8 @@ def _named_differences(
                 labels[name] = board.labels[rival], _extent(board, gaps.dropna())
         for name, difference in compared({name: gaps for name, gaps in family.items() if gaps}).items():
             other, extent = labels[name]
-            points = difference_text(difference)
-            yield f"{board.labels[entry]} minus {other}: {points}, {extent}, {_verdict(difference, len(family))}"
+            verdict = _verdict(difference, len(family))
+            yield f"{board.labels[entry]} minus {other}: {difference}, {extent}, {verdict}"
 
 
 def _rival(board: Board, entry: int, method: str) -> int | None:
@@ -203,18 +214,6 @@ def shared_tasks(yours: Iterable[Record]) -> tuple[str, str]:
     others = [f"--against {other} has {number}" for other, number in shared.items() if number and other != name]
     told = [f"compared with {name}, which has {shared[name]} of your {plural(len(tasks), 'task')}", *others]
     return name, sentence("; ".join(told))
-
-
-def rank_lines(comparison: Comparison) -> list[str]:
-    """Return the ranks of your methods on the first board, or the options that complete their runs."""
-    if not comparison.leaderboards.boards:
-        return []
-    board = _board_of(comparison.leaderboards, comparison.yours)
-    ranks = board.entries["rank"]
-    entries = sorted(_entries_of(board, comparison.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
-    hidden = len(entries) - _MOST_YOURS
-    more = [f"and {hidden} more of yours"] if hidden > 0 else []
-    return [*(_rank_line(board, entry) for entry in entries[:_MOST_YOURS]), *more]
 
 
 def _entries_of(board: Board, yours: Collection[str]) -> list[int]:

@@ -163,7 +163,7 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
         if board.criterion.name == _HIDDEN:
             continue
         table = whole_table(board, name)
-        empty = {heading.text for heading, fields in table.columns() if all(field.is_empty for field in fields)}
+        empty = {heading.text for heading, fields in table.columns if all(field.is_empty for field in fields)}
         further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
         kinds = (board.entries["kind"] == "neural").map({True: "neural networks", False: "without networks"})
         yield {
@@ -201,7 +201,7 @@ def _page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, A
     return {
         "links": dict(links),
         "metrics": {name: f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics},
-        "commands": {cell: command(record) for cell, record in records.items()},
+        "commands": {cell: _command(record) for cell, record in records.items()},
         "boards": [{"tasks": board.titles, "runs": _runs(board, metrics)} for board in boards],
     }
 
@@ -213,7 +213,7 @@ def _runs(board: Board, metrics: Iterable[str]) -> dict[str, list[Any]]:
     return {str(name): values for name, values in runs.where(runs.notna(), None).to_dict("list").items()}
 
 
-def command(record: Record) -> str | None:
+def _command(record: Record) -> str | None:
     """Return the command that repeats a cell, without `--seeds`; None if no command can express it."""
     spec, protocol = record["spec"], record["spec"]["protocol"]
     flags = {"methods": spec["method"], "datasets": spec["dataset"], "baggings": spec["bagging"]}

@@ -27,8 +27,6 @@ from llpbench.report.boards import (
     Board,
     Role,
     grouped_means,
-    means_over_datasets,
-    wide,
 )
 from llpbench.report.label_worth import SIZES, label_worth
 from llpbench.report.report_table import Field, Heading
@@ -171,7 +169,7 @@ def _mean(board: Board, metric: str | None) -> DataFrame:
     stds = paired.std().round(_DIGITS + 3).reindex(board.datasets)
     spread = np.sqrt((stds**2).sum(skipna=False)) / len(stds)
     n = int(paired.size().reindex(board.datasets, fill_value=0).min())
-    return DataFrame({"mean": means_over_datasets(counted, board.tasks["dataset"].tolist()), "std": spread, "n": n})
+    return DataFrame({"mean": board.overall(counted), "std": spread, "n": n})
 
 
 def _paired(board: Board, counted: DataFrame) -> DataFrame:
@@ -183,7 +181,7 @@ def _paired(board: Board, counted: DataFrame) -> DataFrame:
     return means[[numbers[pair] == number[pair[0]] for pair in means.index]]
 
 
-def blocks(board: Board, entries: Sequence[int] | None = None) -> DataFrame:
+def _blocks(board: Board, entries: Sequence[int] | None = None) -> DataFrame:
     """Return the values that tests and intervals treat as independent: blocks x entries, larger is better.
 
     Blocks are means of datasets. A single dataset has its seeds as blocks, if all of its tasks have them.
@@ -196,15 +194,15 @@ def blocks(board: Board, entries: Sequence[int] | None = None) -> DataFrame:
     return means.round(_DIGITS)
 
 
-def is_even(board: Board) -> bool:
-    """Return whether `blocks` use every run that counts: tasks of a single dataset may have different seeds."""
+def _is_even(board: Board) -> bool:
+    """Return whether `_blocks` use every run that counts: tasks of a single dataset may have different seeds."""
     if len(board.datasets) > 1:
         return True
     seeds = board.counting.to_frame(index=False).groupby("task")["seed"]
     return len({tuple(of_task) for _, of_task in seeds}) == 1
 
 
-def reference(board: Board, entry: int, role: Role) -> int | None:
+def _reference(board: Board, entry: int, role: Role) -> int | None:
     """Return the floor or ceiling of an entry's encoder, in its precision if possible, else in float32.
 
     Entries without an encoder have the reference of the board's first encoder.
@@ -220,7 +218,7 @@ def reference(board: Board, entry: int, role: Role) -> int | None:
 
 
 def _rank_intervals(board: Board) -> DataFrame:
-    independent = blocks(board, board.ranked)
+    independent = _blocks(board, board.ranked)
     if len(independent) < 2 or len(board.ranked) > statistics.MOST_METHODS:
         return DataFrame(columns=["low", "high"])
     low, high = statistics.rank_intervals(independent)
@@ -275,7 +273,7 @@ def _comparisons(board: Board) -> _Comparisons:
     for entry in board.ranked:
         if methods[entry] not in relatives and roles[entry] != "floor":
             rivals.setdefault(methods[entry], entry)
-    values = blocks(board, board.ranked)
+    values = _blocks(board, board.ranked)
     several = len(board.datasets) > 1
     left_out = tuple(name for name in board.datasets if several and name in _DEVELOPED_ON.get(first, ()))
     values = values.drop([name for name in left_out if len(left_out) < len(values)])
@@ -297,9 +295,9 @@ def _first(board: Board) -> DataFrame:
 def _against_floor(board: Board) -> DataFrame:
     """Return the difference of each entry from the floor of its encoder. The floor itself has none."""
     gains, means = {}, board.task_means
-    independent, overall, even = blocks(board), mean(board)["mean"], is_even(board)
+    independent, overall, even = _blocks(board), mean(board)["mean"], _is_even(board)
     for entry in board.complete:
-        floor = reference(board, entry, "floor")
+        floor = _reference(board, entry, "floor")
         if floor is None or floor == entry or floor not in board.complete:
             continue
         low, high = statistics.interval(independent[entry] - independent[floor]) if even else (np.nan, np.nan)
@@ -317,15 +315,18 @@ def _seconds(board: Board) -> DataFrame:
     """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
     seconds = board.by_dataset(grouped_means(costs(board))).mean()
     devices = {machine: float(json.loads(machine)[_DEVICE] == "cuda") for machine in board.runs["machine"].unique()}
-    used = wide(board.runs.assign(value=board.runs["machine"].map(devices)), len(board.entries))
+    used = board.wide(board.runs["machine"].map(devices))
     share = used.reindex(index=board.counting, columns=seconds.index).mean()
     return DataFrame({"": seconds, "gpu": share if 0 < share.sum() < len(share) else 0.0})
 
 
 def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
     """Return seconds of training of the runs that count, (task, seed) x entries, if all of them were recorded."""
-    seconds = wide(board.runs.assign(value=board.runs[clock]), len(board.entries))
-    return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
+    return (
+        board.wide(board.runs[clock])
+        .reindex(index=board.counting, columns=board.complete.columns)
+        .dropna(axis="columns")
+    )
 
 
 def _labels(board: Board) -> DataFrame:
@@ -357,7 +358,7 @@ def _floor_text(parts: Mapping[str, Any]) -> Sequence[str]:
 def _interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "") -> str:
     """Return the text of a part with its interval, if there is one: `+1.9 [-3.2, 7.0]`."""
     ends = None if isna(parts["low"]) else (parts["low"], parts["high"])
-    return words.interval_text(parts[name], ends, digits, sign)
+    return statistics.interval_text(parts[name], ends, digits, sign)
 
 
 def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:

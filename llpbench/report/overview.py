@@ -5,6 +5,7 @@ All of it is made from lines of `boards.csv` (`leaderboard.standings`), so that 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +16,9 @@ from pandas import DataFrame, concat, notna, read_csv
 from llpbench.core.criteria import METRICS
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import entry_label
-from llpbench.report.leaderboard import COLUMNS
-from llpbench.report.report_table import Field, Heading, ReportTable, columns_of, rows_of, text
+from llpbench.report.boards import Board, entry_label
+from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.statistics import CONFIDENCE, MARGIN
 
 MOST_ROWS = 8
@@ -52,6 +53,17 @@ class Standings:
     """Lines of `boards.csv` of one board, ranked entries best first."""
 
     lines: DataFrame
+
+    @classmethod
+    def of(cls, board: Board) -> Standings:
+        """Return the standings of a board."""
+        return cls(standings(board))
+
+    @classmethod
+    def read(cls, path: Path) -> list[Standings]:
+        """Return the boards of a `boards.csv`, in their order."""
+        lines = read_csv(path, dtype=dict.fromkeys(_TEXTS, str), keep_default_na=False, na_values=[""])
+        return [cls(of_board) for _, of_board in lines.groupby(_BOARD, sort=False, dropna=False)]
 
     @property
     def facts(self) -> Any:
@@ -101,6 +113,16 @@ class Standings:
         """Compared entries that are as good as the first (`statistics.MARGIN`)."""
         return self.compared[self.compared["first_p_similar"] < 1 - CONFIDENCE]
 
+    @property
+    def headline(self) -> str:
+        """Main finding in at most fifteen words with one number."""
+        if self.ranked.empty:
+            return words.caption("nothing_ranked")
+        first = self.ranked.iloc[0]
+        given = "With validation labels" if self.has_labels else "Without labels of rows"
+        best = f"{first['method']} has the highest mean {self.metric}, {first['mean']:.1f}"
+        return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
+
     def verdict(self) -> str:
         """Return how many methods are significantly worse than the first, and which are as good; "" if not tested."""
         if self.compared.empty:
@@ -108,12 +130,12 @@ class Standings:
         over, datasets = self.facts["compared_over"], self.facts["datasets"]
         return words.caption(
             "verdict",
-            first=labels(self.ranked[:1])[0],
+            first=_labels(self.ranked[:1])[0],
             worse=len(self.worse),
             of=len(self.compared),
             over=over,
             left_out=int(over.split()[0]) < datasets > 1,
-            similar=labels(self.similar),
+            similar=_labels(self.similar),
             margin=f"{MARGIN:g}",
         )
 
@@ -129,24 +151,18 @@ class Standings:
         ranked, roles = self.ranked, self.lines["role"]
         floor = ranked[MOST_ROWS:][ranked["role"][MOST_ROWS:] == "floor"][:1]
         shown = concat([ranked[:MOST_ROWS], floor, self.lines[roles == "control"], _ceilings(self.lines)[:1]])
-        columns = [(column.heading(self.metric), column) for column in map(COLUMNS.__getitem__, keys)]
-        fields = {heading: column.fields(shown) for heading, column in columns}
-        known = {heading: not all(field.is_empty for field in fields[heading][: len(ranked)]) for heading in fields}
-        table = columns_of(
-            "",
-            self.title,
-            "",
-            [
-                (Heading("rank"), [text(words.whole(rank)) for rank in shown["rank"]]),
-                (Heading("method", numeric=False), [*map(text, labels(shown, marked=True))]),
-                *((heading, of) for heading, of in fields.items() if known[heading] or ranked.empty),
-            ],
-        )
         hidden = len(ranked) - MOST_ROWS - len(floor)
-        if hidden <= 0:
-            return table
-        gap = (text(""), text(f"… {hidden} more entries"), *[text("")] * (len(table.headings) - 2))
-        return replace(table, rows=(*table.rows[:MOST_ROWS], gap, *table.rows[MOST_ROWS:]))
+        columns = {
+            Heading("rank"): [Field.number(rank, 0) for rank in shown["rank"]],
+            Heading("method", numeric=False): [*map(Field.text, _labels(shown, marked=True))],
+        }
+        for column in map(COLUMNS.__getitem__, keys):
+            fields = column.fields(shown)
+            if ranked.empty or not all(field.is_empty for field in fields[: len(ranked)]):
+                columns[column.heading(self.metric)] = fields
+        for place, fields in enumerate(columns.values() if hidden > 0 else ()):
+            fields.insert(MOST_ROWS, Field.text(f"… {hidden} more entries" if place == 1 else ""))
+        return ReportTable("", self.title, "", [*columns.items()])
 
 
 def _ceilings(lines: DataFrame) -> DataFrame:
@@ -158,32 +174,12 @@ def _ceilings(lines: DataFrame) -> DataFrame:
     return plain.loc[order.sort_values([*order], kind="stable").index]
 
 
-def labels(lines: DataFrame, *, marked: bool = False) -> list[str]:
+def _labels(lines: DataFrame, *, marked: bool = False) -> list[str]:
     """Return the names of entries; with `marked`, also what they are if they are not methods."""
     marks = {"floor": " (floor)", "ceiling": " (all labels)", "supervised": " (all labels)"}
     of_roles = [marks.get(role, "") if marked else "" for role in lines["role"]]
     names = map(entry_label, *(lines[name].astype(object).fillna("") for name in _NAME))
     return [words.clean(f"{name}{mark}") for name, mark in zip(names, of_roles, strict=True)]
-
-
-def standings_of(lines: DataFrame) -> list[Standings]:
-    """Return the boards of lines, in their order."""
-    return [Standings(of_board) for _, of_board in lines.groupby(_BOARD, sort=False, dropna=False)]
-
-
-def headline(board: Standings) -> str:
-    """Return the main finding in at most fifteen words with one number."""
-    if board.ranked.empty:
-        return words.caption("nothing_ranked")
-    first = board.ranked.iloc[0]
-    given = "With validation labels" if board.has_labels else "Without labels of rows"
-    best = f"{first['method']} has the highest mean {board.metric}, {first['mean']:.1f}"
-    return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
-
-
-def read_lines(path: Path) -> DataFrame:
-    """Return the lines of a `boards.csv`."""
-    return read_csv(path, dtype=dict.fromkeys(_TEXTS, str), keep_default_na=False, na_values=[""])
 
 
 def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | None:
@@ -193,25 +189,28 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
     if len(cases) < len(_CASES):
         return None
     similar = any(len(board.similar) for _, board in cases)
-    rows = [_case(case, board, similar=similar) for case, board in cases]
+    columns = defaultdict[Heading, list[Field]](list)
+    for case, board in cases:
+        for heading, field in _case(case, board, similar=similar).items():
+            columns[heading].append(field)
     caption = words.caption("which", margin=f"{MARGIN:g}", similar=similar)
-    return rows_of("which", "Which method for my data?", caption, rows)
+    return ReportTable("which", "Which method for my data?", caption, [*columns.items()])
 
 
 def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]:
     """Return the best method, with `similar` those that are as good, and the second."""
     ranked = board.ranked
-    second = f"{labels(ranked[1:2])[0]} {ranked['mean'].iat[1]:.1f}" if len(ranked) > 1 else words.NOTHING
-    as_good = {Heading("as good", numeric=False): Field(tuple(labels(board.similar)) or (words.NOTHING,))}
+    second = f"{_labels(ranked[1:2])[0]} {ranked['mean'].iat[1]:.1f}" if len(ranked) > 1 else words.NOTHING
+    as_good = {Heading("as good", numeric=False): Field(tuple(_labels(board.similar)) or (words.NOTHING,))}
     worse = f"{len(board.worse)} of {len(board.compared)}" if len(board.compared) else "too few datasets"
     return {
-        Heading("data", numeric=False): text(case),
-        Heading("take", numeric=False): text(labels(ranked[:1])[0]),
-        Heading("score"): text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
+        Heading("data", numeric=False): Field.text(case),
+        Heading("take", numeric=False): Field.text(_labels(ranked[:1])[0]),
+        Heading("score"): Field.text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
         **(as_good if similar else {}),
-        Heading("second", numeric=False): text(second),
-        Heading("significantly worse", numeric=False): text(worse),
-        Heading("datasets"): text(f"{board.facts['datasets']:.0f}"),
+        Heading("second", numeric=False): Field.text(second),
+        Heading("significantly worse", numeric=False): Field.text(worse),
+        Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
     }
 
 
@@ -234,27 +233,29 @@ class Overview:
     which: ReportTable | None = None
     """which method for which data, if reports below have all kinds of data"""
 
+    @classmethod
+    def of(cls, own: Sequence[Board], below: Mapping[str, Sequence[Standings]]) -> Overview:
+        """Return the overview of a report.
 
-def make_overview(own: Sequence[Standings], below: Mapping[str, Sequence[Standings]]) -> Overview:
-    """Return the overview of a report.
-
-    `own`: main boards of the report. `below`: boards of reports in its folders, by folder. Boards of core
-    and of natural bags come first, if there are such reports. Boards with validation labels come last.
-    """
-    front = [
-        (folder, board)
-        for folder, bagging in (("core", "ordered"), ("core", "random"), ("natural", "natural"))
-        if (board := _largest(below.get(folder, ()), bagging))
-    ]
-    labelled = [("core", _largest(below.get("core", ()), "ordered", has_labels=True))] if front else []
-    mine = [("", board) for board in own if not (front and board.has_labels)][: 1 if front else None]
-    chosen = [(folder, board) for folder, board in (*front, *mine, *labelled) if board is not None]
-    sections = [
-        _Section(replace(board.table(_SHORT), title=board.short_title), _text(board), folder)
-        for folder, board in chosen
-        if len(board.ranked) or not front
-    ]
-    return Overview(headline(chosen[0][1]) if chosen else "", sections, _which_method(below))
+        `own`: main boards of the report. `below`: boards of reports in its folders, by folder. Boards of core
+        and of natural bags come first, if there are such reports. Boards with validation labels come last.
+        """
+        front = [
+            (folder, board)
+            for folder, bagging in (("core", "ordered"), ("core", "random"), ("natural", "natural"))
+            if (board := _largest(below.get(folder, ()), bagging))
+        ]
+        labelled = [("core", _largest(below.get("core", ()), "ordered", has_labels=True))] if front else []
+        mine = [("", board) for board in map(Standings.of, own) if not (front and board.has_labels)]
+        chosen = [
+            (folder, board) for folder, board in (*front, *mine[: 1 if front else None], *labelled) if board is not None
+        ]
+        sections = [
+            _Section(replace(board.table(_SHORT), title=board.short_title), _text(board), folder)
+            for folder, board in chosen
+            if len(board.ranked) or not front
+        ]
+        return cls(chosen[0][1].headline if chosen else "", sections, _which_method(below))
 
 
 def _text(board: Standings) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -14,21 +14,33 @@ from pandas import concat
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, generated, replace_file
-from llpbench.core.text import frame_as_csv, plural
-from llpbench.report.board_tables import ANCHOR, Report
-from llpbench.report.boards import Leaderboards
-from llpbench.report.digest import README, STANDINGS, readme
-from llpbench.report.leaderboard import standings
-from llpbench.report.overview import Standings, make_overview, read_lines, standings_of
+from llpbench.core.text import frame_as_csv, plural, some_of
+from llpbench.report import wording as words
+from llpbench.report.board_tables import ANCHOR, FAILED, Report, notes
+from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.overview import BRIEF, MOST_ROWS, Overview, Standings
+from llpbench.report.report_table import Field, ReportTable
 from llpbench.results.journal import FILE, SHARDS, shards
 
 if TYPE_CHECKING:
     from llpbench.report.plots.layout import Plot
 
-_INDEX = "index.html"
+_README, _STANDINGS, _INDEX = "README.md", "boards.csv", "index.html"
 
 _METHOD = re.compile(r"[a-z0-9-]{1,60}")
 """Possible names of methods in this repository."""
+
+_MOST_NAMED = 8
+"""Datasets of a board that are listed by name."""
+
+_MOST_LINES = 40
+"""Rows of a table."""
+
+_HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+
+_MARKDOWN = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
+"""Characters that have a meaning in Markdown. An underscore inside a word has none."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +57,8 @@ class Published:
     def places(self) -> list[str]:
         """Lines that name the main files: page, ranking by robustness, figures."""
         found = [f"page: {self.out / _INDEX}"]
-        if self.report.robustness and not _is_foreign(self.out / README):
-            found.append(f"robustness ranking: {self.out / README}#{ANCHOR}")
+        if self.report.robustness and not _is_foreign(self.out / _README):
+            found.append(f"robustness ranking: {self.out / _README}#{ANCHOR}")
         if self.plots is not None and self.figures:
             found.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
         return found
@@ -63,18 +75,17 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Pub
 
     drawn: list[Plot] = []
     if plots is not None:
-        from llpbench.report.plots.gallery import gallery
-        from llpbench.report.plots.saving import save
+        from llpbench.report.plots.figures import gallery
+        from llpbench.report.plots.layout import save
 
         drawn = save(gallery(report.leaderboards), plots)
     beside = _other_reports(report, out)
-    below = {folder: standings_of(read_lines(out / folder / STANDINGS)) for folder in beside.values() if folder != ".."}
-    own = [Standings(standings(board)) for board in report.leaderboards.main_boards()]
-    overview = make_overview(own, below)
+    below = {folder: Standings.read(out / folder / _STANDINGS) for folder in beside.values() if folder != ".."}
+    overview = Overview.of(report.leaderboards.main_boards(), below)
     figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
-    files = {STANDINGS: standings_csv(report.leaderboards)}
-    if not _is_foreign(out / README):
-        files[README] = readme(report, overview, beside, figures)
+    files = {_STANDINGS: _standings_csv(report.leaderboards)}
+    if not _is_foreign(out / _README):
+        files[_README] = _readme(report, overview, beside, figures)
     first = [
         _plot_of(out / folder / "plots") for folder in (section.folder for section in overview.sections[:1]) if folder
     ]
@@ -93,7 +104,7 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Pub
     return Published(report, out, plots, drawn)
 
 
-def standings_csv(leaderboards: Leaderboards) -> str:
+def _standings_csv(leaderboards: Leaderboards) -> str:
     """Return a line for each board and entry as CSV: every column of the leaderboard. Unknown values are empty."""
     boards = [standings(board).astype(object) for board in leaderboards.boards]  # whole numbers stay whole
     return frame_as_csv(concat(boards)) if boards else "\n"
@@ -117,15 +128,15 @@ def _relative(path: Path, folder: Path) -> str:
 
 def _is_foreign(readme: Path) -> bool:
     """Return whether a README.md exists that no report wrote."""
-    return readme.exists() and README not in generated(readme.parent)
+    return readme.exists() and _README not in generated(readme.parent)
 
 
 def _other_reports(report: Report, out: Path) -> dict[str, str]:
     """Return folders of reports above and below this one, by title."""
     reports = {}
     for folder in (out.parent, *sorted(path for path in out.glob("*") if path.is_dir())):
-        readme = folder / README
-        if {_INDEX, STANDINGS} <= {*generated(folder)} and readme.is_file():
+        readme = folder / _README
+        if {_INDEX, _STANDINGS} <= {*generated(folder)} and readme.is_file():
             title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
             reports[title] = ".." if folder == out.parent else folder.name
     return {title: folder for title, folder in reports.items() if title != report.title}
@@ -136,5 +147,85 @@ def _links(report: Report, out: Path) -> dict[str, str]:
     names = sorted({method for board in report.leaderboards.boards for method in board.entries["method"]})
     code = {f"method {name}": f"../methods/{name.replace('-', '_')}.py" for name in names if _METHOD.fullmatch(name)}
     journal = FILE if (out / FILE).is_file() else SHARDS if shards(out) else ""
-    links = {"standings": STANDINGS, **({"journal": journal} if journal else {})}
+    links = {"standings": _STANDINGS, **({"journal": journal} if journal else {})}
     return links | {name: path for name, path in code.items() if (out / path).is_file()}
+
+
+def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figures: Mapping[str, str]) -> str:
+    """Return the README of a report. `beside`: folders of other reports by title. `figures`: paths by name."""
+    links = ["- [The page](index.html), to sort, filter and trace to runs"]
+    links += [f"- [{_escape(title)}]({folder}/{_README})" for title, folder in beside.items()]
+    if figures:
+        links.append(f"- Figures: {', '.join(f'[{_escape(name)}]({path})' for name, path in figures.items())}")
+    links.append(f"- [All boards as CSV]({_STANDINGS})")
+    parts = [f"# {_escape(report.title)}"]
+    if report.warnings:
+        parts.append("\n".join(f"- **{_escape(words.sentence(line))}**" for line in some_of(report.warnings)))
+    parts.append("\n".join(links))
+    if boards := report.leaderboards.main_boards():
+        parts += [
+            f"**{_escape(overview.headline)}**",
+            words.caption("what_is_shown", most=MOST_ROWS, page="index.html", standings=_STANDINGS),
+            "\n".join(_meaning(COLUMNS[key].explained(boards[0])) for key in BRIEF),
+            *([_to_markdown(overview.which)] if overview.which else []),
+            *(_to_markdown(_brief(board)) for board in boards),  # each with its protocol, even if all are the same
+            *(_to_markdown(_ranking(table)) for table in report.robustness[:1]),
+        ]
+    else:
+        parts += [*map(_to_markdown, report.unlabelled)] or [words.NO_RUNS]
+    if report.leaderboards.origin.runs:
+        parts.append("\n".join(f"- {_escape(line)}" for line in report.leaderboards.origin.lines()))
+    return "\n\n".join(parts) + "\n"
+
+
+def _meaning(explained: str) -> str:
+    """Return the explanation of a column (`Seconds: mean time ...`) as an item of a list."""
+    name, _, meaning = explained.partition(": ")
+    return f"- **{_escape(name)}**: {_escape(meaning)}"
+
+
+def _brief(board: Board) -> ReportTable:
+    """Return the first entries of a board, with a floor, the control and a ceiling."""
+    lines = Standings.of(board)
+    parts = (
+        words.setting(board),
+        words.datasets_text(board, named=_MOST_NAMED),
+        lines.verdict(),
+        lines.worth_of_labels(),
+        words.caption("starred") if board.uses_both else "",
+    )
+    caption = " ".join(words.sentence(part) for part in parts if part)
+    found = {heading: notes(board)[heading] for heading in (FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
+    shown = {heading: tuple(some_of(texts, 3)) for heading, texts in found.items() if texts}
+    return replace(lines.table(), caption=caption, notes=shown)
+
+
+def _ranking(table: ReportTable) -> ReportTable:
+    """Return the robustness ranking under a heading to which other texts can link."""
+    return replace(table, title=ANCHOR.capitalize(), caption=f"{words.sentence(table.title)} {table.caption}")
+
+
+def _to_markdown(table: ReportTable) -> str:
+    """Return a table as Markdown, with its title, caption and notes. Long tables are cut."""
+    rows = [
+        [_escape(heading.text) for heading in table.headings],
+        ["---:" if heading.numeric else "---" for heading in table.headings],
+        *([_markdown(field) for field in row] for row in table.rows[:_MOST_LINES]),
+    ]
+    parts = [f"## {_escape(table.title)}", _escape(table.caption)]
+    parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    if (hidden := len(table.rows) - _MOST_LINES) > 0:
+        parts.append(f"{plural(hidden, 'row')} more are not shown.")
+    for heading, texts in table.notes.items():
+        parts.append(f"**{_escape(heading)}**\n\n" + "\n".join(f"- {_escape(line)}" for line in texts))
+    return "\n\n".join(filter(None, parts))
+
+
+def _escape(text: str) -> str:
+    """Return a text on one line, without a meaning in Markdown or HTML."""
+    return _MARKDOWN.sub(r"\\\g<0>", words.clean(text)).translate(_HTML)
+
+
+def _markdown(field: Field) -> str:
+    first, *others = map(_escape, field.lines)
+    return "<br>".join([f"**{first}**" if field.strong and first else first, *others])

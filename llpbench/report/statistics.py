@@ -56,6 +56,17 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return corrected
 
 
+def interval_text(value: float, ends: tuple[float, float] | None, digits: int = 1, sign: str = "") -> str:
+    """Return a value with the ends of its interval: `+1.9 [-3.2, 7.0]`."""
+    interval = "" if ends is None else f" [{_end(ends[0], digits)}, {_end(ends[1], digits)}]"
+    return f"{value:{sign}z.{digits}f}{interval}"
+
+
+def _end(value: float, digits: int) -> str:
+    """Return an end of an interval; one more digit if it would be 0, so that its sign is seen."""
+    return f"{value:z.{digits + (value != 0 and not round(value, digits))}f}"
+
+
 @dataclass(frozen=True)
 class MeanDifference:
     """Mean of independent paired differences; larger than 0 is better."""
@@ -73,6 +84,10 @@ class MeanDifference:
     def has_interval(self) -> bool:
         """Whether there are enough values for an interval."""
         return not isnan(self.low)
+
+    def __str__(self) -> str:
+        ends = (self.low, self.high) if self.has_interval else None
+        return interval_text(self.points, ends, sign="+")
 
     @property
     def is_significant(self) -> bool:

@@ -7,6 +7,7 @@ have different *settings*. Each setting has its own table.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -23,7 +24,7 @@ from llpbench.core.studies import OPEN, Study, StudyRow
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE, device_text
-from llpbench.report.report_table import Field, Heading, ReportTable, number, rows_of, text
+from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.statistics import robustness
 from llpbench.results.frame import NO_PROTOCOL, shown
 
@@ -98,7 +99,7 @@ _FIXED = dict(zip(OPEN, ("", -1, ""), strict=True))
 """Values of a setting for the parts that rows fix."""
 
 
-class PaperFigure(NamedTuple):
+class _PaperFigure(NamedTuple):
     """A number of the paper beside ours."""
 
     measure: str
@@ -127,11 +128,11 @@ class PaperFigure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StudyTable:
+class _StudyTable:
     """Table of a study, with its comparable numbers."""
 
     table: ReportTable
-    figures: tuple[PaperFigure, ...] = ()
+    figures: tuple[_PaperFigure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ class _Runs:
         return {"Failed": _on_runs(failed, reasons), words.STALE_NOTE: _on_runs(stale, stale["stale"])}
 
 
-def study_tables(study: Study, frame: DataFrame) -> list[StudyTable]:
+def study_tables(study: Study, frame: DataFrame) -> list[_StudyTable]:
     """Return the tables of a study made of the tidy table, one per setting; none if nothing of it has run."""
     lines = _lines(study, frame)
     if lines.empty:
@@ -193,7 +194,7 @@ def study_tables(study: Study, frame: DataFrame) -> list[StudyTable]:
     return tables
 
 
-def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
+def beside_paper(tables: Sequence[_StudyTable]) -> tuple[list[ReportTable], str]:
     """Return the tables that compare with the paper, and a summary of their figures, each counted once."""
     tables = [study_table for study_table in tables if study_table.figures]
     figures = {str(figure[:]): figure for study_table in tables for figure in study_table.figures}.values()
@@ -211,7 +212,7 @@ def beside_paper(tables: Sequence[StudyTable]) -> tuple[list[ReportTable], str]:
 
 
 @cache
-def paper_numbers(name: str) -> tuple[list[str], dict[tuple[str, ...], tuple[float, float]]]:
+def _paper_numbers(name: str) -> tuple[list[str], dict[tuple[str, ...], tuple[float, float]]]:
     """Return a table of the paper: the names of its keys (factors and, usually, `dataset`), mean and std by key."""
     with (resources.files("llpbench.report") / "paper" / f"{name}.csv").open(encoding="utf-8") as file:
         table = read_csv(file).rename(columns={"average_rank": "mean"})
@@ -327,16 +328,17 @@ def _chosen_pretraining(row: StudyRow, lines: DataFrame) -> tuple[str, str]:
     return best, f"{best}, best of {len(tried)} of {len(row.pretrainings)}"
 
 
-def _scores_table(runs: _Runs, name: str) -> StudyTable:
+def _scores_table(runs: _Runs, name: str) -> _StudyTable:
     """Return a row for each row of the study and a column for each dataset."""
     study, setting = runs.study, runs.setting
-    keys, printed = paper_numbers(study.reference) if study.reference and setting.is_papers else ([], {})
+    keys, printed = _paper_numbers(study.reference) if study.reference and setting.is_papers else ([], {})
     columns = _columns([*dict.fromkeys(key[-1] for key in printed)], runs.every)
     ours = dict(zip(runs.scores.index, runs.scores.itertuples(), strict=True))
-    figures, flagged, body = [], [], []
+    figures, flagged, fields = [], [], defaultdict[Heading, list[Field]](list)
     for place, row in enumerate(study.rows):
         measure, labels = row.fixed["measure"], dict(zip(study.factors, row.labels, strict=True))
-        fields = {Heading(factor, numeric=False): text(label) for factor, label in labels.items()}
+        for factor, label in labels.items():
+            fields[Heading(factor, numeric=False)].append(Field.text(label))
         for code, dataset in columns:
             score = ours.get((place, dataset))
             theirs = printed.get(tuple((labels | {"dataset": code})[key] for key in keys))
@@ -344,17 +346,16 @@ def _scores_table(runs: _Runs, name: str) -> StudyTable:
             if theirs is not None and score is not None and score.count > 0:
                 is_papers = setting.has_papers_network and not ("otherwise" in row.fixed and score.remark)
                 is_papers &= measure not in _TIMES or score.has_papers_device
-                figure = PaperFigure(measure, code, *theirs, score.mean, score.std, is_papers)
+                figure = _PaperFigure(measure, code, *theirs, score.mean, score.std, is_papers)
                 figures.append(figure)
                 if figure.is_beyond:
                     flagged.append(f"{', '.join(row.labels)} on {code}: {figure}")
-            fields[Heading(code or dataset)] = _score_field(_digits(measure), theirs, score, figure)
-        body.append(fields)
+            fields[Heading(code or dataset)].append(_score_field(_digits(measure), theirs, score, figure))
     notes = {f"{_FLAG} Beyond two standard deviations": flagged, **runs.notes()}
-    return StudyTable(rows_of(name, runs.title(), runs.caption(), body, notes), tuple(figures))
+    return _StudyTable(ReportTable(name, runs.title(), runs.caption(), [*fields.items()], notes), tuple(figures))
 
 
-def _score_field(digits: int, theirs: tuple[float, float] | None, score: Any, figure: PaperFigure | None) -> Field:
+def _score_field(digits: int, theirs: tuple[float, float] | None, score: Any, figure: _PaperFigure | None) -> Field:
     """Return the lines of a field: the paper's number, ours, and their difference."""
     lines = []
     if theirs is not None:
@@ -376,25 +377,24 @@ def _columns(codes: Sequence[str], runs: DataFrame) -> list[tuple[str, str]]:
     return [*((code, names.get(code, "")) for code in codes), *named]
 
 
-def _robustness_table(runs: _Runs, name: str) -> StudyTable:
+def _robustness_table(runs: _Runs, name: str) -> _StudyTable:
     """Return mean ranks of standard deviations, over the tasks on which every row that has run has one."""
     stds = runs.scores.loc[runs.scores["count"] > 0, "std"].unstack().dropna(axis="columns").round(9)
     datasets = runs.every.drop_duplicates("task").set_index("task")["dataset"]
     ranks = robustness(stds, [*datasets[stds.columns]]) if len(stds) > 1 and stds.size else {}
-    _, printed = paper_numbers(runs.study.reference)
-    body = []
-    for place, (label,) in enumerate(row.labels for row in runs.study.rows):
-        ours = number(float(ranks[place]) if place in ranks else None, 3)
+    _, printed = _paper_numbers(runs.study.reference)
+    labels, ours = [label for (label,) in (row.labels for row in runs.study.rows)], []
+    for place in range(len(labels)):
+        rank = Field.number(float(ranks[place]) if place in ranks else None, 3)
         remarks = {remark for (row, _), remark in runs.scores["remark"].items() if row == place} - {""}
-        body.append(
-            {
-                Heading("method", numeric=False): text(label),
-                Heading("paper"): number(printed[label,][0] if (label,) in printed else None, 3),
-                Heading("ours"): Field((*ours.lines, *sorted(remarks))),
-            }
-        )
+        ours.append(Field((*rank.lines, *sorted(remarks))))
+    columns = [
+        (Heading("method", numeric=False), [*map(Field.text, labels)]),
+        (Heading("paper"), [Field.number(printed[label,][0] if (label,) in printed else None, 3) for label in labels]),
+        (Heading("ours"), ours),
+    ]
     explained = words.caption("robustness_study", over=plural(len(stds.columns), "task"))
-    return StudyTable(rows_of(name, runs.title(), f"{runs.caption()} {explained}", body, runs.notes()))
+    return _StudyTable(ReportTable(name, runs.title(), f"{runs.caption()} {explained}", columns, runs.notes()))
 
 
 def _digits(measure: str) -> int:

@@ -21,6 +21,7 @@ from pandas import DataFrame, MultiIndex, Series, concat, isna
 from llpbench.core.cell import bagging_text, is_without_labels, without_key
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import plural
 from llpbench.report.boards import (
     ENTRY,
     HEADLINE,
@@ -28,13 +29,10 @@ from llpbench.report.boards import (
     TASK,
     Board,
     Leaderboards,
+    _Origin,
     entry_label,
     grouped_means,
-    means_over_datasets,
-    origin_of,
-    wide,
 )
-from llpbench.report.wording import trials_text
 from llpbench.results.frame import (
     MEASURES,
     NO_PROTOCOL,
@@ -88,7 +86,7 @@ def tabulate(
             direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
     return Leaderboards(
         tuple(board for board in boards if not is_without_labels(board.bagging)),
-        origin_of([*runs.values()]),
+        _Origin.of([*runs.values()]),
         tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
     )
 
@@ -200,7 +198,7 @@ class _Source:
                 found = runs[(runs["cell"] == choice["cell"]) & (runs["seed"] != tuning["spec"]["seed"])]
                 choices += [(tuning, found)] if len(found) else []
         specs = [tuning["spec"] for tuning, _ in choices]
-        names = [(next(_tuples(found, _NAME)), trials_text(tuning["spec"])) for tuning, found in choices]
+        names = [(next(_tuples(found, _NAME)), _trials_text(tuning["spec"])) for tuning, found in choices]
         searches = [{name: spec[name] for name in ("space", "seed", "together", "eta")} for spec in specs]
         starts = [json.loads(settings(spec["cell"])) for spec in specs]
         facts = _differing(names, [items({**start, **of}) for start, of in zip(starts, searches, strict=True)])
@@ -216,6 +214,11 @@ class _Source:
                 search=tuning["tuning"],
                 stale=found["stale"].where(found["stale"] != "", f"its search: {change}" if change else ""),
             )
+
+
+def _trials_text(search: Mapping[str, Any]) -> str:
+    """Return the number of trials of a search, with its sampler if it is not the default."""
+    return plural(search["trials"], "trial") + ("" if search["sampler"] == "tpe" else f", {search['sampler']}")
 
 
 def _untuned(runs: DataFrame) -> DataFrame:
@@ -245,14 +248,14 @@ def _ordered(board: Board) -> Board:
 
 def _order(board: Board, counting: MultiIndex) -> tuple[dict[int, int], list[int]]:
     """Return ranks by entry, and the order of entries: trained on labels, ranked (best first), unranked."""
-    values = board.sign * wide(board.runs, len(board.entries))
+    values = board.sign * board.wide(board.runs["value"])
     counted = values.reindex(counting)
     lacking = counted.isna().sum()
     means = grouped_means(values).mean()
     complete = [entry for entry in board.learners if len(counted) and not lacking[entry]]
     ranks: dict[int, int] = {}
     if complete:
-        ranked = means_over_datasets(counted, board.tasks["dataset"].tolist()).loc[complete]
+        ranked = board.overall(counted).loc[complete]
         ranks = {int(n): int(rank) for n, rank in ranked.rank(method="min", ascending=False).items()}
     learners = {*board.learners}
 

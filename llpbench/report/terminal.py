@@ -14,8 +14,8 @@ from llpbench.report import wording as words
 from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, notes, unlabelled_table
 from llpbench.report.boards import UNRANKED, Board, Leaderboards
 from llpbench.report.leaderboard import COLUMNS, standings
-from llpbench.report.overview import Standings, headline
-from llpbench.report.report_table import Field, Heading, ReportTable, columns_of
+from llpbench.report.overview import Standings
+from llpbench.report.report_table import Field, Heading, ReportTable
 
 _MOST_ENTRIES = 18
 """Entries of a board: with the texts around them, a screen of 40 lines."""
@@ -52,16 +52,16 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
     shown = [board for board in boards if (board.runs["status"] == "ok").any()]
     if shown:
         first = shown[0]
-        lines, *others = (Standings(standings(board)) for board in shown)
+        lines, *others = map(Standings.of, shown)
         say(lines.title, "bold")
-        say(headline(lines))
+        say(lines.headline)
         say(lines.verdict() or words.datasets_text(first), "dim")
         console.print(_standing(first, console, yours))
         say(words.setting(first), "dim")
         say(" ".join(filter(None, (words.caption("legend", first), words.tasks_text(first)))), "dim")
         for board in others:
             if not board.has_labels:
-                say(headline(board))
+                say(board.headline)
     else:
         say(words.caption("no_results") if boards else words.NO_RUNS)
     for text, style in _warnings(shown[:1] or boards):
@@ -96,7 +96,7 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
             columns[key] = heading, fields
             width += wide
     method = Heading("method", numeric=False), [Field((name,)) for name in names]
-    table = columns_of("", "", "", [method, *(columns[key] for key in _ORDER if key in columns)])
+    table = ReportTable("", "", "", [method, *(columns[key] for key in _ORDER if key in columns)])
     grid = _grid(table, range(len(table.headings)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
     if hidden:
         grid.add_row(_text(f"   {plural(hidden, 'more method')} in index.html", console, "dim"))
@@ -108,11 +108,11 @@ def _names(board: Board, console: Console, marked: dict[int, str], entries: Sequ
     ranks = [board.entries["rank"][n] for n in entries]
     marks = ["".join(f", {mark}" for mark in (board.entries["mark"][n], marked.get(n)) if mark) for n in entries]
     most = max(console.width - _NUMBERS, 24)
-    labels = shortened([words.clean(board.labels[n]) for n in entries], [most - len(mark) for mark in marks])
+    labels = _shortened([words.clean(board.labels[n]) for n in entries], [most - len(mark) for mark in marks])
     return [f"{'' if r is None else r:>2} {name}{mark}" for r, name, mark in zip(ranks, labels, marks, strict=True)]
 
 
-def shortened(labels: Sequence[str], rooms: Sequence[int]) -> list[str]:
+def _shortened(labels: Sequence[str], rooms: Sequence[int]) -> list[str]:
     """Return labels cut to some characters each: at their end, or in their middle if two would read the same."""
     cut = [label if len(label) <= room else f"{label[: room - 2]}.." for label, room in zip(labels, rooms, strict=True)]
     return [
@@ -143,7 +143,7 @@ def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
 
 def _grids(table: ReportTable, console: Console) -> Iterator[Table]:
     """Yield tables whose columns fit side by side. Columns of words are repeated in each."""
-    widths = [_width(heading, fields) for heading, fields in table.columns()]
+    widths = [_width(heading, fields) for heading, fields in table.columns]
     words_columns = [place for place, heading in enumerate(table.headings) if not heading.numeric]
     room = console.width - sum(widths[place] for place in words_columns)
     part: list[int] = []

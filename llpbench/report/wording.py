@@ -13,7 +13,7 @@ from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
 from llpbench.report.boards import FEWEST_DATASETS, HEADLINE, Board
-from llpbench.report.statistics import CONFIDENCE, MeanDifference
+from llpbench.report.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -61,51 +61,6 @@ def sentence(text: str) -> str:
 def summary_text(mean: float, std: float, n: int, digits: int = 2) -> str:
     """Return mean, standard deviation and number of seeds: `85.93 ± 0.52 (3)`."""
     return f"{mean:.{digits}f} ± {NOTHING if isna(std) else f'{std:.{digits}f}'} ({n:.0f})"
-
-
-def score_lines(score: Any, digits: int = 2) -> list[str]:
-    """Return the texts of a line of `Board.scores`: the mean, and numbers of runs without a value and of stale runs."""
-    if not score.runs:
-        return [NOTHING]
-    if score.failed == score.expected:
-        return ["failed", STALE] if score.stale else ["failed"]
-    counts = {
-        "failed": score.failed,
-        "missing": score.missing,
-        "undefined": score.undefined,
-        "not computed": score.uncomputed,
-        STALE: score.stale,
-    }
-    lacking = [f"{number}/{score.expected} {what}" for what, number in counts.items() if number]
-    return [summary_text(score.mean, score.std, score.values, digits) if score.values else NOTHING, *lacking]
-
-
-def whole(value: float | None) -> str:
-    """Return a whole number such as a rank; `NOTHING` if it is unknown."""
-    return NOTHING if isna(value) else f"{value:.0f}"
-
-
-def method_texts(board: Board) -> list[str]:
-    """Return the methods of all entries. Floors are marked."""
-    entries = zip(board.entries["method"], board.entries["mark"], strict=True)
-    return [clean(method + (f" ({mark})" if mark == "floor" else "")) for method, mark in entries]
-
-
-def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 1, sign: str = "") -> str:
-    """Return a value with its interval: `+1.9 [-3.2, 7.0]`."""
-    ends = "" if interval is None else f" [{_end(interval[0], digits)}, {_end(interval[1], digits)}]"
-    return f"{value:{sign}z.{digits}f}{ends}"
-
-
-def difference_text(difference: MeanDifference, digits: int = 1) -> str:
-    """Return a difference with its interval, if it has one: `+1.9 [-3.2, 7.0]`."""
-    ends = (difference.low, difference.high) if difference.has_interval else None
-    return interval_text(difference.points, ends, digits, sign="+")
-
-
-def _end(value: float, digits: int) -> str:
-    """Return an end of an interval; one more digit if it would be 0, so that its sign is seen."""
-    return f"{value:z.{digits + (value != 0 and not round(value, digits))}f}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -185,15 +140,3 @@ def datasets_text(board: Board, *, named: int = 0) -> str:
     """
     datasets = board.datasets
     return caption("datasets", number=len(datasets), names=datasets if len(datasets) <= named else ())
-
-
-def caption_of(board: Board, *sentences: str) -> str:
-    """Return the setting of a board, some sentences, and notes on its bags and tasks."""
-    has_own_sizes = not any(board.tasks["bag_size"])
-    bags = caption("natural_bags", new="split=bags" in board.bagging.split(":")) if has_own_sizes else ""
-    return " ".join(filter(None, (sentence(setting(board)), *sentences, bags, tasks_text(board))))
-
-
-def trials_text(search: Mapping[str, Any]) -> str:
-    """Return the number of trials of a search, with its sampler if it is not the default."""
-    return plural(search["trials"], "trial") + ("" if search["sampler"] == "tpe" else f", {search['sampler']}")

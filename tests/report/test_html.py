@@ -14,13 +14,11 @@ from browser import chrome_fixture, complaints, open_page, prefer, requested, re
 from factory import PROTOCOL, failed, fine_alone, record, runs
 
 from llpbench.core.record import Record
-from llpbench.report import wording as words
-from llpbench.report.board_tables import Report, make_report, whole_table
+from llpbench.report.board_tables import Report, _score_lines, make_report, whole_table
 from llpbench.report.boards import Board
-from llpbench.report.html import TABS, command
+from llpbench.report.html import TABS, _command
 from llpbench.report.html import to_html as html_of
-from llpbench.report.leaderboard import standings
-from llpbench.report.overview import Standings, make_overview
+from llpbench.report.overview import Overview
 from llpbench.report.plots.layout import Plot
 from llpbench.report.tabulate import tabulate
 
@@ -84,8 +82,7 @@ def records() -> list[Record]:
 
 
 def to_html(report: Report, plots: Sequence[Plot] = ()) -> str:
-    own = [Standings(standings(board)) for board in report.leaderboards.main_boards()]
-    return html_of(report, make_overview(own, {}), plots=plots)
+    return html_of(report, Overview.of(report.leaderboards.main_boards(), {}), plots=plots)
 
 
 def one(browser: Chrome, selector: str) -> WebElement:
@@ -172,7 +169,7 @@ def _compare(browser: Chrome, board: Board) -> None:
     for key in ("rank", "mean AUC", "95 % CI of rank", "minus first", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]
-    scores = {score.Index: " ".join(words.score_lines(score)) for score in board.scores.itertuples()}
+    scores = {score.Index: " ".join(_score_lines(score)) for score in board.scores.itertuples()}
     for entry, line in enumerate(rows):
         assert line[-len(board.tasks) :] == [scores[entry, task] for task in board.tasks.index]
     bold = browser.execute_script(
@@ -245,10 +242,10 @@ def test_dialog_shows_command(show: Show) -> None:
     )
     one(browser, "#close").click()
     assert not one(browser, "dialog").is_displayed()
-    assert "--bags-per-step 8" in str(command(record("dllp", protocol={**PROTOCOL, "bags_per_step": 8})))
+    assert "--bags-per-step 8" in str(_command(record("dllp", protocol={**PROTOCOL, "bags_per_step": 8})))
     for changed in ({"encoder.dim": 3}, {"sizes": "1,2"}):
         found[0]["method"]["changed"] = changed
-        assert command(found[0]) is None, "no flag says it"
+        assert _command(found[0]) is None, "no flag says it"
 
 
 # ---- strangers' texts, the network, screens

@@ -10,9 +10,8 @@ from factory import record, runs
 
 from llpbench.core.record import Record
 from llpbench.report.board_tables import make_report
-from llpbench.report.digest import STANDINGS
 from llpbench.report.leaderboard import standings
-from llpbench.report.overview import Standings, read_lines, standings_of
+from llpbench.report.overview import Standings
 from llpbench.report.publishing import write_report
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
@@ -40,7 +39,7 @@ def rows(table: ReportTable) -> list[dict[str, str]]:
 def test_entries_trained_on_labels_have_no_rank() -> None:
     made = [run for n in range(12) for run in runs(f"m{n:02}", 0.9 - n / 50, 0.9 - n / 50)]
     made += [*runs("supervised", 0.95, role="ceiling"), *runs("floor", 0.5, 0.5, role="floor")]
-    table = rows(Standings(standings(tabulate(made).main_boards()[0])).table())
+    table = rows(Standings.of(tabulate(made).main_boards()[0]).table())
     ranks = [row["rank"] for row in table]
     assert ranks == [*map(str, range(1, 9)), "", "13", "–"]
     assert "4" in table[8]["method"]
@@ -49,8 +48,7 @@ def test_entries_trained_on_labels_have_no_rank() -> None:
 def test_board_with_validation_labels_has_their_worth() -> None:
     control = runs("validation-labels", *[0.95] * 3, role="control", encoder=None)
     by_criterion = {
-        board.criterion.name: Standings(standings(board))
-        for board in tabulate([*runs("a", 0.8, 0.8, 0.8), *control]).boards
+        board.criterion.name: Standings.of(board) for board in tabulate([*runs("a", 0.8, 0.8, 0.8), *control]).boards
     }
     assert "95.0" in by_criterion["auc"].worth_of_labels()
     assert "validation-labels" in {row["method"] for row in rows(by_criterion["auc"].table())}
@@ -60,8 +58,8 @@ def test_board_with_validation_labels_has_their_worth() -> None:
 def test_overview_round_trips(tmp_path: Path) -> None:
     report = make_report([*journal("a", "b"), *runs("=odd", None, dataset="d0")])
     write_report(report, tmp_path)
-    (first, *_), made = standings_of(read_lines(tmp_path / STANDINGS)), report.leaderboards.boards[0]
-    assert first.verdict() == Standings(standings(made)).verdict() != ""
+    (first, *_), made = Standings.read(tmp_path / "boards.csv"), report.leaderboards.boards[0]
+    assert first.verdict() == Standings.of(made).verdict() != ""
     assert [*first.lines["mean"]] == pytest.approx([*standings(made)["mean"]], nan_ok=True)
 
 

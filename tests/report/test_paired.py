@@ -11,7 +11,7 @@ from scipy import stats
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report.comparing import compare, rank_lines
+from llpbench.report.comparing import compare
 
 MINE = runs("mine", 0.80, 0.82, 0.84)
 
@@ -90,5 +90,5 @@ def test_unknown_rival_is_refused() -> None:
 def test_rank_names_tasks_that_few_methods_have_run() -> None:
     published = {run["run"]: run for name in ("dllp", "llp-vat", "rot") for run in runs(name, 0.8, 0.8)}
     mine = {run["run"]: run for size in (64, 256) for run in runs("mine", 0.7, 0.7, bag_size=size)}
-    (line,) = rank_lines(compare(mine, published))
+    (line,) = compare(mine, published).ranks()
     assert "rank 4 of 4, mean AUC 70.00 over 1 of its 2 tasks" in line

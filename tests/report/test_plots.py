@@ -21,13 +21,8 @@ from matplotlib.lines import Line2D
 from llpbench.core.record import Record
 from llpbench.report.boards import Leaderboards
 from llpbench.report.leaderboard import costs, mean
-from llpbench.report.plots.curves import bag_size_curves, reliability
-from llpbench.report.plots.forest import differences, pretraining, robustness_bars
-from llpbench.report.plots.gallery import gallery
-from llpbench.report.plots.layout import Drawing, Plot
-from llpbench.report.plots.proportions import proportions
-from llpbench.report.plots.saving import save
-from llpbench.report.plots.time import time
+from llpbench.report.plots.figures import KINDS, gallery, proportions
+from llpbench.report.plots.layout import Drawing, Plot, save
 from llpbench.report.statistics import interval, pareto_front
 from llpbench.report.tabulate import tabulate
 
@@ -173,11 +168,11 @@ def test_pretraining_figure_compares_with_none() -> None:
     ]
     elsewhere = [*runs("a", 0.7, dataset="credit"), *runs("a", 0.6, pretraining="bag", dataset="credit")]
     for records, expected in ((runs_of_a, 3.5), ([*runs_of_a, *elsewhere], -3.25)):
-        (drawing,) = pretraining(fine(records), "x")
+        (drawing,) = KINDS["pretraining"](fine(records), "x")
         (ax,) = visible(drawing)
         assert [points(line)[0][0] for line in ax.get_lines() if line.get_marker() == "o"] == pytest.approx([expected])
         assert [label.get_text() for label in ax.get_yticklabels()] == ["a (bag)"]
-    assert not list(pretraining(fine(runs("a", 0.8, 0.9)), "x"))
+    assert not list(KINDS["pretraining"](fine(runs("a", 0.8, 0.9)), "x"))
 
 
 def test_differences_figure_compares_leader_with_ranked_entries() -> None:
@@ -190,7 +185,7 @@ def test_differences_figure_compares_leader_with_ranked_entries() -> None:
     ]
     records += [*runs("elsewhere", 0.99, dataset="x"), *runs("supervised", 0.99, role="ceiling", dataset="x")]
     of = fine(records)
-    (drawing,) = differences(of, "x")
+    (drawing,) = KINDS["differences"](of, "x")
     (ax,) = visible(drawing)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["second", "third"]
     means = [points(line)[0][0] for line in ax.get_lines() if line.get_marker() == "o"]
@@ -200,19 +195,19 @@ def test_differences_figure_compares_leader_with_ranked_entries() -> None:
         assert means[place] == pytest.approx(sum(gaps) / 3)
         assert ends[place] == pytest.approx(interval(gaps))
     assert "first" in drawing.title
-    assert not list(differences(fine(runs("a", 0.8, 0.9)), "x"))
+    assert not list(KINDS["differences"](fine(runs("a", 0.8, 0.9)), "x"))
 
 
 def test_robustness_bars_are_sorted_by_mean_rank() -> None:
     records = [*runs("first", 0.80, 0.90), *runs("second", 0.70, 0.72), *runs("third", 0.60, 0.64)]
-    (drawing,) = robustness_bars(fine(records), "x")
+    (drawing,) = KINDS["robustness"](fine(records), "x")
     (ax,) = visible(drawing)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["second", "third", "first"]
     assert [bar.get_width() for bar in ax.containers[0]] == [1, 2, 3]
     assert len({bar.get_facecolor() for bar in ax.containers[0]}) == 1
     assert [text.get_text() for text in ax.texts] == ["± 1.4", "± 2.8", "± 7.1"]
     assert drawing.title == "second varies least over seeds, first most"
-    assert not list(robustness_bars(fine(journal(seeds=1)), "x"))
+    assert not list(KINDS["robustness"](fine(journal(seeds=1)), "x"))
 
 
 def test_pareto_front_has_undominated_entries() -> None:
@@ -231,32 +226,32 @@ def test_pareto_front_has_undominated_entries() -> None:
 
     front = pareto_front(costs(of).mean()[of.learners], mean(of)["mean"][of.learners])
     assert [of.entries["method"][entry] for entry in front] == ["fast", "better", "best"]
-    (drawing,) = time(of, "x")
+    (drawing,) = KINDS["time"](of, "x")
     (ax,) = visible(drawing)
     steps = next(points(line) for line in ax.get_lines() if len(points(line)) > 3)
     assert steps[:3] == [(2.0, 70.0), (11.0, 80.0), (51.0, 85.0)]
     assert "51.0 s" in drawing.title
     times = {"train": 1.0, "total": 2.0, "cpu train": 0.25, "cpu total": 0.5}
     by_cpu = [record("a", 0.8, times=times), record("b", 0.7, times=times | {"cpu train": 0.5})]
-    (measured,) = time(fine(by_cpu), "x")
+    (measured,) = KINDS["time"](fine(by_cpu), "x")
     assert "CPU seconds of the process" in measured.caption
     assert visible(measured)[0].get_xlabel() == "training time of a run (CPU seconds)"
     assert "in 0.25 s" in measured.title
-    (partly,) = time(fine([by_cpu[0], record("b", 0.7, times={"train": 1.0, "total": 2.0})]), "x")
+    (partly,) = KINDS["time"](fine([by_cpu[0], record("b", 0.7, times={"train": 1.0, "total": 2.0})]), "x")
     assert visible(partly)[0].get_xlabel() == "training time of a run (seconds)"
     assert "in 1.00 s" in partly.title
 
 
 def test_bag_size_curves_show_means() -> None:
     records = [*runs("a", 0.8, 0.9, 0.85), *runs("a", 0.6, bag_size=1024)]  # of a single seed no spread
-    (drawing,) = bag_size_curves(fine(records), "x")
+    (drawing,) = KINDS["bag-size"](fine(records), "x")
     (ax,) = visible(drawing)
     (line,) = ax.get_lines()
     assert points(line) == [(0, 85), (1, 60)]
     assert np.allclose(ax.collections[0].get_segments()[0][:, 1], [80, 90])  # type: ignore[attr-defined]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
     assert "loses 25.0 points" in drawing.title
-    assert not list(bag_size_curves(fine(journal(sizes=(64,), datasets=("adult",))), "x"))
+    assert not list(KINDS["bag-size"](fine(journal(sizes=(64,), datasets=("adult",))), "x"))
 
 
 def test_reliability_pools_seeds_and_omits_small_bins() -> None:
@@ -267,13 +262,13 @@ def test_reliability_pools_seeds_and_omits_small_bins() -> None:
         return made
 
     records = [judged("a", seed) for seed in (0, 1)] + [judged("supervised", 0, "ceiling"), record("b", 0.7)]
-    (drawing,) = reliability(fine(records), "x")
+    (drawing,) = KINDS["reliability"](fine(records), "x")
     (panel,) = visible(drawing)
     _, curve = panel.lines
     assert panel.get_title() == "a"
     assert points(curve) == [(0.25, 0.5), (0.75, round((40 * 0.75 + 100 * 1.0) / 140, 6))]
-    assert not list(reliability(fine([judged("a", 0, rows=49)]), "x"))
-    assert not list(reliability(fine([record("a", 0.7)]), "x"))
+    assert not list(KINDS["reliability"](fine([judged("a", 0, rows=49)]), "x"))
+    assert not list(KINDS["reliability"](fine([record("a", 0.7)]), "x"))
 
 
 def test_proportions_figure_uses_dataset_with_most_baggings() -> None:

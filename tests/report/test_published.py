@@ -16,10 +16,9 @@ from recomputed import board as recompute
 
 from llpbench.core.record import Record, TuningRecord
 from llpbench.report.board_tables import Report, make_report, names_of
-from llpbench.report.digest import readme
 from llpbench.report.leaderboard import standings
-from llpbench.report.overview import Overview, Standings, make_overview, read_lines, standings_of
-from llpbench.report.publishing import standings_csv
+from llpbench.report.overview import Overview, Standings
+from llpbench.report.publishing import _readme, _standings_csv
 from llpbench.results.merging import journal_files, merge
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +88,7 @@ def test_published_boards_match_independent_recomputation(suite: str, name: str,
 @pytest.mark.parametrize("suite", ["", "core", "natural", "multiclass", "few-bags", "rare"])
 @pytest.mark.usefixtures("published")
 def test_published_csv_is_current(suite: str) -> None:
-    made = standings_csv(read_suite(suite).report.leaderboards)
+    made = _standings_csv(read_suite(suite).report.leaderboards)
     assert_frame_equal(read_csv(PUBLISHED / suite / "boards.csv"), read_csv(StringIO(made)), atol=1e-5)
 
 
@@ -113,15 +112,15 @@ BESIDE = {
 
 
 def overview_of(report: Report) -> Overview:
-    below = {folder: standings_of(read_lines(PUBLISHED / folder / "boards.csv")) for folder in BESIDE.values()}
-    return make_overview([Standings(standings(board)) for board in report.leaderboards.main_boards()], below)
+    below = {folder: Standings.read(PUBLISHED / folder / "boards.csv") for folder in BESIDE.values()}
+    return Overview.of(report.leaderboards.main_boards(), below)
 
 
 def test_published_markdown_is_current(published: Published) -> None:
     line = next(line for line in (PUBLISHED / "README.md").read_text().splitlines() if line.startswith("- Figures: "))
     figures = dict(re.findall(r"\[([^]]+)\]\(([^)]+)\)", line))
     assert {(PUBLISHED / path).resolve() for path in figures.values()} == {*PLOTS.resolve().glob("*.svg")}
-    made = readme(published.report, overview_of(published.report), BESIDE, figures)
+    made = _readme(published.report, overview_of(published.report), BESIDE, figures)
     committed = (PUBLISHED / "README.md").read_text(encoding="utf-8")
     assert _words(committed) == _words(made)
     assert _numbers(committed) == pytest.approx(_numbers(made), abs=ROUNDING)

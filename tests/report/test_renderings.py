@@ -17,13 +17,12 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report.board_tables import make_report
+from llpbench.report.board_tables import _score_lines, make_report
 from llpbench.report.boards import Leaderboards
 from llpbench.report.publishing import write_report
-from llpbench.report.report_table import Heading, ReportTable, number, text
+from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.tabulate import tabulate
 from llpbench.report.terminal import render, render_tables
-from llpbench.report.wording import score_lines
 
 
 def write_leaderboards(records: list[Record], out: Path) -> Leaderboards:
@@ -100,8 +99,10 @@ def test_wide_terminal_tables_are_split() -> None:
         "wide",
         "Wide",
         "",
-        (Heading("method", numeric=False), *(Heading(f"column {n}") for n in range(12))),
-        ((text("[bold]x"), *(number(float(n), 2) for n in range(12))),),
+        [
+            (Heading("method", numeric=False), [Field.text("[bold]x")]),
+            *((Heading(f"column {n}"), [Field.number(float(n))]) for n in range(12)),
+        ],
     )
     render_tables([wide], Console(file=file, width=60))
     lines = file.getvalue().split("\n")
@@ -221,7 +222,7 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     assert {(row["method"], row["coverage_stale"]) for row in rows} == {("a", "1"), ("b", "0")}
     broken = failed("a")
     board = tabulate([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
-    assert score_lines(board.scores.loc[([*board.entries["method"]].index("a"), 0)]) == ["failed", "stale"]
+    assert _score_lines(board.scores.loc[([*board.entries["method"]].index("a"), 0)]) == ["failed", "stale"]
 
 
 def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:

@@ -115,11 +115,11 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     labels = {shown.labels[entry]: lead.points for entry, lead in verdict.leads.items()}
     assert labels == pytest.approx({"close (mlp)": 0.5, "far (mlp)": 10.0})
     assert (verdict.is_tested, verdict.over, verdict.left_out) == (True, "6 datasets", ("adult", "bank_marketing"))
-    lines = Standings(standings(shown))
+    lines = Standings.of(shown)
     assert [[*of["method"]] for of in (lines.similar, lines.worse)] == [["close"], ["close", "far"]]
     few = board([run for run in found if run["spec"]["dataset"] not in "gh"])
     assert not comparisons(few).is_tested
-    assert Standings(standings(few)).compared.empty
+    assert Standings.of(few).compared.empty
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
 
 

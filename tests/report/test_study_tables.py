@@ -12,7 +12,7 @@ from factory import PROTOCOL, failed, record, runs
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.report_table import ReportTable
-from llpbench.report.study_tables import PaperFigure, StudyTable, paper_numbers, study_tables
+from llpbench.report.study_tables import _paper_numbers, _PaperFigure, _StudyTable, study_tables
 from llpbench.results.frame import NO_STALE_RUNS, tidy
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
@@ -23,7 +23,7 @@ def table(study: str, *groups: list[Record]) -> ReportTable:
     return made.table
 
 
-def tables(study: str, records: Sequence[Record], stale: Mapping[str, str] = NO_STALE_RUNS) -> list[StudyTable]:
+def tables(study: str, records: Sequence[Record], stale: Mapping[str, str] = NO_STALE_RUNS) -> list[_StudyTable]:
     return study_tables(STUDIES[study], tidy(records, stale))
 
 
@@ -162,13 +162,13 @@ def test_bdc_without_pretraining_is_shown_with_remark() -> None:
 
 
 def test_every_paper_number_is_read() -> None:
-    keys, printed = paper_numbers("fine_grained")
+    keys, printed = _paper_numbers("fine_grained")
     assert (keys, len(printed), printed["DLLP", "AD"]) == (["method", "dataset"], 81, (87.61, 0.21))
-    assert paper_numbers("pretraining")[1]["Self", "DLLP", "BA"] == pytest.approx((84.36, math.nan), nan_ok=True)
+    assert _paper_numbers("pretraining")[1]["Self", "DLLP", "BA"] == pytest.approx((84.36, math.nan), nan_ok=True)
 
 
 def test_times_are_compared_on_paper_hardware_only() -> None:
-    def timed(name: str) -> PaperFigure:
+    def timed(name: str) -> _PaperFigure:
         hardware = {**record("dllp")["hardware"], "name": name}
         runs = [
             record("dllp", 0.8, seed=s, members=1, hardware=hardware, times={"train": 600.0 + s, "total": 1.0}, **HERE)

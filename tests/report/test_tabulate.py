@@ -10,9 +10,9 @@ from factory import PROTOCOL, failed, record, runs
 from made import fine, fine_boards, summary
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, names_of, notes
+from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, _score_lines, names_of, notes
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import STALE_NOTE, WITHOUT_VALUE, score_lines
+from llpbench.report.wording import STALE_NOTE, WITHOUT_VALUE
 
 
 def test_mean_and_sample_std_over_seeds() -> None:
@@ -112,7 +112,7 @@ def test_run_older_than_metric_is_not_failed() -> None:
     assert found[["uncomputed", "undefined", "values"]].tolist() == [1, 1, 0]
     assert [line.partition(" ")[0] for line in notes(board)[FAILED]] == ["mine"]
     assert len(notes(board)[WITHOUT_VALUE]) == 2
-    assert {"1/2 undefined", "1/2 not computed"} <= {*score_lines(next(board.scores.itertuples()))}
+    assert {"1/2 undefined", "1/2 not computed"} <= {*_score_lines(next(board.scores.itertuples()))}
 
 
 class TestMethodsWithoutEpochs:

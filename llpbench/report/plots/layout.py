@@ -1,18 +1,26 @@
-"""Look and layout of figures: settings of matplotlib, colours, names, panels, legends; and figures as values."""
+"""Look of figures, figures as values, and their files, each written completely or not at all."""
 
 from __future__ import annotations
 
+import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from llpbench.report import wording as words
-from llpbench.report.boards import Board, entry_label
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import forget_stale, replace_file
+from llpbench.report.wording import NOTHING, clean
 
 WIDTH = 4.4
 """Width of all figures in inches: texts are readable on a phone."""
@@ -66,6 +74,23 @@ RC: dict[Any, Any] = {
 """Differences from matplotlib's defaults."""
 
 
+_DPI = 150
+
+_SUFFIXES = (".png", ".svg", ".pdf")
+"""Suffixes of a single plot."""
+
+_DARK = "@media (prefers-color-scheme:dark){svg{filter:invert(0.9) hue-rotate(180deg)}}"
+"""Inverts brightness and keeps hues."""
+
+_TAG = re.compile(r"<[^<>]+>")
+_NUMBERED_ID = re.compile(r' id="[\w.]+_\d+"')
+_BETWEEN_TAGS = re.compile(r">\s+<")
+_DECIMALS = re.compile(r"(\.\d\d)\d+")
+_NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
+_ID = re.compile(r"""( id="|"#|url\(#)([\w.]+)""")
+_STYLE = re.compile(r' style="([^"]*)"')
+
+
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
     """A drawn plot without a file."""
@@ -95,49 +120,12 @@ class Plot:
 LONGEST = 40
 """Characters of a name in a plot."""
 
-MOST_MARKS = 7
-"""Entries in one panel."""
-
-_CHARACTER = 0.067
-"""Mean width of a character in inches."""
-
-_SEVERAL_CLASSES = "; macro one-versus-rest where classes are more than two"
-
-_TEXT = re.compile(r'[\w.]+="([^"]*)"')
-"""Hyperparameter whose value is a text."""
-
 
 def shown(name: str, longest: int = LONGEST) -> str:
     """Return a name on one line. The middle of a long one is dropped."""
-    name, end = words.clean(name) or words.NOTHING, longest // 3
+    name, end = clean(name) or NOTHING, longest // 3
     name = name if len(name) <= longest else f"{name[: longest - end - 1].rstrip()}…{name[-end:].lstrip()}"
     return f" {name}" if name.startswith("_") else name  # legends skip names that begin with an underscore
-
-
-def labels(board: Board, entries: Iterable[int] | None = None, longest: int = LONGEST) -> dict[int, str]:
-    """Return distinct labels by entry, without encoders and names of hyperparameters where these are not needed."""
-    places = [*board.entries.index] if entries is None else [*entries]
-    named = board.entries.loc[places]
-    short = [*map(entry_label, named["method"], [None] * len(named), named["pretraining"], named["configuration"])]
-    needs_encoder = named["encoder"].nunique() > 1 or len(set(short)) < len(short)
-    names = named["label"].tolist() if needs_encoder else short
-    brief = [_TEXT.sub(r"\1", name) for name in names]
-    is_distinct = len(set(brief)) == len(set(names))
-    cut = [shown(name, longest) for name in (brief if is_distinct else names)]
-    numbered = [f"{name} ({cut[:n].count(name) + 1})" if cut.count(name) > 1 else name for n, name in enumerate(cut)]
-    return dict(zip(places, numbered, strict=True))
-
-
-def prominent(board: Board, among: Iterable[int], most: int) -> list[int]:
-    """Return the most interesting entries: the leader, the best network, a floor, then the next best.
-
-    Entries are in the order of the board, without tuned ones. `among`: entries that can be drawn.
-    """
-    candidates = [n for n in among if not board.entries.at[n, "is_tuned"]]
-    ranked = [n for n in board.ranked if n in candidates] or candidates
-    floors = [n for n in candidates if board.entries.at[n, "role"] == "floor"]
-    networks = [n for n in board.networks if n in candidates]
-    return sorted([*dict.fromkeys([*ranked[:1], *networks[:1], *floors[:1], *ranked, *candidates])][:most])
 
 
 class _Panels(NamedTuple):
@@ -180,31 +168,130 @@ def named_lines(names: Sequence[str]) -> tuple[Figure, Axes]:
     return figure, ax
 
 
-def legend(figure: Figure) -> None:
-    """Name the lines and marks of all panels once, below them."""
-    marks = {str(mark.get_label()): mark for ax in figure.axes for mark in ax.lines}
-    marks = {name: mark for name, mark in marks.items() if not name.startswith("_")}
-    across = min(len(marks), int(WIDTH / (_CHARACTER * max(map(len, marks)) + 0.5)))
-    figure.set_figheight(figure.get_figheight() + 0.2 * math.ceil(len(marks) / across))
-    figure.legend([*marks.values()], [*marks], loc="outside lower center", ncols=across)
+def save(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
+    """Write drawings as SVG. Raises `LLPBenchError` if `out` cannot be written."""
+    plots: list[Plot] = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with default_look():
+            for drawing in drawings:
+                _add_title(drawing)
+                plots.append(Plot(drawing.name, drawing.title, drawing.caption, _svg(drawing)))
+                replace_file(out / f"{drawing.name}.svg", plots[-1].svg)
+        forget_stale(out, [f"{plot.name}.svg" for plot in plots])
+    except OSError as error:
+        raise LLPBenchError(
+            f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
+        ) from error
+    return plots
 
 
-def metric_text(board: Board) -> str:
-    """Return the metric for an axis: `test AUC × 100`."""
-    return f"test {board.metric.title}{' × 100' if board.metric.percent else ''}"
+def _add_title(drawing: Drawing) -> None:
+    """Write title and setting above a figure, which may be used without its page."""
+    figure = drawing.figure
+    title = _wrapped(drawing.title, figure, 56)
+    lines = _wrapped(drawing.setting, figure, 70)
+    height = figure.get_figheight() + 0.16 * (len(title) + len(lines)) + 0.1
+    figure.set_figheight(height)
+    figure.suptitle("\n".join([*title, *[""] * len(lines)]), x=0.01, ha="left", fontsize=FONT_SIZE + 1, weight="bold")
+    below = 1 - (0.08 + 0.16 * len(title)) / height
+    figure.text(0.01, below, "\n".join(lines), color="0.35", va="top").set_in_layout(False)
 
 
-def of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -> Drawing:
-    """Return the plot of a board. `facts` are for its title and caption in `templates/captions.j2`."""
-    epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
-    setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
-    has_several = (board.tasks["classes"].fillna(2) > 2).any()
-    title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", board, **facts) for part in ("title", "plot"))
-    return Drawing(
-        kind=kind,
-        name=f"{kind}-{name}",
-        title=title,
-        setting=f"{setting}{_SEVERAL_CLASSES if has_several else ''}",
-        caption=caption,
-        figure=figure,
-    )
+def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 3) -> list[str]:
+    """Return the lines of a text above or below a figure. `characters`: those of a line in a figure of usual width."""
+    width = int(characters * figure.get_figwidth() / WIDTH)
+    return textwrap.wrap(clean(text), width, max_lines=most, placeholder=" …", break_on_hyphens=False)
+
+
+def captioned(drawing: Drawing) -> Figure:
+    """Return the figure with title, setting and caption."""
+    _add_title(drawing)
+    lines = _wrapped(drawing.caption, drawing.figure, 74, most=None)
+    drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
+    drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
+    return drawing.figure
+
+
+def check_suffix(path: Path) -> None:
+    """Raise `LLPBenchError` if a plot cannot be written in this format."""
+    if path.suffix not in _SUFFIXES:
+        raise LLPBenchError(f"the name of a plot must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}.")
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Write a single figure that is not part of a report. Raises `LLPBenchError` if this fails."""
+    check_suffix(path)
+    file = io.BytesIO()
+    with default_look():
+        draw().savefig(file, format=path.suffix[1:], dpi=_DPI)
+    content = file.getvalue()
+    if path.suffix == ".svg":
+        content = compacted(content.decode("utf-8")).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
+    except OSError as error:
+        raise LLPBenchError(
+            f"plot {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
+        ) from error
+
+
+@contextmanager
+def default_look() -> Iterator[None]:
+    """Use matplotlib's defaults and `RC`, and restore the user's settings afterwards."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        # a character that the font lacks is a box in a PNG; an SVG uses a font of the reader
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        yield
+
+
+def _svg(drawing: Drawing) -> str:
+    """Return the figure as SVG. Unlike `savefig`, this draws it once instead of twice."""
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": drawing.name}):  # makes ids reproducible
+        metadata = {"Title": drawing.title, "Creator": "llpbench", "Date": None}
+        FigureCanvasSVG(drawing.figure).print_svg(file, metadata=metadata)
+    drawing.figure.set_layout_engine("none")
+    return compacted(file.getvalue().decode("utf-8"))
+
+
+def compacted(svg: str) -> str:
+    """Return the same picture with short ids, classes instead of repeated styles, and two decimals."""
+    text = _TAG.sub(_shortened, _BETWEEN_TAGS.sub(">\n<", svg)).replace("<g/>\n", "")
+    classes: dict[str, str] = {}
+    ids: dict[str, str] = {}
+
+    def as_class(style: re.Match[str]) -> str:
+        return f' class="{classes.setdefault(style[1], f"c{len(classes)}")}"'
+
+    def renamed(tag: re.Match[str]) -> str:
+        text = _ID.sub(lambda match: f"{match[1]}{ids.setdefault(match[2], f'i{len(ids)}')}", tag[0])
+        return _STYLE.sub(as_class, text)
+
+    text = _TAG.sub(renamed, _without_empty_groups(text))
+    rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
+    return text.replace("</style>", f"{rules}{_DARK}</style>", 1)
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    """Return a tag with two decimals and without ids that nothing refers to."""
+    return _NO_ROTATION.sub("", _NUMBERED_ID.sub("", _DECIMALS.sub(r"\1", tag[0]))).replace(" \nL ", "L")
+
+
+def _without_empty_groups(svg: str) -> str:
+    """Return the picture without groups that have no attribute."""
+    lines: list[str] = []
+    has_attributes: list[bool] = []
+    for line in svg.split("\n"):
+        if line.startswith("<g") and not line.endswith("/>"):
+            has_attributes.append(line != "<g>")
+            lines += [line] * has_attributes[-1]
+        elif line == "</g>":
+            lines += [line] * has_attributes.pop()
+        else:
+            lines.append(line)
+    return "\n".join(lines)
