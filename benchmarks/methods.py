@@ -71,9 +71,9 @@ class Clock:
 @contextmanager
 def timed_assignments(device: torch.device) -> Iterator[Clock]:
     """Time every call of the assignment operator; what was queued on a GPU before it does not count."""
-    clock, original = Clock(), pairing.assign_rows
+    clock, original = Clock(), pairing._assign_rows
 
-    def assign_rows(*arguments: Any) -> Any:
+    def _assign_rows(*arguments: Any) -> Any:
         nested, clock.running = clock.running, True  # its vmap rule calls it again
         synchronise(device)
         start = time.perf_counter()
@@ -83,11 +83,11 @@ def timed_assignments(device: torch.device) -> Iterator[Clock]:
             clock.running = False
         return found
 
-    pairing.assign_rows = assign_rows  # type: ignore[assignment]
+    pairing._assign_rows = _assign_rows  # type: ignore[assignment]
     try:
         yield clock
     finally:
-        pairing.assign_rows = original
+        pairing._assign_rows = original
 
 
 def synchronise(device: torch.device) -> None:

@@ -2,8 +2,8 @@
 
     L = L_bag + weight · meanᵢ ωᵢ CE( argmax f(xᵢ), f(strong view) ),  ω from entropies of row and bag
 
-Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i). P' are the predictions of a strong view. A row i
-with predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
+Ma et al. 2025. A row i with predicted class c in bag k has the weight
+w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
 
 - H_i is the entropy of the row's prediction.
 - h_kc is the entropy of P_jc / sum_j P_jc over the rows j of the bag. It equals log n_kc if n_kc rows certainly belong
@@ -24,13 +24,9 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench import Bags, Method, MethodParams, Model, Now, Stage, losses, register_method
 from llpbench.blocks.views import mixed_view
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now, Stage
-from llpbench.core.model import Model
 from llpbench.core.ranges import AtLeast, LogUniform, Uniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class AHIL(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return L_bag, plus the loss of weighted pseudo-labels in the stage of labels."""
-        loss = proportion_loss(model.log_proba(bags), bags)
+        loss = losses.proportion_loss(model.log_proba(bags), bags)
         if now.stage == "proportions":
             return loss
         with torch.no_grad():
@@ -66,7 +62,7 @@ class AHIL(Method):
         strong = model.classify(mixed_view(model, bags, 0.1, self.params.mixup).z)
         chosen = strong.gather(-1, weak.argmax(dim=-1, keepdim=True)).squeeze(-1)
         inside = bags.mask & bags.known.unsqueeze(-1)
-        return loss + self.params.weight * masked_mean(-weights * chosen, inside)
+        return loss + self.params.weight * losses.masked_mean(-weights * chosen, inside)
 
 
 def _row_weights(log_proba: Tensor, scale: float | Tensor) -> Tensor:

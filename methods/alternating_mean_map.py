@@ -26,21 +26,11 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.assigning import assigned
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import (
-    LogitPredictor,
-    LogitWeights,
-    labelled_operator,
-    laplacian_operator,
-    logistic_of_means,
-    mean_operator,
-)
+from llpbench.blocks.linear import LogitPredictor, LogitWeights, MeanOperator
 from llpbench.blocks.trees import full_logits
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 _SMOOTHNESS = 0.01
 """smoothness of class means over bags in the Laplacian mean map that gives the first logits"""
@@ -75,10 +65,10 @@ class AlternatingMeanMap(DirectMethod):
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         if self.params.start == "laplacian":
-            operator = laplacian_operator(train, columns, _SMOOTHNESS)
+            operator = MeanOperator.smooth_over_bags(train, columns, _SMOOTHNESS)
         else:
-            operator = mean_operator(train, columns)
-        start = logistic_of_means(columns, operator, self.params.strength)[1]
+            operator = MeanOperator.of_bags(train, columns)
+        start = operator.logistic(columns, self.params.strength)[1]
         if np.ptp(start(columns), axis=0).max() < _ALIKE:  # labels would be arbitrary and confirm themselves
             return LogitPredictor(design, start)
         path = _alternated(columns, train, start, self.params)
@@ -93,8 +83,8 @@ def _alternated(
     weights = start
     while len(path) < params.rounds:
         labels = assigned(full_logits(weights(columns)), train)
-        operator = labelled_operator(labels, train.counts.shape[1], columns)
-        path.append(logistic_of_means(columns, operator, params.strength, start=weights))
+        operator = MeanOperator.of_labels(labels, train.counts.shape[1], columns)
+        path.append(operator.logistic(columns, params.strength, start=weights))
         weights = path[-1][1]
         if len(path) > 1 and abs(path[-1][0] - path[-2][0]) < 1e-3:
             break

@@ -2,13 +2,9 @@
 
     L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ
 
-A bag's residual is r_k = mean prediction - proportion. It contains noise of variance Var(y - f) / m_k and an offset
-that all bags share. The offset carries no information about rows, and differences remove it:
-
-    L = mean over pairs k < l of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2 + level * |mean residual|^2
-
-In random bags of any size, the first term is an unbiased estimate of sum_c Var(y_c - f_c). With `level` 1, the
-expectation of L is the Brier score plus the variance of the mean residual.
+A bag's residual r_k contains noise of variance Var(y - f) / m_k and an offset that all bags share. The offset carries
+no information about rows, and differences remove it. In random bags of any size, the first term is an unbiased estimate
+of sum_c Var(y_c - f_c). With `level` 1, the expectation of L is the Brier score plus the variance of the mean residual.
 
 `form=genbags` is the loss of Saket, Raghuveer & Ravindran 2022 (generalized bags). It compares bags combined with
 random weights w ~ N(0, Sigma): E_w (sum_k w_k d_k)^2 = d' Sigma d, d_k = m_k r_k. Differences from LLP-Bench:
@@ -26,14 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from torch import Tensor
 
-from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_residual, pair_contrast
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
-from llpbench.core.ranges import Choice, When
-from llpbench.core.registry import register_method
+from llpbench import Bags, Choice, Method, MethodParams, Model, Now, When, losses, register_method
+from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_residual
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,7 @@ class BagContrast(Method):
         if self.params.form == "genbags":
             return _genbags(residuals * sizes.unsqueeze(-1), sizes)
         level = mean_residual(residuals, sizes).square().sum()
-        return pair_contrast(residuals, sizes) + self.params.level * level
+        return _pair_contrast(residuals, sizes) + self.params.level * level
 
 
 def _genbags(differences: Tensor, sizes: Tensor) -> Tensor:
@@ -70,3 +63,14 @@ def _genbags(differences: Tensor, sizes: Tensor) -> Tensor:
     covariance = 0.99 / ((sizes > 0).sum() - 1).clamp(min=1)
     form = (1.001 + covariance) * differences.square().sum(dim=0) - covariance * differences.sum(dim=0).square()
     return form.sum() / sizes.sum().clamp(min=1.0)
+
+
+def _pair_contrast(residuals: Tensor, sizes: Tensor) -> Tensor:
+    """Return the mean over pairs of bags of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2, 0 without pairs.
+
+    `residuals` [bags, classes]; `sizes` [bags] are 0 for bags to ignore.
+    """
+    squares = (residuals.unsqueeze(0) - residuals.unsqueeze(1)).square().sum(dim=-1)
+    product, total = sizes.unsqueeze(0) * sizes.unsqueeze(1), sizes.unsqueeze(0) + sizes.unsqueeze(1)
+    paired = torch.ones_like(squares, dtype=torch.bool).triu(1) & (product > 0)
+    return losses.masked_mean(product / total.clamp(min=1.0) * squares, paired)

@@ -24,12 +24,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, IntArray, Rows, Schema, register_method
 from llpbench.blocks.binning import FeatureBins, RowBins
 from llpbench.blocks.design import as_proba
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
+from llpbench.core.bags import BoolArray
 
 _BINS, _CATEGORIES = 16, 40
 

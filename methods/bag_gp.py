@@ -25,13 +25,10 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor, fit_logits
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_confounding_aware
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
+from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
 from llpbench.blocks.label_shift import correction
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ class BagGP(DirectMethod):
         train = train.where_known()
 
         def fitted(part: BaggedRows) -> LogitProcess:
-            return fit_logits(fit_confounding_aware(part, self.params.process, rng), part)
+            return LogitProcess.of(part, self.params.process, rng)
 
         if self.params.link == "identity":
-            return fit_confounding_aware(train, self.params.process, rng)
+            return FittedProcess.of(train, self.params.process, rng)
         return ProcessPredictor(fitted(train), correction(fitted, train, schema))

@@ -19,16 +19,13 @@ from typing import Annotated
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from llpbench.blocks.bag_logits import LogitProcess, fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
+from llpbench.blocks.bag_logits import LogitProcess
+from llpbench.blocks.bag_process import ProcessSettings
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.label_shift import FlatterLogits, correction
-from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings, boost_counts, boost_posteriors
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings
 from llpbench.core.effects import FeatureEffect
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +78,8 @@ class BagGPGBDT(DirectMethod):
 
     def _union(self, train: BaggedRows, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
-        process = fit_logits(fit_confounding_aware(train, ProcessSettings(), rng), train)
+        process = LogitProcess.of(train, ProcessSettings(), rng)
         data, counts = TreeRows(train.rows), BagCounts(train)
-        refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
-        counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
+        refitted = data.boost_posteriors(counts, process(), TreeSettings(100), self.params.rounds, rng)
+        counted = data.boost_counts(counts, train.prior, TreeSettings(self.params.trees), rng)
         return _UnionPredictor(process, refitted, counted)

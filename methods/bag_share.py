@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod
-from llpbench.core.registry import register_method
+from llpbench import BaggedRows, DirectMethod, FloatArray, Rows, Schema, register_method
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, Now, Stage
-from llpbench.core.model import Model
-from llpbench.core.registry import register_method
+from llpbench import Bags, Method, Model, Now, Stage, losses, register_method
 
 
 @register_method("bag-soft-label", version=1, role="floor", reference="after Musicant et al. 2007")
@@ -27,4 +23,4 @@ class BagSoftLabel(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the cross-entropy with soft labels, computed as the proportion loss of bags of one row."""
-        return proportion_loss(model.log_proba(bags), bags)
+        return losses.proportion_loss(model.log_proba(bags), bags)

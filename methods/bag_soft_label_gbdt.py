@@ -12,11 +12,9 @@ from typing import Annotated
 
 import numpy as np
 
+from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, Predictor, Rows, Schema, register_method
 from llpbench.blocks.design import BoostingRows, as_proba, soft_labels
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
 from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

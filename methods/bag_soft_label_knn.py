@@ -15,11 +15,8 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
-from llpbench.blocks.design import Points, dense_if_narrow, soft_labels
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
+from llpbench.blocks.design import Points, soft_labels
 
 _TREE = 20
 """largest number of coordinates for which a ball tree is faster than brute force"""
@@ -52,7 +49,7 @@ class _NearestBags:
 
         algorithm = "ball_tree" if self.points.width <= _TREE else "brute"
         search = NearestNeighbors(n_neighbors=self.neighbours, algorithm=algorithm).fit(self.training)
-        asked = dense_if_narrow(self.points(rows))
+        asked = _dense_if_narrow(self.points(rows))
         proba = np.empty((len(rows.numeric), self.targets.shape[1]))
         for first in range(0, len(proba), _BLOCK):
             nearest = search.kneighbors(asked[first : first + _BLOCK], return_distance=False)
@@ -72,4 +69,9 @@ class BagSoftLabelKNN(DirectMethod):
         train = train.where_known()
         points = Points(train.rows, schema)
         neighbours = min(self.params.neighbours, len(train.bag_of_row))
-        return _NearestBags(points, dense_if_narrow(points(train.rows)), soft_labels(train), neighbours)
+        return _NearestBags(points, _dense_if_narrow(points(train.rows)), soft_labels(train), neighbours)
+
+
+def _dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:
+    """Return points as a dense array if that needs little memory."""
+    return np.asarray(points.toarray()) if points.shape[1] <= most else points

@@ -12,12 +12,9 @@ from typing import Annotated
 
 import numpy as np
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import OneHot, soft_labels
 from llpbench.blocks.linear import LinearPredictor, linear_fit
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

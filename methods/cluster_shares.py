@@ -3,12 +3,8 @@
     min over 0 ≤ v ≤ 1 of Σₖ (mₖ / mean m) ( p̄ₖ − Rₖ · v )² + shrinkage Σⱼ (vⱼ − π)²
 
 Stolpe & Morik 2011 cluster rows, and then label the clusters such that the labels match the proportions of bags. Chen
-et al. 2009 do so with kernel k-means. Let R_kj be the fraction of bag k's rows in cluster j. The proportions v_j of a
-class in the clusters are in [0, 1] and minimise
-
-    sum_k (m_k / mean size) (p_k - R_k . v)^2 + shrinkage sum_j (v_j - prior)^2
-
-A row's prediction is the v of its cluster, averaged over five clusterings.
+et al. 2009 do so with kernel k-means. Let R_kj be the fraction of bag k's rows in cluster j. A row's
+prediction is the v, the proportions of a class, of its cluster, averaged over five clusterings.
 
 Differences from the papers:
 
@@ -25,13 +21,9 @@ from typing import Annotated
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import lsq_linear
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
 from llpbench.blocks.design import Points, bag_average
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
 
 _STARTS = 5
 _WAVES = 300
@@ -141,6 +133,8 @@ def _cluster_shares(
 
     `inside` [bags, clusters] are the fractions of each bag's rows in each cluster.
     """
+    from scipy.optimize import lsq_linear  # takes long to import, and `llpbench plan` does not need it
+
     clusters, root, pull = inside.shape[1], np.sqrt(weights)[:, None], np.sqrt(shrinkage)
     system = np.vstack([inside * root, pull * np.eye(clusters)])
     targets = np.vstack([proportions * root, np.tile(pull * prior, (clusters, 1))])

@@ -25,13 +25,11 @@ from typing import Annotated
 import numpy as np
 from scipy.special import softmax
 
+from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, IntArray, Rows, Schema, register_method
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import soft_labels
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 _BINS, _CATEGORIES = 10, 250
 _STILL = 1e-4

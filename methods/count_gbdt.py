@@ -17,12 +17,9 @@ from typing import Annotated
 
 import numpy as np
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings, boost_counts
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
+from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 
 
 @dataclass(frozen=True)
@@ -58,5 +55,4 @@ class CountGBDT(DirectMethod):
             penalty=self.params.penalty,
             least=self.params.least,
         )
-        logits = boost_counts(TreeRows(train.rows), BagCounts(train), train.prior, settings, rng)
-        return TreeProba(logits)
+        return TreeProba(TreeRows(train.rows).boost_counts(BagCounts(train), train.prior, settings, rng))

@@ -20,12 +20,9 @@ from typing import Annotated
 
 import numpy as np
 
+from llpbench import BaggedRows, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns
 from llpbench.blocks.linear import BAG_LOSSES, LogitPredictor, fit_bags
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import LogUniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

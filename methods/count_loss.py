@@ -14,11 +14,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from llpbench.blocks.losses import count_loss
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, Now
-from llpbench.core.model import Model
-from llpbench.core.registry import register_method
+from llpbench import Bags, Method, Model, Now, losses, register_method
 
 
 @register_method("count-loss", version=1, reference="after Zhang et al. 2020; Shukla et al. 2023")
@@ -28,4 +24,4 @@ class CountLoss(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return minus the log likelihood of the counts, exact if no bag has more than 12 rows."""
         # explicit, so that another default does not change results
-        return count_loss(model.log_proba(bags), bags, exact=12)
+        return losses.count_loss(model.log_proba(bags), bags, exact=12)

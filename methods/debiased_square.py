@@ -5,8 +5,7 @@
 The square loss of bag means, m_k |p_k - mean f|^2, has the expectation Brier score + (m_k - 1) |E f - pi|^2. Two
 corrections for the second term are available:
 
-- `form=leave-out` (NonClip, Busa-Fekete et al. 2025): L = mean over bags of m_k |p_k - mean f + o_k|^2 + |o_k|^2, with
-  o_k = mean prediction of the step's other bags - pi.
+- `form=leave-out` (NonClip, Busa-Fekete et al. 2025): the equation above, with the step's other bags.
 - `form=stream` (DSQ, Li, Chen, Javanmard & Mirrokni 2024): L = mean over bags of m_k |p_k - mean f|^2, minus mean
   (m_k - 1) |F - pi|^2, with F a running mean of predictions.
 
@@ -33,13 +32,10 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from llpbench.blocks.losses import masked_mean
+from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
 from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, mean_residual, means_of_bags
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, When
-from llpbench.core.registry import register_method
 
 LEAST = 1e-3
 """smallest stretched prediction of a class, as a fraction of its prediction"""
@@ -122,7 +118,7 @@ def _leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -
     accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
     offsets = torch.where(accompanied, mean_of_others(means, sizes) - prior, 0.0)
     each = sizes * (offsets - residuals).square().sum(dim=-1) + offsets.square().sum(dim=-1)
-    return masked_mean(each, sizes > 0)
+    return losses.masked_mean(each, sizes > 0)
 
 
 def _stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: Tensor, history: float) -> Tensor:
@@ -133,7 +129,7 @@ def _stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old:
     here = mean_residual(means, sizes)
     running = history * old + (1 - history) * here.detach() + (here - here.detach())
     offset = (running - prior).square().sum()
-    return masked_mean(sizes * residuals.square().sum(dim=-1) - (sizes - 1) * offset, sizes > 0)
+    return losses.masked_mean(sizes * residuals.square().sum(dim=-1) - (sizes - 1) * offset, sizes > 0)
 
 
 def _stretched(log_proba: Tensor, prior: Tensor, bags: Tensor) -> Tensor:

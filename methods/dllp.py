@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, Now
-from llpbench.core.model import Model
-from llpbench.core.registry import register_method
+from llpbench import Bags, Method, Model, Now, losses, register_method
 
 
 @register_method("dllp", version=1, reference="Ardehaly & Culotta 2017")
@@ -22,4 +18,4 @@ class DLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the KL divergence of mean predictions from proportions."""
-        return proportion_loss(model.log_proba(bags), bags)
+        return losses.proportion_loss(model.log_proba(bags), bags)

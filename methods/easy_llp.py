@@ -2,9 +2,8 @@
 
     L = meanₖ meanᵢ Σ_c (mₖ p̄ₖc − (mₖ − 1) π_c) ℓ_c(xᵢ)
 
-Busa-Fekete, Choi, Dick, Gentile & Medina 2023: L = mean over bags of mean_i sum_c w_kc l_c(x_i), with l_c the loss for
-label c. The weights w_kc = m_k p_kc - (m_k - 1) pi_c add up to 1. If rows are independent of bags, the expectation of L
-is the supervised loss.
+Busa-Fekete, Choi, Dick, Gentile & Medina 2023, with l_c the loss for label c. The weights add up to 1. If rows are
+independent of bags, the expectation of L is the supervised loss.
 
 `baseline=others` is UPM (Applebaum, Dick, Gentile, Kaplan & Koren 2025). It subtracts the mean loss l of the step's
 other bags before weighting: L_k = sum_c (p_kc - pi_c) sum_i (l_ic - l_c) + sum_c pi_c l_c. This is also unbiased. Its
@@ -29,13 +28,8 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from llpbench.blocks.losses import masked_mean
+from llpbench import Bags, Choice, Method, MethodParams, Model, Now, losses, register_method
 from llpbench.blocks.residuals import bag_sizes, mean_of_others, means_of_bags
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
-from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
@@ -57,9 +51,8 @@ class EasyLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the estimate."""
-        losses = _class_losses(model.log_proba(bags), self.params.loss)
-        means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
-        return masked_mean(_bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
+        means = means_of_bags(_class_losses(model.log_proba(bags), self.params.loss), bags.mask)
+        return losses.masked_mean(_bag_estimates(means, bag_sizes(bags), bags, self.params.baseline), bags.known)
 
 
 def _class_losses(log_proba: Tensor, kind: str) -> Tensor:

@@ -16,14 +16,11 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.bag_logits import fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_confounding_aware
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
+from llpbench.blocks.bag_logits import LogitProcess
+from llpbench.blocks.bag_process import ProcessSettings
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings, boost_posteriors
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
+from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,11 @@ class EMGBDT(DirectMethod):
         """Alternate the two steps of EM."""
         train = train.where_known()
         if self.params.start == "bag-gp":
-            start = fit_logits(fit_confounding_aware(train, ProcessSettings(), rng), train)()
+            start = LogitProcess.of(train, ProcessSettings(), rng)()
         else:
             start = np.zeros((len(train.rows.numeric), schema.classes))
         settings = TreeSettings(
             rounds=self.params.trees, leaves=self.params.leaves, learning_rate=self.params.learning_rate
         )
         data, counts = TreeRows(train.rows), BagCounts(train)
-        logits = boost_posteriors(data, counts, start, settings, self.params.rounds, rng)
-        return TreeProba(logits)
+        return TreeProba(data.boost_posteriors(counts, start, settings, self.params.rounds, rng))

@@ -16,12 +16,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from llpbench.blocks.losses import bag_log_proba, masked_mean
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
-from llpbench.core.ranges import Choice, LogUniform, When
-from llpbench.core.registry import register_method
+from llpbench import Bags, Choice, LogUniform, Method, MethodParams, Model, Now, When, losses, register_method
 
 
 @dataclass(frozen=True)
@@ -43,9 +38,9 @@ class EPRM(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the mean distance of bags with known counts."""
-        log_mean = bag_log_proba(model.log_proba(bags), bags.mask)
+        log_mean = losses.bag_log_proba(model.log_proba(bags), bags.mask)
         each = _distance(log_mean, bags.proportions, self.params.loss, self.params.tolerance)
-        return masked_mean(each, bags.known)
+        return losses.masked_mean(each, bags.known)
 
 
 def _distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float | Tensor) -> Tensor:

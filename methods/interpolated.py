@@ -2,8 +2,8 @@
 
     L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )
 
-L = rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). Javanmard et al. 2024 (PriorBoost) show that the loss
-of rows is the loss of bags plus a penalty on differences between the rows of a bag.
+Javanmard et al. 2024 (PriorBoost) show that the loss of rows is the loss of bags plus a penalty on differences between
+the rows of a bag.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from typing import Annotated
 
 from torch import Tensor
 
-from llpbench.blocks.losses import proportion_loss, row_loss
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
-from llpbench.core.ranges import Uniform
-from llpbench.core.registry import register_method
+from llpbench import Bags, Method, MethodParams, Model, Now, Uniform, losses, register_method
 
 
 @dataclass(frozen=True)
@@ -39,4 +34,4 @@ class Interpolated(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the weighted mean of both losses."""
         log_proba, rho = model.log_proba(bags), self.params.rho
-        return rho * proportion_loss(log_proba, bags) + (1 - rho) * row_loss(log_proba, bags)
+        return rho * losses.proportion_loss(log_proba, bags) + (1 - rho) * losses.row_loss(log_proba, bags)

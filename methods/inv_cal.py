@@ -3,9 +3,7 @@
     min of ½ ‖w‖² + C Σₖ max( 0, | w · meanᵢ xᵢ + b − logit p̄ₖ | − εₖ ),  εₖ = ε / ( p̄ₖ (1 − p̄ₖ) )
 
 Rueping 2010. A bag is one example, its mean M_k. Its target is y_k = log(p_k / (1 - p_k)), with p_k clipped to
-[1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is w . x + b and minimises
-
-    |w|^2 / 2 + C sum_k max(0, |w . M_k + b - y_k| - eps_k)
+[1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is w . x + b.
 
 Avoid large tolerances: with epsilon = 0.1, the same logit for all rows is within the tolerance of all random bags.
 
@@ -25,12 +23,9 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
 from llpbench.blocks.linear import LogitPredictor, LogitWeights, hinge, minimise, outputs
-from llpbench.core.bags import BaggedRows, FloatArray, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 _CORNERS = (1.0, 0.1, 0.01, 0.001)
 """widths of rounded corners; each fit starts from the previous one"""

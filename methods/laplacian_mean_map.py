@@ -2,12 +2,10 @@
 
     min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map
 
-Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc its mean.
-With L the Laplacian of the similarities of bag means, the class means minimise
+Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, and L is the Laplacian of the
+similarities of bag means. Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map.
 
-    sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c)
-
-Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map. Differences from the authors' code:
+Differences from the authors' code:
 
 - Bags are weighted by their sizes instead of equally.
 - Similarity decreases with the distance divided by the median distance. The authors use the distance itself.
@@ -23,12 +21,9 @@ from typing import Annotated
 
 import numpy as np
 
+from llpbench import BaggedRows, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import LogitPredictor, laplacian_operator, logistic_of_means
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import LogUniform
-from llpbench.core.registry import register_method
+from llpbench.blocks.linear import LogitPredictor, MeanOperator
 
 
 @dataclass(frozen=True)
@@ -55,5 +50,5 @@ class LaplacianMeanMap(DirectMethod):
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
-        operator = laplacian_operator(train, columns, self.params.smoothness)
-        return LogitPredictor(design, logistic_of_means(columns, operator, self.params.strength)[1])
+        operator = MeanOperator.smooth_over_bags(train, columns, self.params.smoothness)
+        return LogitPredictor(design, operator.logistic(columns, self.params.strength)[1])

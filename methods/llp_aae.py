@@ -23,13 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench import Bags, Method, MethodParams, Now, Phase, Schema, losses, register_method
 from llpbench.blocks.pretraining import Decoder
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Now, Phase
 from llpbench.core.model import MLP, Encoder, Encoding, Model, Network, Random
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
-from llpbench.core.registry import register_method
 
 STYLE = 8
 """length of a style"""
@@ -93,16 +90,16 @@ class LLPAAE(Method):
         if now.phase == "reconstruct":
             code = torch.cat([log_proba.exp(), style], dim=-1)
             rows = network.decoder(Encoding(code, code.unsqueeze(-2)), bags.rows, bags.mask, self.params.number_weight)
-            loss: Tensor = proportion_loss(log_proba, bags) + self.params.reconstruction * rows
+            loss: Tensor = losses.proportion_loss(log_proba, bags) + self.params.reconstruction * rows
             return loss
         counted = bags.mask & bags.known.unsqueeze(-1)
         critics = ((network.class_critic, log_proba.exp(), counted), (network.style_critic, style, bags.mask))
         if now.phase == "deceive":
-            fooled = [masked_mean(softplus(-critic(own).squeeze(-1)), mask) for critic, own, mask in critics]
+            fooled = [losses.masked_mean(softplus(-critic(own).squeeze(-1)), mask) for critic, own, mask in critics]
             return torch.stack(fooled).sum()
         real = (_drawn_classes(bags, model.random), model.random.normal(*style.shape))
         told = [
-            masked_mean(softplus(-critic(true).squeeze(-1)) + softplus(critic(own.detach()).squeeze(-1)), mask)
+            losses.masked_mean(softplus(-critic(true).squeeze(-1)) + softplus(critic(own.detach()).squeeze(-1)), mask)
             for (critic, own, mask), true in zip(critics, real, strict=True)
         ]
         return torch.stack(told).sum()

@@ -23,14 +23,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
 from llpbench.blocks.transport import transported
 from llpbench.blocks.views import mixed_view
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform
-from llpbench.core.registry import register_method
 
 CODES, TEMPERATURE, ROUNDS = 0.05, 0.1, 3
 """entropy of the codes, temperature of predictions and rounds of transport, as in SwAV"""
@@ -91,13 +88,13 @@ class LLPCo(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss; in the second stage, the loss of predicting the other view's codes."""
         if now.stage == "proportions":
-            return proportion_loss(model.log_proba(bags), bags)
+            return losses.proportion_loss(model.log_proba(bags), bags)
         prototypes = model.network.prototypes
         other = mixed_view(model, bags, 0.1, self.params.mixup)
         first, second = prototypes(model.encode(bags).z), prototypes(other.z)
         loss = _swapped_loss(first, second, bags)
         if self.params.bag_weight:
-            loss = loss + self.params.bag_weight * proportion_loss(_predicted(first), bags)
+            loss = loss + self.params.bag_weight * losses.proportion_loss(_predicted(first), bags)
         return loss
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
@@ -118,4 +115,4 @@ def _swapped_loss(first: Tensor, second: Tensor, bags: Bags) -> Tensor:
     for one, other in ((first, second), (second, first)):
         codes = transported(one.detach(), bags, CODES, ROUNDS)
         each = each - (codes * _predicted(other)).sum(dim=-1) / 2
-    return masked_mean(each.masked_fill(~bags.mask, 0.0).sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)
+    return losses.masked_mean(each.masked_fill(~bags.mask, 0.0).sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)

@@ -3,11 +3,8 @@
     L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²
 
 Liu et al. 2019. The discriminator has K logits l(x). The fake class has an implicit logit of 0. With
-s(x) = logsumexp_c l_c(x), a row is real with probability sigmoid(s). The prediction is softmax(l). The losses of the
-two players, with h(x) the features of the discriminator, are
-
-    L_D = -E_real log sigmoid(s) - E_fake log sigmoid(-s) + weight * L_bag
-    L_G = || E_real h - E_fake h ||^2, averaged over the features (`objective="fm"`)
+s(x) = logsumexp_c l_c(x), a row is real with probability sigmoid(s). The prediction is softmax(l). h(x) are the
+features of the discriminator. L_G is averaged over them (`objective="fm"`).
 
 The players take turns on the same bags. Differences from the published code:
 
@@ -42,12 +39,9 @@ from torch import Tensor, nn
 from torch.func import grad
 from torch.nn.functional import leaky_relu, softplus
 
-from llpbench.blocks.losses import masked_mean, proportion_loss
-from llpbench.core.bags import Bags, Rows, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Reports
+from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Reports, Rows, Schema, losses, register_method
 from llpbench.core.model import Encoder, Model, Network, Random
 from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 GANObjective = Literal["fm", "wgan"]
 
@@ -335,7 +329,7 @@ class LLPGAN(Method, Reports):
         of_fake: _Judgement = players.discriminator(fake, random)
         against = _wasserstein if self.params.objective == "wgan" else _real_against_fake
         loss = against(of_real.score, of_fake.score, bags.mask)
-        loss = loss + self.params.proportion_weight * proportion_loss(of_real.logits.log_softmax(dim=-1), bags)
+        loss = loss + self.params.proportion_weight * losses.proportion_loss(of_real.logits.log_softmax(dim=-1), bags)
         if not self.params.gradient_penalty:
             return loss
         between = torch.lerp(fake, real, random.uniform(*bags.mask.shape, 1))
@@ -346,7 +340,7 @@ class LLPGAN(Method, Reports):
         """Return the difference of mean features ("fm"), or minus the critic's score of the fakes ("wgan")."""
         of_fake: _Judgement = players.discriminator(players.generator(bags.mask.shape, random), random)
         if self.params.objective == "wgan":
-            return -masked_mean(of_fake.score, bags.mask)
+            return -losses.masked_mean(of_fake.score, bags.mask)
         with torch.no_grad():
             of_real: _Judgement = players.discriminator(real, random)
         return _feature_matching(of_real.features, of_fake.features, bags.mask)
@@ -362,12 +356,12 @@ class LLPGAN(Method, Reports):
 
 def _real_against_fake(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
     """Return -E_real log sigmoid(s) - E_fake log sigmoid(-s), for scores s [bags, size]."""
-    return masked_mean(softplus(-real) + softplus(fake), mask)
+    return losses.masked_mean(softplus(-real) + softplus(fake), mask)
 
 
 def _wasserstein(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
     """Return E_fake s - E_real s, for scores s [bags, size]."""
-    return masked_mean(fake - real, mask)
+    return losses.masked_mean(fake - real, mask)
 
 
 def _feature_matching(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
@@ -380,7 +374,7 @@ def _gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Ten
     """Return the mean over rows of (||gradient of the score|| - 1)^2; `score` judges each of `rows` by itself."""
     gradient: Tensor = grad(lambda x: score(x).sum())(rows)
     norm = (gradient.float().square().sum(dim=-1) + 1e-12).sqrt()
-    return masked_mean((norm - 1).square(), mask)
+    return losses.masked_mean((norm - 1).square(), mask)
 
 
 def _verdict(model: Model, bags: Bags) -> _Judgement:

@@ -25,14 +25,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from llpbench import BaggedRows, Bags, FloatArray, Member, Method, MethodParams, Now, Stage, losses, register_method
 from llpbench.blocks.assigning import assigned, log_of
-from llpbench.blocks.losses import masked_mean, proportion_loss
 from llpbench.blocks.views import random_partner
-from llpbench.core.bags import BaggedRows, Bags, FloatArray
-from llpbench.core.method import Member, Method, MethodParams, Now, Stage
 from llpbench.core.model import Model
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
-from llpbench.core.registry import register_method
 
 LOG_OF_NONE = -4.0
 """value of log 0 in the reverse cross-entropy"""
@@ -63,13 +60,13 @@ class PLOT(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss of the current stage."""
         if now.stage == "proportions":
-            return proportion_loss(model.log_proba(bags), bags)
+            return losses.proportion_loss(model.log_proba(bags), bags)
         told = bags.mask & bags.known.unsqueeze(-1)
         targets = torch.where(told.unsqueeze(-1), bags.proportions.unsqueeze(-2), 0.0)
         log_proba, targets = (
             self._mixed(model, bags, targets) if self.params.mixup else (model.log_proba(bags), targets)
         )
-        return masked_mean(_symmetric_loss(log_proba, targets, self.params.noise), told)
+        return losses.masked_mean(_symmetric_loss(log_proba, targets, self.params.noise), told)
 
     def _mixed(self, model: Model, bags: Bags, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return log predictions and targets [bags, size, classes] of mixtures of two rows."""

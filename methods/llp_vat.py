@@ -2,7 +2,7 @@
 
     L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length
 
-Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). Of all vectors of a fixed length, r changes the prediction
+Tsai & Lin 2020. Of all vectors of a fixed length, r changes the prediction
 most. It is found by power iteration. As published, the weight w(t) is ramped up over a part of the training steps,
 which some re-implementations omit. Differences from the published code:
 
@@ -22,12 +22,8 @@ import torch
 from torch import Tensor
 from torch.func import grad
 
-from llpbench.blocks.losses import masked_mean, proportion_loss, ramp_up
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now, Reports
-from llpbench.core.model import Model
+from llpbench import Bags, Method, MethodParams, Model, Now, Reports, losses, register_method
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
@@ -57,12 +53,12 @@ class LLPVAT(Method, Reports):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss + w(t) * consistency."""
         consistency = self.consistency(model, bags)
-        return proportion_loss(model.log_proba(bags), bags) + self.schedules(now)["w"] * consistency
+        return losses.proportion_loss(model.log_proba(bags), bags) + self.schedules(now)["w"] * consistency
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
         """Return w(t) = weight * exp(-5 (1 - step / (ramp * steps))^2)."""
         part = self.params.ramp
-        ramp = ramp_up(now.step, part * now.steps) if part else torch.ones_like(now.step)
+        ramp = losses.ramp_up(now.step, part * now.steps) if part else torch.ones_like(now.step)
         return {"w": self.params.weight * ramp}
 
     def consistency(self, model: Model, bags: Bags) -> Tensor:
@@ -78,7 +74,7 @@ class LLPVAT(Method, Reports):
             target = log_proba(embeddings)
 
         def divergence(perturbation: Tensor) -> Tensor:
-            return masked_mean(_kl(target, log_proba(embeddings + perturbation)), bags.mask)
+            return losses.masked_mean(_kl(target, log_proba(embeddings + perturbation)), bags.mask)
 
         direction = _unit(model.random.normal(*embeddings.shape))
         with torch.no_grad():  # no gradient of the parameters; the inner gradient is not affected

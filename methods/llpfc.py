@@ -24,15 +24,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.optimize import nnls
 from torch import Tensor
 
-from llpbench.blocks.losses import masked_mean
-from llpbench.core.bags import BaggedRows, Bags, FloatArray
-from llpbench.core.method import Member, Method, MethodParams, Now, Stage
+from llpbench import BaggedRows, Bags, FloatArray, Member, Method, MethodParams, Now, Stage, losses, register_method
 from llpbench.core.model import Model
 from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
 
 ON_SIMPLEX = 1e4
 """weight of the equation that the elements of alpha add up to 1"""
@@ -66,7 +62,7 @@ class LLPFC(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return -mean log sum_c t_c P_c of rows with targets t."""
         noisy = (model.log_proba(bags).squeeze(-2) + bags.proportions.log()).logsumexp(dim=-1)
-        return masked_mean(-noisy, bags.known)
+        return losses.masked_mean(-noisy, bags.known)
 
 
 def _forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> FloatArray:
@@ -94,6 +90,8 @@ def _transition(gamma: FloatArray, alpha: FloatArray) -> FloatArray:
 
 def _noisy_prior(gamma: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the alpha on the simplex with the least squared distance of gamma' alpha from `prior` [classes]."""
+    from scipy.optimize import nnls  # takes long to import, and `llpbench plan` does not need it
+
     equations = np.vstack([gamma.T, np.full(len(gamma), ON_SIMPLEX)])
     alpha, _ = nnls(equations, np.append(prior, ON_SIMPLEX))
     return np.asarray(alpha / alpha.sum())

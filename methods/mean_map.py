@@ -18,12 +18,9 @@ from typing import Annotated
 
 import numpy as np
 
+from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import LogitPredictor, logistic_of_means, mean_operator
-from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
-from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
+from llpbench.blocks.linear import LogitPredictor, MeanOperator
 
 
 @dataclass(frozen=True)
@@ -50,5 +47,5 @@ class MeanMap(DirectMethod):
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
-        operator = mean_operator(train, columns, self.params.shrinkage)
-        return LogitPredictor(design, logistic_of_means(columns, operator, self.params.strength)[1])
+        operator = MeanOperator.of_bags(train, columns, self.params.shrinkage)
+        return LogitPredictor(design, operator.logistic(columns, self.params.strength)[1])

@@ -21,12 +21,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from llpbench.blocks.losses import masked_mean
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model, Random
-from llpbench.core.ranges import Uniform
-from llpbench.core.registry import register_method
+from llpbench import Bags, Method, MethodParams, Model, Now, Random, Uniform, losses, register_method
 
 QUANTILE = 2.575829
 """quantile of the normal distribution, two-sided 99 %"""
@@ -68,7 +63,7 @@ class MixBag(Method):
         width = QUANTILE * (share * of_own + (1 - share) * of_other)
         inside = mixed.unsqueeze(-1) & ((log_mean.detach().exp() - target).abs() < width)
         loss = torch.xlogy(target, target) - target * log_mean
-        return masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
+        return losses.masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
 
 
 def _some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> Tensor:

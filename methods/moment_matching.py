@@ -24,12 +24,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from llpbench.blocks.losses import bag_log_proba, masked_mean
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Model
-from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
+from llpbench import Bags, Choice, Method, MethodParams, Model, Now, losses, register_method
 
 UNIFORM = 1e-4
 """weight of the uniform distribution in predictions of pairs and triples, whose probabilities may round to 0"""
@@ -61,7 +56,7 @@ def _moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNI
     """Return the mean cross-entropy of orders 1 to `order`, averaged over bags with known counts."""
     sizes = bags.mask.sum(dim=-1).float()
     classes = log_proba.shape[-1]
-    total = -(bags.proportions * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
+    total = -(bags.proportions * losses.bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
     orders = torch.ones_like(total)
     for r in range(2, min(order, 2 if classes > MANY else 3) + 1):
         predicted = _drawn_classes(log_proba.exp().masked_fill(~bags.mask.unsqueeze(-1), 0.0), sizes, r)
@@ -69,7 +64,7 @@ def _moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNI
         target = _counted_classes(bags.proportions * sizes.unsqueeze(-1), r)
         each = -(target * smooth.clamp(min=torch.finfo(smooth.dtype).tiny).log()).flatten(1).sum(dim=-1)
         total, orders = total + torch.where(sizes >= r, each, 0.0), orders + (sizes >= r)
-    return masked_mean(total / orders, bags.known)
+    return losses.masked_mean(total / orders, bags.known)
 
 
 def _drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:

@@ -24,13 +24,12 @@ from typing import Annotated
 import numpy as np
 from scipy import sparse
 
+from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
 from llpbench.blocks.assigning import assigned
 from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
 from llpbench.blocks.linear import LogitWeights, fit_bags, hinge, linear_fit, minimise, outputs, probabilities
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.bags import BoolArray
 from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 _RANDOM_STARTS = 10
 

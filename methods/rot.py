@@ -23,14 +23,14 @@ from typing import Annotated
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from llpbench.blocks.losses import masked_mean, proportion_loss
-from llpbench.blocks.transport import counted_labels, transported
-from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Now, Stage
-from llpbench.core.model import Model
+from llpbench import Bags, Method, MethodParams, Model, Now, Stage, losses, register_method
+from llpbench.blocks.transport import transported
 from llpbench.core.ranges import Choice, LogUniform, Uniform, When
-from llpbench.core.registry import register_method
+
+_HARD = 0.05
+"""entropy of the plan for hard labels of several classes"""
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class ROT(Method):
         """Return the proportion loss, the cross-entropy to targets, or both."""
         log_proba = model.log_proba(bags)
         if now.stage == "proportions":
-            return proportion_loss(log_proba, bags)
+            return losses.proportion_loss(log_proba, bags)
         with torch.no_grad():
             calm = model.frozen().log_proba(bags)
         rows = _row_targets_loss(log_proba, calm, bags, self.params.labels, self.params.entropy)
         if self.params.stages == "warm":
             return rows
-        return self.params.alpha * proportion_loss(log_proba, bags) + (1 - self.params.alpha) * rows
+        return self.params.alpha * losses.proportion_loss(log_proba, bags) + (1 - self.params.alpha) * rows
 
 
 def _row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
@@ -77,6 +77,24 @@ def _row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, 
 
     `log_proba` [bags, size, classes]; `calm`: the same without dropout, from which targets are computed.
     """
-    targets = counted_labels(calm, bags) if labels == "hard" else transported(calm, bags, entropy)
+    targets = _counted_labels(calm, bags) if labels == "hard" else transported(calm, bags, entropy)
     each = -(targets * log_proba).masked_fill(~bags.mask.unsqueeze(-1), 0.0).sum(dim=(-2, -1))
-    return masked_mean(each / bags.mask.sum(dim=-1), bags.known)
+    return losses.masked_mean(each / bags.mask.sum(dim=-1), bags.known)
+
+
+def _counted_labels(log_proba: Tensor, bags: Bags) -> Tensor:
+    """Return one-hot labels [bags, size, classes] that match the counts of bags; 0 in padding.
+
+    With two classes, rows with the largest log odds get the second one (ties by position), which is exact. With more,
+    labels are the largest elements of a transport plan and match counts nearly.
+    """
+    classes = log_proba.shape[-1]
+    if classes > 2:
+        labels = transported(log_proba, bags, _HARD, rounds=100).argmax(dim=-1)
+    else:
+        odds = (log_proba[..., 1] - log_proba[..., 0]).masked_fill(~bags.mask, -torch.inf)
+        rank = odds.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+        wanted = (bags.proportions[..., 1] * bags.mask.sum(dim=-1) - 0.5).ceil()  # as in `whole_counts`, halves go down
+        labels = (rank < wanted.unsqueeze(-1)).long()
+    hot = one_hot(labels, classes).to(log_proba.dtype)
+    return hot.masked_fill(~bags.mask.unsqueeze(-1), 0.0)

@@ -2,7 +2,7 @@
 
     L = L_bag + task_weight · CE(which rotation) + teacher_weight · w(t) meanᵢ ‖ f(xᵢ) − f_teacher(xᵢ) ‖²
 
-Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weight * w(t) mean |P - P_teacher|^2.
+Liu, Qi, Wang, Tian & Shi 2022.
 
 - For images, the task is to predict a rotation. For tables, the authors use an orthogonal transformation. Here the
   concatenated embeddings of a row are multiplied by one of four fixed orthogonal matrices, one of them the identity. A
@@ -23,12 +23,9 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from llpbench.blocks.losses import masked_mean, proportion_loss, ramp_up
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Reports
+from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Reports, Schema, losses, register_method
 from llpbench.core.model import MLP, Encoder, Model, Network
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
-from llpbench.core.registry import register_method
 
 TRANSFORMATIONS = 4
 RAMP = 0.4
@@ -92,16 +89,16 @@ class SelfLLP(Method, Reports):
         log_proba = model.log_proba(bags)
         with torch.no_grad():
             teacher = Model(model.network.teacher).log_proba(bags)
-        distance = masked_mean((log_proba.exp() - teacher.exp()).square().sum(dim=-1), bags.mask)
+        distance = losses.masked_mean((log_proba.exp() - teacher.exp()).square().sum(dim=-1), bags.mask)
         return (
-            proportion_loss(log_proba, bags)
+            losses.proportion_loss(log_proba, bags)
             + self.params.task_weight * self.task(model, bags)
             + self.params.teacher_weight * self.schedules(now)["w"] * distance
         )
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
         """Return w(t) = exp(-5 (1 - t)^2) in the first part of the steps, then 1."""
-        return {"w": ramp_up(now.step, RAMP * now.steps)}
+        return {"w": losses.ramp_up(now.step, RAMP * now.steps)}
 
     def task(self, model: Model, bags: Bags) -> Tensor:
         """Return the mean cross-entropy of predicting the transformation drawn for each row."""
@@ -111,7 +108,7 @@ class SelfLLP(Method, Reports):
         which = (model.random.uniform(*bags.mask.shape) * TRANSFORMATIONS).long()
         turned = rotations.turned(embeddings.flatten(-2), which).view_as(embeddings)
         said = rotations.head(encoder.encode(turned, bags.mask, model.random).z).float().log_softmax(dim=-1)
-        return masked_mean(-said.gather(-1, which.unsqueeze(-1)).squeeze(-1), bags.mask)
+        return losses.masked_mean(-said.gather(-1, which.unsqueeze(-1)).squeeze(-1), bags.mask)
 
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
         """Move the teacher a small step towards the student."""

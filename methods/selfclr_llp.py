@@ -22,13 +22,10 @@ from typing import Annotated, Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llpbench.blocks.losses import instance_contrast, masked_mean, proportion_loss
+from llpbench import Bags, Method, MethodParams, Now, Schema, losses, register_method
 from llpbench.blocks.views import at, some_rows
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import MLP, Encoder, Model, Network, Random
 from llpbench.core.ranges import AtLeast, Choice, LogUniform, When
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
@@ -95,13 +92,13 @@ class SelfCLR(Method):
         assert self.params.weight is not None, "filled in when the parameters are made"
         if self.params.mode == "cos":
             contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask, model.random)
-            return proportion_loss(model.classify(z), bags) + self.params.weight * contrast
+            return losses.proportion_loss(model.classify(z), bags) + self.params.weight * contrast
         head: Any = model.network.head
         activations = head.activations(z).float()
         logits = head.logits(activations)
-        sparsity = masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)
+        sparsity = losses.masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)
         contrast = self._contrast(activations, bags.mask, model.random)
-        bag_loss = proportion_loss(logits.log_softmax(dim=-1), bags)
+        bag_loss = losses.proportion_loss(logits.log_softmax(dim=-1), bags)
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
     def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
@@ -111,4 +108,4 @@ class SelfCLR(Method):
         vectors, mask = at(vectors, chosen), at(mask, chosen)
         if self.params.scope == "step":
             vectors, mask = vectors.flatten(0, 1), mask.flatten()
-        return instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)
+        return losses.instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)

@@ -21,13 +21,10 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from llpbench.blocks.losses import masked_mean
+from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
 from llpbench.blocks.residuals import bag_residuals
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network, Random
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
-from llpbench.core.registry import register_method
 
 MOST_ROWS = 400
 """largest number of rows of a step that are compared with each other"""
@@ -82,7 +79,7 @@ class SimLLP(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the square loss of bags; in the second stage, also the loss of similar rows."""
         log_proba = model.log_proba(bags)
-        of_bags = masked_mean(bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
+        of_bags = losses.masked_mean(bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
         if now.stage == "proportions":
             return of_bags
         assert model.random is not None
@@ -107,4 +104,4 @@ def _similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:
     """
     near = (-(phi.unsqueeze(0) - phi.unsqueeze(1)).square().sum(dim=-1)).exp()
     apart = (proba.unsqueeze(0) - proba.unsqueeze(1)).square().sum(dim=-1)
-    return masked_mean(near * apart, mask.unsqueeze(0) & mask.unsqueeze(1))
+    return losses.masked_mean(near * apart, mask.unsqueeze(0) & mask.unsqueeze(1))

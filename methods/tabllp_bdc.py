@@ -2,13 +2,13 @@
 
     L(t) = λ(t) · weight · L_Diff + γ(t) L_bag,  λ = exp(−5 (1 − t/T)²),  γ = max(1 − λ, gamma_floor)
 
-The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags.
+The paper of this benchmark. A loss is computed on a pair of bags.
 
 - The pair generator assigns the rows of two bags to each other by the cosine of their row vectors.
 - Counts alone show that sum_c min(n_1c, n_2c) pairs of equal class are possible. This number of assigned pairs, the
   most similar ones, are the positives.
 - L_Diff is supervised InfoNCE on these pairs.
-- lambda(t) = exp(-5 (1 - t/T)^2) ramps up L_Diff while L_LLP fades out.
+- lambda(t) ramps up L_Diff while L_LLP fades out.
 
 The canonical form starts from pretraining: run it with `--pretraining self+bag`. Choices where the paper is silent or
 contradicts itself:
@@ -32,14 +32,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from llpbench.blocks.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
+from llpbench import Bags, Method, MethodParams, Now, Pairs, Reports, Schema, losses, register_method
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.blocks.views import Projectors, at, mixed_view, self_contrast, some_rows
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Now, Pairs, Reports
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.core.ranges import AtLeast, Choice, LogUniform, When
-from llpbench.core.registry import register_method
 
 _OF_PAIRS = When("objective", "sup-info-nce", "cosine-embedding")
 
@@ -93,11 +90,11 @@ class TabLLPBDC(Method, Reports):
         encoding = model.encode(bags)
         ramp = self.schedules(now)
         difference = ramp["lambda"] * self.params.weight * self._difference(model, encoding, bags)
-        return difference + ramp["gamma"] * proportion_loss(model.classify(encoding.z), bags)
+        return difference + ramp["gamma"] * losses.proportion_loss(model.classify(encoding.z), bags)
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
         """Return lambda(t) = exp(-5 (1 - t/T)^2) and gamma(t) = max(1 - lambda(t), gamma_floor), t the epoch."""
-        rising = ramp_up(now.epoch, self.params.ramp or now.epochs)
+        rising = losses.ramp_up(now.epoch, self.params.ramp or now.epochs)
         return {"lambda": rising, "gamma": (1.0 - rising).clamp(min=self.params.gamma_floor)}
 
     def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
@@ -140,9 +137,9 @@ class TabLLPBDC(Method, Reports):
         cosine = _cosine(vectors)
         pairs = pseudo_pairs(cosine, mask[0], mask[1], counts, self.params.generator)
         if self.params.objective == "cosine-embedding":
-            return cosine_embedding(cosine, pairs, self.params.margin)
+            return _cosine_embedding(cosine, pairs, self.params.margin)
         both = self.params.direction == "both"
-        return difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
+        return losses.difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
 
     def _vectors(self, encoding: Encoding) -> Tensor:
         """Return the compared vectors [bags, size, dim], of unit length."""
@@ -153,3 +150,13 @@ class TabLLPBDC(Method, Reports):
 def _cosine(vectors: Tensor) -> Tensor:
     """Return the cosines [size, size] between the rows of two bags, `vectors` [2, size, dim] of unit length."""
     return vectors[0] @ vectors[1].T
+
+
+def _cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
+    """Return a loss that attracts positive pairs and repels other assigned pairs (torch's CosineEmbeddingLoss).
+
+    With `cosine` [n, m], it is the mean over all assigned pairs of 1 - cos or max(0, cos - margin).
+    """
+    paired = cosine.gather(1, pairs.partner.clamp(min=0)[:, None]).squeeze(1)
+    each = torch.where(pairs.positive, 1 - paired, (paired - margin).relu())
+    return losses.masked_mean(each, pairs.partner >= 0)

@@ -25,14 +25,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench import Member, Method, MethodParams, Now, Stage, losses, register_method
 from llpbench.blocks.pretraining import Decoder
 from llpbench.blocks.views import mixed_view
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 WARM_UP_EPOCHS = 10
 STARTS = 20
@@ -106,12 +104,12 @@ class TabLLPDEC(Method):
         q = log_q.detach().exp()
         size = clusters.size if self.params.frequencies == "epoch" else _masked_share(q, bags.mask)
         target = _target_distribution(q, size, clusters.prior if self.params.prior_corrected else None)
-        sharpen = masked_mean((torch.xlogy(target, target) - target * log_q).sum(dim=-1), bags.mask)
-        return sharpen + self.params.gamma * proportion_loss(log_q, bags)
+        sharpen = losses.masked_mean((torch.xlogy(target, target) - target * log_q).sum(dim=-1), bags.mask)
+        return sharpen + self.params.gamma * losses.proportion_loss(log_q, bags)
 
     def _warm_up(self, model: Model, bags: Bags) -> Tensor:
         if self.params.warm_up == "dllp":
-            return proportion_loss(model.log_proba(bags), bags)
+            return losses.proportion_loss(model.log_proba(bags), bags)
         mixed = mixed_view(model, bags, cutmix=0.1, mixup=0.3)
         reconstruction: Tensor = model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
         return reconstruction

@@ -22,13 +22,11 @@ from typing import Annotated
 import numpy as np
 from torch import Tensor
 
+from llpbench import Member, Method, MethodParams, Now, Stage, losses, register_method
 from llpbench.blocks.assigning import assigned
-from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray
-from llpbench.core.method import Member, Method, MethodParams, Now, Stage
 from llpbench.core.model import Model
 from llpbench.core.ranges import Choice
-from llpbench.core.registry import register_method
 
 ITERATIONS = 50
 """largest number of iterations of the constrained k-means"""
@@ -60,7 +58,7 @@ class TabLLPPSE(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss of bags; in the second stage of single rows, where it is cross-entropy."""
-        return proportion_loss(model.log_proba(bags), bags)
+        return losses.proportion_loss(model.log_proba(bags), bags)
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:
         """Return the second stage's pseudo-labels, one-hot [rows, classes]."""

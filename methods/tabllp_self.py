@@ -3,9 +3,9 @@
     L = L_bag + weight · InfoNCE( g₁(clean view), g₂(mixed view) )
 
 This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". Its self-contrastive term uses SAINT's
-feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also used for
-classification, so a step takes two forward passes. The paper does not give weights. Temperature, CutMix and MixUp are
-SAINT's. In ordered bags the augmentation is weaker, since rows are mixed with similar rows of the same two bags.
+feature mixup. The clean view is also used for classification, so a step takes two forward passes. The paper does not
+give weights. Temperature, CutMix and MixUp are SAINT's. In ordered bags the augmentation is weaker, since rows are
+mixed with similar rows of the same two bags.
 """
 
 from __future__ import annotations
@@ -15,13 +15,9 @@ from typing import Annotated
 
 from torch import Tensor
 
-from llpbench.blocks.losses import proportion_loss
+from llpbench import Bags, Encoder, Method, MethodParams, Model, Network, Now, Schema, losses, register_method
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
-from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
-from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)
@@ -56,4 +52,4 @@ class TabLLPSelf(Method):
         contrast = self_contrast(
             model.network.projectors, clean, mixed, bags.mask, self.params.temperature, model.random
         )
-        return proportion_loss(model.classify(clean.z), bags) + self.params.weight * contrast
+        return losses.proportion_loss(model.classify(clean.z), bags) + self.params.weight * contrast

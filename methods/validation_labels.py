@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, Predictor
-from llpbench.core.registry import register_method
+from llpbench import BaggedRows, DirectMethod, FloatArray, Predictor, Rows, Schema, register_method
 
 
 @register_method("validation-labels", version=1, role="control")

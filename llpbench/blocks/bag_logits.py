@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from scipy.special import expit, log_expit, logit, softmax
 
-from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
 from llpbench.blocks.components import Components
 from llpbench.blocks.label_shift import FlatterLogits
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
@@ -32,6 +32,27 @@ class LogitProcess:
     """observations in the last linearisation of each output"""
     unexplained: float
     """part of the variance of bags' proportions that features and chance do not explain, from the process on shares"""
+
+    @classmethod
+    def of(cls, train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> LogitProcess:
+        """Fit a process on shares, which chooses the hyperparameters, then one on logits."""
+        return cls.from_shares(FittedProcess.of(train, settings, rng), train)
+
+    @classmethod
+    def from_shares(cls, process: FittedProcess, train: BaggedRows) -> LogitProcess:
+        """Fit the same components on the logit scale, each class against the others, with unchanged hyperparameters.
+
+        Linearised at the current p = sigmoid(f), v = p (1 - p), a bag observes the mean of v (f - f_0) plus noise. For
+        independent rows the variance of the noise is the mean of v divided by the bag's size. A scale on shares is
+        divided by (pi (1 - pi))^2 to give a scale on logits. Gauss-Newton steps are damped, because they diverge if a
+        bag's rows are nearly certain: a step is halved until the objective falls.
+        """
+        classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
+        if process.sample is not None:
+            return _logits_of_all_bags(process, train, classes)
+        found = [_LogitFit(process, train, c).run() for c in classes]
+        offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
+        return LogitProcess(process.components, offsets, coefficients, observed, process.unexplained)
 
     def __call__(self, rows: Rows | None = None) -> FloatArray:
         """Return log probabilities [rows, classes], up to a constant for each row. None: of the training rows."""
@@ -67,22 +88,6 @@ class ProcessPredictor:
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effect of each feature on a class."""
         return self.process.effects(label, 1.0 if self.flatter is None else self.flatter.slope)
-
-
-def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
-    """Fit the same components on the logit scale, each class against the others, with unchanged hyperparameters.
-
-    Linearised at the current p = sigmoid(f), v = p (1 - p), a bag observes the mean of v (f - f_0) plus noise. For
-    independent rows the variance of the noise is the mean of v divided by the bag's size. A scale on shares is divided
-    by (pi (1 - pi))^2 to give a scale on logits. Gauss-Newton steps are damped, because they diverge if a bag's rows
-    are nearly certain: a step is halved until the objective falls.
-    """
-    classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
-    if process.sample is not None:
-        return _logits_of_all_bags(process, train, classes)
-    found = [_LogitFit(process, train, c).run() for c in classes]
-    offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
-    return LogitProcess(process.components, offsets, coefficients, observed, process.unexplained)
 
 
 class _LogitFit:
@@ -200,7 +205,7 @@ class _LogitFit:
 def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: range) -> LogitProcess:
     """Fit logits to a sample of bags, then refine them in a few steps with all bags."""
     assert process.sample is not None
-    start = fit_logits(*process.sample)
+    start = LogitProcess.from_shares(*process.sample)
     groups = BagGroups(process.components, train)
     found = [
         _LogitFit(process, train, label).run_in_groups(groups, offset, coefficients)

@@ -5,7 +5,7 @@ feature's effect, one factor for all pairs, the scales of the two joint componen
 size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`_hmc`). With
 many bags the mode suffices.
 
-`fit_confounding_aware`: if bags are confounded, priors of scales depend on the part of a feature's variance that lies
+`FittedProcess.of`: if bags are confounded, priors of scales depend on the part of a feature's variance that lies
 between bags.
 Suppose bags have a common cause of variance omega^2 that rows do not have. For a feature with a part b of its variance
 between bags, this looks like an effect of size omega / sqrt(b). If an effect has prior variance s, a fraction s / (s +
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from llpbench.blocks.components import Binned, Components
+from llpbench.blocks.components import Components
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior, without_zeros
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
@@ -99,18 +99,28 @@ class FittedProcess:
     precision: Precision | None = None
     """precision of the coefficients from all bags, if there is a sample"""
 
+    @classmethod
+    def of(cls, train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
+        """Fit a process; if bags are confounded, fit again with priors that allow for it."""
+        plain = _fit_process(train, settings, rng)
+        if not plain.confounded:
+            return plain
+        aware = replace(settings, confounding_aware=True)
+        return replace(_fit_process(train, aware, rng), unexplained=plain.unexplained)
+
     @property
     def confounded(self) -> bool:
         """Whether the proportions of bags have other causes, so that relations between bags may not hold for rows."""
         return self.unexplained > _CONFOUNDED
 
-    def shares(self, binned: Binned | None = None) -> FloatArray:
+    def shares(self, rows: Rows | None = None) -> FloatArray:
         """Return the posterior mean of shares [rows, classes], possibly outside [0, 1]. None: of the training rows."""
+        binned = None if rows is None else self.components.bin(rows)
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes] in [0, 1]."""
-        return as_proba(self.shares(self.components.bin(rows)))
+        return as_proba(self.shares(rows))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return each feature's effect on the share of a class, with uncertainty at the mean hyperparameters."""
@@ -140,14 +150,6 @@ def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Ge
     chosen[rng.choice(bags, few, replace=False)] = True
     some = replace(train, counts=np.where(chosen[:, None], train.counts, np.nan)).where_known()
     return _with_all_bags(_fit(some, settings, rng, brief=True), some, train)
-
-
-def fit_confounding_aware(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
-    """Fit a process; if bags are confounded, fit again with priors that allow for it."""
-    plain = _fit_process(train, settings, rng)
-    if not plain.confounded:
-        return plain
-    return replace(_fit_process(train, replace(settings, confounding_aware=True), rng), unexplained=plain.unexplained)
 
 
 def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:

@@ -26,6 +26,13 @@ class FeatureBins:
         """number of bins"""
         return len(self.weights)
 
+    @property
+    def coordinates(self) -> FloatArray:
+        """Bins as numbers [bins, columns]: quantiles in [-1, 1], or half the one-hot bin."""
+        if self.positions is None:
+            return 0.5 * np.eye(self.size)
+        return np.asarray(2 * np.where(np.isnan(self.positions), 0.5, self.positions) - 1)[:, None]
+
 
 class RowBins:
     """The bins of all features, numeric ones first."""

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.binning import FeatureBins, RowBins
-from llpbench.blocks.distinct import distinct
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import FloatArray, IntArray, Rows
 
 _CHUNK = 65_536
@@ -43,7 +43,7 @@ class _Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class _Joint:
     """A function of all features: phi(x) = scale * (f(Z) - mean), with Z from `Components.columns`."""
 
     frequencies: FloatArray | None
@@ -66,7 +66,7 @@ class Joint:
         return values
 
 
-class Binned:
+class _Binned:
     """Rows reduced to the bins of their features, the only input of components."""
 
     def __init__(self, fine: IntArray, coarse: IntArray) -> None:
@@ -77,14 +77,14 @@ class Binned:
     def __len__(self) -> int:
         return int(self.fine.shape[1])
 
-    def rows(self, chosen: IntArray) -> Binned:
+    def rows(self, chosen: IntArray) -> _Binned:
         """Return some of the rows, in the given order."""
-        return Binned(np.take(self.fine, chosen, axis=1), np.take(self.coarse, chosen, axis=1))
+        return _Binned(np.take(self.fine, chosen, axis=1), np.take(self.coarse, chosen, axis=1))
 
-    def __getitem__(self, part: slice) -> Binned:
-        return Binned(self.fine[:, part], self.coarse[:, part])
+    def __getitem__(self, part: slice) -> _Binned:
+        return _Binned(self.fine[:, part], self.coarse[:, part])
 
-    def chunks(self) -> Iterator[tuple[slice, Binned]]:
+    def chunks(self) -> Iterator[tuple[slice, _Binned]]:
         """Yield all rows, in chunks."""
         for start in range(0, len(self), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -96,7 +96,7 @@ class Components:
 
     effects: list[_Effect]
     """effects of single features in their order, then effects of pairs"""
-    joint: list[Joint]
+    joint: list[_Joint]
 
     def __init__(
         self,
@@ -118,10 +118,10 @@ class Components:
         """
         self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
         fine, coarse = self.fine_bins, self.coarse_bins
-        self._tables = [column_table(feature).astype(np.float32) for feature in fine]
+        self._tables = [feature.coordinates.astype(np.float32) for feature in fine]
         self._wide = [_root(feature, 1.5 * lengthscale) for feature in coarse]
         self.binned = self.bin(rows)
-        self._same = distinct((*self.binned.fine, *self.binned.coarse))
+        self._same = Distinct.of((*self.binned.fine, *self.binned.coarse))
         self._training = self.binned if self._same is None else self.binned.rows(self._same.first)
         self.effects = [_Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
         size = sum(1 if feature.positions is not None else feature.size for feature in fine)
@@ -181,17 +181,17 @@ class Components:
         other._kept = [other.joint_values(chunk) for _, chunk in other.binned.chunks()]
         return other
 
-    def bin(self, rows: Rows) -> Binned:
+    def bin(self, rows: Rows) -> _Binned:
         """Return rows as bins."""
-        return Binned(self._fine(rows), self._coarse(rows))
+        return _Binned(self._fine(rows), self._coarse(rows))
 
-    def columns(self, binned: Binned) -> FloatArray:
+    def columns(self, binned: _Binned) -> FloatArray:
         """Return all features as numbers [rows, columns]: quantiles in [-1, 1], and half the one-hot categories."""
         parts = [table[codes] for table, codes in zip(self._tables, binned.fine, strict=True)]
         return np.hstack(parts)
 
-    def _standardised(self, frequencies: FloatArray | None, phases: FloatArray) -> Joint:
-        plain = Joint(frequencies, phases, np.zeros_like(phases), np.float32(1))
+    def _standardised(self, frequencies: FloatArray | None, phases: FloatArray) -> _Joint:
+        plain = _Joint(frequencies, phases, np.zeros_like(phases), np.float32(1))
         total: FloatArray = np.zeros(len(phases))
         squares = 0.0
         for place, part in self._training.chunks():
@@ -205,7 +205,7 @@ class Components:
                 squares += float(rows @ (values.astype(np.float64) ** 2).sum(axis=1))
         mean = total / len(self.binned)
         variance = squares / len(self.binned) - float(mean @ mean)
-        return Joint(frequencies, phases, mean.astype(np.float32), np.float32(1 / np.sqrt(max(variance, 1e-9))))
+        return _Joint(frequencies, phases, mean.astype(np.float32), np.float32(1 / np.sqrt(max(variance, 1e-9))))
 
     def bag_means(self, bag_of_row: IntArray, sizes: IntArray, weights: FloatArray | None = None) -> list[FloatArray]:
         """Return bag means of phi for each component, [bags, features]; `weights` [rows] multiply phi if given."""
@@ -252,22 +252,22 @@ class Components:
         cells = self._cells(bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
         return self._effect_means(effect, *cells, len(sizes))
 
-    def joint_values(self, binned: Binned) -> list[FloatArray]:
+    def joint_values(self, binned: _Binned) -> list[FloatArray]:
         """Return the features of each joint component, [rows, features] float32."""
         columns = self.columns(binned)
         return [component(columns) for component in self.joint]
 
-    def _training_chunks(self) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
+    def _training_chunks(self) -> Iterator[tuple[slice, _Binned, list[FloatArray]]]:
         for i, (part, chunk) in enumerate(self._training.chunks()):
             yield part, chunk, self.joint_values(chunk) if self._kept is None else self._kept[i]
 
     @staticmethod
-    def codes(effect: _Effect, binned: Binned) -> IntArray:
+    def codes(effect: _Effect, binned: _Binned) -> IntArray:
         """Return the index into `Effect.factor` for each row [rows]."""
         first, *second = effect.features
         return _pair(binned, first, second[0], effect.width) if second else np.asarray(binned.fine[first])
 
-    def value(self, coefficients: Sequence[FloatArray], binned: Binned | None = None) -> FloatArray:
+    def value(self, coefficients: Sequence[FloatArray], binned: _Binned | None = None) -> FloatArray:
         """Return the sum of all components [rows, outputs], given the coefficients [features, outputs] of each.
 
         `binned` are the rows. None: the training rows.
@@ -284,18 +284,11 @@ class Components:
                 value[part] += features @ w.astype(np.float32)
         return value if binned is not None or self._same is None else value[self._same.place]
 
-    def _chunks(self, binned: Binned) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
+    def _chunks(self, binned: _Binned) -> Iterator[tuple[slice, _Binned, list[FloatArray]]]:
         return ((part, chunk, self.joint_values(chunk)) for part, chunk in binned.chunks())
 
 
-def column_table(feature: FeatureBins) -> FloatArray:
-    """Return a feature's bins as numbers [bins, columns]: quantiles in [-1, 1], or half the one-hot bin."""
-    if feature.positions is None:
-        return 0.5 * np.eye(feature.size)
-    return np.asarray(2 * np.where(np.isnan(feature.positions), 0.5, feature.positions) - 1)[:, None]
-
-
-def _pair(binned: Binned, i: int, j: int, width: int) -> IntArray:
+def _pair(binned: _Binned, i: int, j: int, width: int) -> IntArray:
     return np.asarray(binned.coarse[i] * np.int16(width) + binned.coarse[j])  # int16
 
 

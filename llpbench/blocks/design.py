@@ -154,11 +154,6 @@ class Points:
         return sparse.csr_array(sparse.hstack(parts))
 
 
-def dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:
-    """Return points as a dense array if that needs little memory."""
-    return np.asarray(points.toarray()) if points.shape[1] <= most else points
-
-
 _MOST_CATEGORIES = 254
 """most categories of a column in histogram boosting; rarer ones count as missing"""
 

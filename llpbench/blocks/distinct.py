@@ -35,24 +35,25 @@ class Distinct:
         """Return the sums of `values` [rows, columns] over the rows of each distinct row."""
         return np.stack([np.bincount(self.place, column, len(self.first)) for column in values.T], axis=1)
 
-
-def distinct(columns: Iterable[Any], fewest: int | None = None) -> Distinct | None:
-    """Return the distinct rows of columns [rows]; None for less than `fewest` rows or too many distinct ones."""
-    code: IntArray | None = None
-    for column in columns:
-        if len(column) < (_FEWEST_ROWS if fewest is None else fewest):
+    @classmethod
+    def of(cls, columns: Iterable[Any], fewest: int | None = None) -> Distinct | None:
+        """Return the distinct rows of columns [rows]; None for less than `fewest` rows or too many distinct ones."""
+        code: IntArray | None = None
+        for column in columns:
+            if len(column) < (_FEWEST_ROWS if fewest is None else fewest):
+                return None
+            values, codes = np.unique(column, return_inverse=True)
+            if code is not None:
+                values, codes = np.unique(code * np.int64(len(values)) + codes, return_inverse=True)
+            if len(values) > _SHARE * len(column):
+                return None
+            code = np.asarray(codes, dtype=np.int64)
+        if code is None:
             return None
-        values, codes = np.unique(column, return_inverse=True)
-        if code is not None:
-            values, codes = np.unique(code * np.int64(len(values)) + codes, return_inverse=True)
-        if len(values) > _SHARE * len(column):
-            return None
-        code = np.asarray(codes, dtype=np.int64)
-    if code is None:
-        return None
-    return Distinct(np.asarray(np.unique(code, return_index=True)[1], dtype=np.int64), code)
+        return cls(np.asarray(np.unique(code, return_index=True)[1], dtype=np.int64), code)
 
 
 def distinct_rows(rows: Rows, fewest: int | None = None) -> Distinct | None:
-    """Return the distinct rows of `rows`, as `distinct` does."""
-    return distinct([*rows.numeric.T, *rows.categorical.T, *rows.missing.T], fewest)  # numbers usually have many values
+    """Return the distinct rows of `rows`, as `Distinct.of` does."""
+    # numbers come first, since they usually have many values
+    return Distinct.of([*rows.numeric.T, *rows.categorical.T, *rows.missing.T], fewest)

@@ -263,16 +263,6 @@ _RIDGE = 1e-8
 """ridge that pulls directions that proportions leave undetermined towards the mean of all rows"""
 
 
-@dataclass(frozen=True, eq=False)
-class _MeanOperator:
-    """Statistics of the labels that are sufficient for logistic regression."""
-
-    means: FloatArray
-    """[classes, columns] mean over all rows of y_ic x_i"""
-    prior: FloatArray
-    """[classes] mean over all rows of y_ic"""
-
-
 def prior_of(train: BaggedRows) -> FloatArray:
     """Return the class shares [classes] of rows, from proportions and sizes of bags."""
     return np.asarray(train.sizes @ train.proportions / train.sizes.sum())
@@ -312,68 +302,77 @@ def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
     return sparse.csr_array(sparse.diags_array(np.asarray(near.sum(axis=1)).ravel()) - near)
 
 
-def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> _MeanOperator:
-    """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
-    prior, sizes = prior_of(train), train.sizes.astype(np.float64)
-    means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
-    return _MeanOperator(means * prior[:, None], prior)
+@dataclass(frozen=True, eq=False)
+class MeanOperator:
+    """Statistics of the labels that are sufficient for logistic regression."""
 
+    means: FloatArray
+    """[classes, columns] mean over all rows of y_ic x_i"""
+    prior: FloatArray
+    """[classes] mean over all rows of y_ic"""
 
-def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> _MeanOperator:
-    """Return the operator of the Laplacian mean map, with class means of each bag that are smooth over bags.
+    @classmethod
+    def of_bags(cls, train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> MeanOperator:
+        """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
+        prior, sizes = prior_of(train), train.sizes.astype(np.float64)
+        means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
+        return cls(means * prior[:, None], prior)
 
-    They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), with L the Laplacian
-    of the similarities exp(-|M_k - M_l| / median distance). Directions that proportions leave undetermined have the
-    value of the mean of all rows. With more than `_DENSE` unknowns only the nearest bags are similar, and conjugate
-    gradients solve the system.
-    """
-    proportions, sizes, means = train.proportions, train.sizes.astype(np.float64), bag_average(train) @ columns
-    (bags, classes), weights, means = proportions.shape, sizes / sizes.mean(), sparse.csr_array(means)
-    mixing = sparse.hstack([sparse.diags_array(column) for column in proportions.T])
-    smooth = sparse.block_diag([_laplacian(means, dense=bags * classes <= _DENSE)] * classes)
-    fit = mixing.T @ sparse.diags_array(weights) @ mixing
-    ridge = sparse.diags_array(_RIDGE * np.tile(weights, classes))
-    system = sparse.csr_array(fit + gamma * smooth + ridge)
-    # [classes, bags, classes] the class means of bags that make up each row of the operator
-    parts = (proportions * (sizes / sizes.sum())[:, None])[None] * np.eye(classes)[:, None]
-    right = parts.transpose(0, 2, 1).reshape(classes, -1).T
-    if bags * classes <= _DENSE:
-        solved = np.linalg.solve(system.toarray(), right)
-    else:
-        jacobi = sparse.diags_array(1 / system.diagonal())
-        each = [sparse.linalg.cg(system, column, rtol=1e-8, maxiter=2000, M=jacobi)[0] for column in right.T]
-        solved = np.stack(each, axis=1)
-    mixed = np.einsum("ckn,kc->kn", solved.reshape(classes, bags, classes), proportions) * weights[:, None]
-    rest = parts.sum(axis=(1, 2)) - mixed.sum(axis=0)
-    centre = means.T @ sizes / sizes.sum()
-    return _MeanOperator((means.T @ mixed).T + np.outer(rest, centre), prior_of(train))
+    @classmethod
+    def smooth_over_bags(cls, train: BaggedRows, columns: sparse.csr_array, gamma: float) -> MeanOperator:
+        """Return the operator of the Laplacian mean map, with class means of each bag that are smooth over bags.
 
+        They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), with L the
+        Laplacian of the similarities exp(-|M_k - M_l| / median distance). Directions that proportions leave
+        undetermined have the value of the mean of all rows. With more than `_DENSE` unknowns only the nearest bags are
+        similar, and conjugate gradients solve the system.
+        """
+        proportions, sizes, means = train.proportions, train.sizes.astype(np.float64), bag_average(train) @ columns
+        (bags, classes), weights, means = proportions.shape, sizes / sizes.mean(), sparse.csr_array(means)
+        mixing = sparse.hstack([sparse.diags_array(column) for column in proportions.T])
+        smooth = sparse.block_diag([_laplacian(means, dense=bags * classes <= _DENSE)] * classes)
+        fit = mixing.T @ sparse.diags_array(weights) @ mixing
+        ridge = sparse.diags_array(_RIDGE * np.tile(weights, classes))
+        system = sparse.csr_array(fit + gamma * smooth + ridge)
+        # [classes, bags, classes] the class means of bags that make up each row of the operator
+        parts = (proportions * (sizes / sizes.sum())[:, None])[None] * np.eye(classes)[:, None]
+        right = parts.transpose(0, 2, 1).reshape(classes, -1).T
+        if bags * classes <= _DENSE:
+            solved = np.linalg.solve(system.toarray(), right)
+        else:
+            jacobi = sparse.diags_array(1 / system.diagonal())
+            each = [sparse.linalg.cg(system, column, rtol=1e-8, maxiter=2000, M=jacobi)[0] for column in right.T]
+            solved = np.stack(each, axis=1)
+        mixed = np.einsum("ckn,kc->kn", solved.reshape(classes, bags, classes), proportions) * weights[:, None]
+        rest = parts.sum(axis=(1, 2)) - mixed.sum(axis=0)
+        centre = means.T @ sizes / sizes.sum()
+        return cls((means.T @ mixed).T + np.outer(rest, centre), prior_of(train))
 
-def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array) -> _MeanOperator:
-    """Return the operator of rows with given labels."""
-    rows = len(labels)
-    of_class = sparse.csr_array((np.full(rows, 1 / rows), (labels, np.arange(rows))), shape=(classes, rows))
-    return _MeanOperator((of_class @ columns).toarray(), np.bincount(labels, minlength=classes) / rows)
+    @classmethod
+    def of_labels(cls, labels: IntArray, classes: int, columns: sparse.csr_array) -> MeanOperator:
+        """Return the operator of rows with given labels."""
+        rows = len(labels)
+        of_class = sparse.csr_array((np.full(rows, 1 / rows), (labels, np.arange(rows))), shape=(classes, rows))
+        return cls((of_class @ columns).toarray(), np.bincount(labels, minlength=classes) / rows)
 
+    def logistic(
+        self, columns: sparse.csr_array, strength: float, start: LogitWeights | None = None
+    ) -> tuple[float, LogitWeights]:
+        """Minimise sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2.
 
-def logistic_of_means(
-    columns: sparse.csr_array, operator: _MeanOperator, strength: float, start: LogitWeights | None = None
-) -> tuple[float, LogitWeights]:
-    """Minimise sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2, a convex function.
+        Returns the minimum of this convex function, and its weights.
+        """
+        transposed, rows = sparse.csr_array(columns.T), columns.shape[0]
+        width = outputs(len(self.prior))
+        means, prior = self.means[-width:].T * rows, self.prior[-width:] * rows
 
-    Returns the minimum and its weights.
-    """
-    transposed, rows = sparse.csr_array(columns.T), columns.shape[0]
-    width = outputs(len(operator.prior))
-    means, prior = operator.means[-width:].T * rows, operator.prior[-width:] * rows
+        def objective(weights: LogitWeights) -> tuple[float, LogitWeights]:
+            logits = weights(columns)
+            free = np.logaddexp(0.0, logits) if width == 1 else logsumexp(logits, axis=1)
+            value = free.sum() - (weights.coefficients * means).sum() - weights.intercept @ prior
+            proba = probabilities(logits)[:, -width:]
+            by_coefficient = transposed @ proba - means + strength * weights.coefficients
+            value += strength / 2 * (weights.coefficients**2).sum()
+            return float(value), LogitWeights(by_coefficient, proba.sum(axis=0) - prior)
 
-    def objective(weights: LogitWeights) -> tuple[float, LogitWeights]:
-        logits = weights(columns)
-        free = np.logaddexp(0.0, logits) if width == 1 else logsumexp(logits, axis=1)
-        value = free.sum() - (weights.coefficients * means).sum() - weights.intercept @ prior
-        proba = probabilities(logits)[:, -width:]
-        by_coefficient = transposed @ proba - means + strength * weights.coefficients
-        value += strength / 2 * (weights.coefficients**2).sum()
-        return float(value), LogitWeights(by_coefficient, proba.sum(axis=0) - prior)
-
-    return minimise(objective, start or LogitWeights(np.zeros((columns.shape[1], width)), np.zeros(width)))
+        return minimise(objective, start or LogitWeights(np.zeros((columns.shape[1], width)), np.zeros(width)))

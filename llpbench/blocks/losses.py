@@ -122,25 +122,6 @@ def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns:
     return masked_mean(-chosen.squeeze(1), pairs.positive)
 
 
-def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
-    """Return a loss that attracts positive pairs and repels other assigned pairs (torch's CosineEmbeddingLoss).
-
-    With `cosine` [n, m], it is the mean over all assigned pairs of 1 - cos or max(0, cos - margin).
-    """
-    paired = cosine.gather(1, pairs.partner.clamp(min=0)[:, None]).squeeze(1)
-    each = torch.where(pairs.positive, 1 - paired, (paired - margin).relu())
-    return masked_mean(each, pairs.partner >= 0)
-
-
-def bag_contrast(cosine: Tensor, similarity: Tensor, margin: float) -> Tensor:
-    """Return a loss that attracts bags with similar proportions and repels others (TabLLP-BDC, L_Bag).
-
-    It is (1 - M) max(0, cos - margin) + M (1 - cos), with the `cosine` of two bag vectors and the `similarity` M of
-    their proportions.
-    """
-    return (1 - similarity) * (cosine - margin).relu() + similarity * (1 - cosine)
-
-
 def ramp_up(progress: Tensor, length: Tensor | float) -> Tensor:
     """Return exp(-5 (1 - t/T)^2), and 1 from T on: the ramp of Laine & Aila 2017, as in LLP-VAT and TabLLP-BDC."""
     return torch.exp(-5.0 * (1.0 - (progress / length).clamp(max=1.0)).square())

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
 
 from llpbench.blocks.binning import FeatureBins
-from llpbench.blocks.components import Components, Joint, column_table
+from llpbench.blocks.components import Components
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.effects import FeatureEffect, Scale
@@ -112,7 +112,7 @@ def main_effects(
     factor : size of one unit of the process on that scale
     """
     variance = observed.variance()
-    waves = [_expected_waves(components, joint) for joint in components.joint]
+    waves = [_expected_waves(components, joint.frequencies) for joint in components.joint]
     widths = [effect.factor.shape[1] for effect in components.effects] + [len(each.mean) for each in components.joint]
     root = np.sqrt(np.repeat(observed.scales, widths))
 
@@ -173,8 +173,8 @@ def _design(components: Components, feature: int, cells: _Cells, waves: list[lis
             alone = coarse[second].weights @ both if first == feature else np.tensordot(coarse[first].weights, both, 1)
             part = _less_mean(alone, coarse[feature])[cells.coarse]
         parts.append(part)
-    start = sum(column_table(bins).shape[1] for bins in components.fine_bins[:feature])
-    table = column_table(fine)
+    start = sum(bins.coordinates.shape[1] for bins in components.fine_bins[:feature])
+    table = fine.coordinates
     for joint, expected in zip(components.joint, waves, strict=True):
         if joint.frequencies is None or expected is None:
             part = np.zeros((fine.size, len(joint.mean)))
@@ -191,18 +191,18 @@ def _less_mean(table: FloatArray, bins: FeatureBins) -> FloatArray:
     return np.asarray(table - bins.weights @ table)
 
 
-def _expected_waves(components: Components, joint: Joint) -> list[FloatArray] | None:
+def _expected_waves(components: Components, frequencies: FloatArray | None) -> list[FloatArray] | None:
     """Return the mean of e^(i z . omega) [waves] for each feature; None for a linear component.
 
     z: the columns of the feature.
     """
-    if joint.frequencies is None:
+    if frequencies is None:
         return None
     means: list[FloatArray] = []
     start = 0
     for bins in components.fine_bins:
-        table = column_table(bins)
-        means.append(bins.weights @ _turned(joint.frequencies, table, start))
+        table = bins.coordinates
+        means.append(bins.weights @ _turned(frequencies, table, start))
         start += table.shape[1]
     return means
 

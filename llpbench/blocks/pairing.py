@@ -1,7 +1,7 @@
 """Pseudo-pairs: an assignment of the rows of one bag to the rows of another (TabLLP-BDC's pair generator).
 
-`vmap` cannot map assignment problems, so they are one custom operator. A method calls `assign_rows` like any function.
-For a population, parallel threads solve all problems (scipy's solver releases the GIL).
+`vmap` cannot map assignment problems, so they are one custom operator. For a population, parallel threads solve all
+problems (scipy's solver releases the GIL).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tens
     Noisy counts are rounded down; suppressed counts give no pairs. `generator` is `linear` (the largest total
     similarity) or `greedy` (the most similar pair first, and so on).
     """
-    partner = assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
+    partner = _assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
     chosen = similarity.detach().gather(1, partner.clamp(min=0)[:, None]).squeeze(1)
     rank = chosen.masked_fill(partner < 0, -torch.inf).argsort(descending=True, stable=True).argsort()
     positive = (rank < counts.clamp(min=0).amin(dim=0).sum().floor()) & (partner >= 0)
@@ -43,7 +43,7 @@ def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tens
 
 
 @torch.library.custom_op("llpbench::assign", mutates_args=())
-def assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:
+def _assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:
     """Return the column assigned to each row, -1 for none: a one-to-one assignment of rows to columns.
 
     `similarity` [..., n, m] float32; `rows` [..., n], `columns` [..., m] bool mark real rows. Returns [..., n] int64.
@@ -59,18 +59,18 @@ def assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool)
     return torch.from_numpy(np.stack(list(solved))).reshape(rows.shape).to(similarity.device)
 
 
-@assign_rows.register_fake
+@_assign_rows.register_fake
 def _(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:  # noqa: ARG001
     return torch.empty_like(rows, dtype=torch.int64)
 
 
-@assign_rows.register_vmap
+@_assign_rows.register_vmap
 def _(info: Any, in_dims: Any, similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> tuple[Tensor, int]:
     def stacked(value: Tensor, dim: int | None) -> Tensor:
         return value.expand(info.batch_size, *value.shape) if dim is None else value.movedim(dim, 0)
 
     parts = (stacked(value, dim) for value, dim in zip((similarity, rows, columns), in_dims, strict=False))
-    return assign_rows(*parts, greedy), 0
+    return _assign_rows(*parts, greedy), 0
 
 
 def _threads(gpu: bool) -> int:

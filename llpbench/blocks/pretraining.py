@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.attention import Attention
-from llpbench.blocks.losses import bag_contrast, masked_mean
+from llpbench.blocks.losses import masked_mean
 from llpbench.blocks.views import Projectors, at, mixed_view, self_contrast, some_rows
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
@@ -116,12 +116,21 @@ class Pretraining(Method):
         cosine = F.cosine_similarity(vectors[::2].float(), vectors[1::2].float(), dim=-1)
         likeness = self.likeness(bags.proportions[::2], bags.proportions[1::2])
         known = bags.known[::2] & bags.known[1::2]
-        return masked_mean(bag_contrast(cosine, likeness, self.params.margin), known)
+        return masked_mean(_bag_contrast(cosine, likeness, self.params.margin), known)
 
     def likeness(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the similarities [pairs], between 0 and 1, of proportions [pairs, classes]."""
         one, other = first.unsqueeze(-2), second.unsqueeze(-2)
         return mpiou(one, other) if self.params.similarity == "mpiou" else 1 - l1(one, other) / 2
+
+
+def _bag_contrast(cosine: Tensor, similarity: Tensor, margin: float) -> Tensor:
+    """Return a loss that attracts bags with similar proportions and repels others (TabLLP-BDC, L_Bag).
+
+    It is (1 - M) max(0, cos - margin) + M (1 - cos), with the `cosine` of two bag vectors and the `similarity` M of
+    their proportions.
+    """
+    return (1 - similarity) * (cosine - margin).relu() + similarity * (1 - cosine)
 
 
 class _WeightedSum(nn.Module):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from llpbench.blocks.losses import masked_mean
 from llpbench.core.bags import Bags
 
 
@@ -29,17 +28,6 @@ def bag_sizes(bags: Bags) -> Tensor:
     """Return the number of rows of each bag [bags], 0 if counts are suppressed."""
     sizes: Tensor = (bags.mask & bags.known.unsqueeze(-1)).sum(dim=-1).float()
     return sizes
-
-
-def pair_contrast(residuals: Tensor, sizes: Tensor) -> Tensor:
-    """Return the mean over pairs of bags of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2, 0 without pairs.
-
-    `residuals` [bags, classes]; `sizes` [bags] are 0 for bags to ignore.
-    """
-    squares = (residuals.unsqueeze(0) - residuals.unsqueeze(1)).square().sum(dim=-1)
-    product, total = sizes.unsqueeze(0) * sizes.unsqueeze(1), sizes.unsqueeze(0) + sizes.unsqueeze(1)
-    paired = torch.ones_like(squares, dtype=torch.bool).triu(1) & (product > 0)
-    return masked_mean(product / total.clamp(min=1.0) * squares, paired)
 
 
 def mean_residual(residuals: Tensor, sizes: Tensor) -> Tensor:

@@ -228,6 +228,46 @@ class TreeRows:
             booster.boost(data, step, grad=first, hess=second)
         return booster
 
+    def boost_counts(
+        self, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
+    ) -> TreeLogits:
+        """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
+        offset = _start_of(prior)
+        counts = self.cells(counts)[0]
+        parts = self.parts(counts.bag_of_row, len(counts.sizes))
+        gradients = [
+            _likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset)
+            for part in parts
+        ]
+        booster = self.grow(gradients, len(offset), settings, _tree_seed(rng))
+        return TreeLogits(self.input, booster.reset(), offset)
+
+    def boost_posteriors(
+        self, counts: BagCounts, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
+    ) -> TreeLogits:
+        """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
+
+        In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each bag makes the
+        mean of q equal the bag's proportions. Inside `background`, another thread does so.
+        """
+        outputs = 1 if start.shape[1] == 2 else start.shape[1]
+        counts, rows = self.cells(counts)
+        logits = start[rows]
+        parts = self.parts(counts.bag_of_row, len(counts.sizes))
+        seeds = [_tree_seed(rng) for _ in range(rounds)]
+
+        def refitted() -> xgboost.Booster:
+            now = logits
+            for seed in seeds:
+                targets = counts.fitted(now)[:, -outputs:]
+                booster = self.grow(
+                    [_cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
+                )
+                now = full_logits(self.scores(booster))
+            return booster.reset()
+
+        return TreeLogits(self.input, later(refitted), np.zeros(outputs))
+
 
 def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
     """Return the parameters of a booster that starts from zero."""
@@ -314,21 +354,6 @@ class TreeProba:
         return np.asarray(softmax(self.logits(rows), axis=1))
 
 
-def boost_counts(
-    data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
-) -> TreeLogits:
-    """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
-    offset = _start_of(prior)
-    counts = data.cells(counts)[0]
-    parts = data.parts(counts.bag_of_row, len(counts.sizes))
-    gradients = [
-        _likelihood_gradients(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset)
-        for part in parts
-    ]
-    booster = data.grow(gradients, len(offset), settings, _tree_seed(rng))
-    return TreeLogits(data.input, booster.reset(), offset)
-
-
 def _start_of(prior: FloatArray) -> FloatArray:
     """Return the logits [outputs] of the prior [classes]."""
     prior = prior.clip(1e-6, 1 - 1e-6)
@@ -348,33 +373,6 @@ def _likelihood_gradients(counts: BagCounts, offset: FloatArray) -> Gradients:
         return p - counts.posterior(p), p * (1 - p)
 
     return binary if len(offset) == 1 else several
-
-
-def boost_posteriors(
-    data: TreeRows, counts: BagCounts, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
-) -> TreeLogits:
-    """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
-
-    In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each bag makes the mean
-    of q equal the bag's proportions. Inside `background`, another thread does so.
-    """
-    outputs = 1 if start.shape[1] == 2 else start.shape[1]
-    counts, rows = data.cells(counts)
-    logits = start[rows]
-    parts = data.parts(counts.bag_of_row, len(counts.sizes))
-    seeds = [_tree_seed(rng) for _ in range(rounds)]
-
-    def refitted() -> xgboost.Booster:
-        now = logits
-        for seed in seeds:
-            targets = counts.fitted(now)[:, -outputs:]
-            booster = data.grow(
-                [_cross_entropy_gradients(targets[part.rows]) for part in parts], outputs, settings, seed
-            )
-            now = full_logits(data.scores(booster))
-        return booster.reset()
-
-    return TreeLogits(data.input, later(refitted), np.zeros(outputs))
 
 
 def _cross_entropy_gradients(targets: FloatArray) -> Gradients:

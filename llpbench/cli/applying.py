@@ -380,9 +380,9 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
 
 def _effect_rows(effects: Sequence[FeatureEffect]) -> Iterator[Sequence[str]]:
     """Yield effects of features: size, uncertainty, and where they are lowest and highest."""
-    from llpbench.core.effects import bin_text, strongest
+    from llpbench.core.effects import FeatureEffects, bin_text
 
-    for effect in strongest(effects, 12):
+    for effect in FeatureEffects(effects).strongest(12):
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
             ends += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", bin_text(effect, place)]

@@ -40,7 +40,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from llpbench.blocks.distinct import distinct
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.seeding import generator
@@ -327,7 +327,8 @@ def table_estimates(
     A category is a combination of features and group. `groups` are of the rows of `whole`, whose counts are exact.
     None if there are many categories, or if bags are small.
     """
-    same = distinct([groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T], fewest=0)
+    columns = [groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T]
+    same = Distinct.of(columns, fewest=0)
     if same is None or len(same.first) > _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE or len(same.first) < 2:
         return None
     _require_no_total(bags)

@@ -146,7 +146,7 @@ def prepared(
     if machine.device.type == "cpu":
         rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
         machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
-    most = most_together(cell, environment, machine)
+    most = most_together(cell, machine)
     if cell.pretraining == "none":
         return machine, most, None
     if METHODS.get(cell.method).supervision != "bags":  # pretraining uses bags, whatever the method's supervision

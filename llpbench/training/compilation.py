@@ -70,8 +70,8 @@ def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
     return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
 
 
-def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
-    """Return the largest number of members of a cell that train together, unless requested otherwise; None: all.
+def most_together(cell: Cell, machine: Machine) -> int | None:
+    """Return the largest number of members of a cell that train together; None: all.
 
     A deep encoder compiled for a CPU trains one member at a time. Three members of SAINT take as long together as in
     turn, and need more memory. Each change in their number would need another compilation.
@@ -80,7 +80,7 @@ def most_together(cell: Cell, environment: Environment, machine: Machine) -> int
         return 1
     deep = cell.encoder is not None and ENCODERS.get(cell.encoder).compiles
     alone = deep and machine.compiled and machine.device.type == "cpu"
-    return environment.members or (1 if alone else None)
+    return 1 if alone else None
 
 
 @cache

@@ -23,8 +23,8 @@ from benchmarks.gpu.rows import FILE, Box, Rows
 from benchmarks.gpu.sizes import FULL, REHEARSAL
 from benchmarks.population import Job
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import cell_versions
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
 from llpbench.data.loading import find_local

@@ -10,7 +10,7 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, fit_confounding_aware
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
@@ -137,17 +137,6 @@ class TestProcess:
         assert found.components.effects[-1].features == (1, 3)
         assert len(found.components.effects) == 6
 
-    def test_bag_effects_are_unexplained_share(self) -> None:
-        rng = np.random.default_rng(0)
-        numbers = rng.normal(size=(4000, 2))
-        train = in_groups(rows_of(numbers.tolist()), 40, (rng.random(4000) < expit(numbers[:, 0])).astype(float))
-        own = expit(numbers[:, 0] + np.repeat(rng.normal(0, 1, 100), 40))
-        confounded = in_groups(rows_of(numbers.tolist()), 40, (rng.random(4000) < own).astype(float))
-        settings = ProcessSettings(waves=10, draws=0)
-        plain, other = (_fit_process(each, settings, np.random.default_rng(0)) for each in (train, confounded))
-        assert plain.unexplained < 0.05
-        assert other.unexplained > 0.5
-
 
 class TestWaryPriors:
     """Bags that differ by effects of the bag, which a feature that hardly varies between bags seems to explain."""
@@ -171,9 +160,7 @@ class TestWaryPriors:
 
     def test_confounded_bags_shrink_weakly_identified_effects(self) -> None:
         train = self.confounded(own=1.5)
-        plain, aware = (
-            fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (_fit_process, fit_confounding_aware)
-        )
+        plain, aware = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (_fit_process, FittedProcess.of))
         assert plain.confounded
         assert aware.confounded
         assert aware.unexplained == plain.unexplained

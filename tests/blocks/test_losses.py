@@ -9,14 +9,7 @@ import pytest
 import torch
 from small import everything, make_bags, no_features
 
-from llpbench.blocks.losses import (
-    bag_contrast,
-    cosine_embedding,
-    count_loss,
-    difference_contrast,
-    info_nce,
-    proportion_loss,
-)
+from llpbench.blocks.losses import count_loss, difference_contrast, info_nce, proportion_loss
 from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
 
@@ -49,26 +42,6 @@ def test_difference_contrast_matches_loop() -> None:
     for both, expected in ((True, (forward + backward) / 2), (False, forward)):
         loss = difference_contrast(similarity, found, everything(4), everything(4), both)
         assert float(loss) == pytest.approx(expected, abs=1e-6)
-
-
-def test_cosine_embedding_matches_torch() -> None:
-    torch.manual_seed(0)
-    a, b = torch.randn(5, 3), torch.randn(5, 3)
-    found = pairs(4, 2, 0, 1, 3, positive=[True, False, True, False, True])
-    cosine = torch.nn.functional.normalize(a, dim=1) @ torch.nn.functional.normalize(b, dim=1).T
-    target = torch.where(found.positive, 1.0, -1.0)
-    expected = torch.nn.functional.cosine_embedding_loss(a, b[found.partner], target, margin=0.1)
-    assert torch.allclose(cosine_embedding(cosine, found, 0.1), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("cosine", "similarity", "margin", "expected"), [(1.0, 0.0, 0.0, 1.0), (-1.0, 1.0, 0.0, 2.0), (0.5, 0.5, 0.2, 0.4)]
-)
-def test_bag_contrast_matches_hand_computation(
-    cosine: float, similarity: float, margin: float, expected: float
-) -> None:
-    loss = bag_contrast(torch.tensor(cosine), torch.tensor(similarity), margin)
-    assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
 def test_info_nce_is_symmetric_cross_entropy_without_padding() -> None:

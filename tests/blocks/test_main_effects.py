@@ -11,13 +11,13 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from llpbench.blocks.bag_logits import LogitProcess, fit_logits
+from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.blocks.components import Components
 from llpbench.blocks.design import bag_average
 from llpbench.blocks.evidence import _BagSpace, _FeatureSpace
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.effects import FeatureEffect, strongest
+from llpbench.core.effects import FeatureEffect, FeatureEffects
 from llpbench.core.numbers import RobustScores
 from llpbench.data.tasks import Scaler
 
@@ -45,7 +45,7 @@ def some_train(seed: int = 0) -> BaggedRows:
 
 TRAIN = some_train()
 SHARES = _fit_process(TRAIN, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
-LOGITS = fit_logits(SHARES, TRAIN)
+LOGITS = LogitProcess.from_shares(SHARES, TRAIN)
 AVERAGE = np.asarray(bag_average(TRAIN).todense())
 
 
@@ -86,10 +86,7 @@ def place(effect: FeatureEffect, values: FloatArray) -> list[int]:
 @pytest.mark.parametrize("process", [SHARES, LOGITS], ids=["shares", "logits"])
 def test_main_effects_are_average_predictions(process: FittedProcess | LogitProcess) -> None:
     grid, share, columns = combinations(TRAIN.rows)
-    if isinstance(process, FittedProcess):
-        predicted = process.shares(process.components.bin(grid))[:, 1]
-    else:
-        predicted = process(grid)[:, 1]
+    predicted = (process.shares if isinstance(process, FittedProcess) else process)(grid)[:, 1]
     effects = process.effects()
     assert [effect.feature for effect in effects] == [0, 1, 2]
     for effect, column in zip(effects, columns, strict=True):
@@ -99,7 +96,7 @@ def test_main_effects_are_average_predictions(process: FittedProcess | LogitProc
         assert effect.weights @ effect.values == pytest.approx(0, abs=1e-6)
     assert effects[1].missing
     assert not effects[0].missing
-    assert strongest(effects, 1) == [effects[0]]
+    assert FeatureEffects(effects).strongest(1) == [effects[0]]
 
 
 @pytest.mark.parametrize("space", ["bags", "features"])

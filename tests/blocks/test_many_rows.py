@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from llpbench.blocks import bag_process, many_rows
-from llpbench.blocks.bag_logits import fit_logits
+from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
 from llpbench.core.bags import BaggedRows, FloatArray
 
@@ -60,8 +60,8 @@ def test_shares_and_their_uncertainty_are_those_of_all_bags_at_once() -> None:
 def test_logits_are_those_of_all_bags_at_once(classes: int) -> None:
     train, _ = some_train(classes)
     process = _fit_process(train, SETTINGS, np.random.default_rng(0))
-    at_once = fit_logits(process, train)
-    found = fit_logits(in_groups(process, train), train)
+    at_once = LogitProcess.from_shares(process, train)
+    found = LogitProcess.from_shares(in_groups(process, train), train)
     assert_allclose(found(), at_once(), atol=0.05)  # both stop where little is gained
     for one, other in zip(found.effects(0), at_once.effects(0), strict=True):
         assert_allclose(one.std, other.std, rtol=0.02)
@@ -75,22 +75,11 @@ def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: py
     assert process.sample is not None
     some = process.sample[1]
     assert len(some.sizes) == int(1000 / TRAIN.sizes.mean())
-    logits = fit_logits(process, TRAIN)
-    errors = [
-        np.abs(expit(each(TRAIN.rows)[:, 1]) - PROBABILITY).mean() for each in (logits, fit_logits(*process.sample))
-    ]
+    logits = LogitProcess.from_shares(process, TRAIN)
+    of_sample = LogitProcess.from_shares(*process.sample)
+    errors = [np.abs(expit(each(TRAIN.rows)[:, 1]) - PROBABILITY).mean() for each in (logits, of_sample)]
     assert errors[0] < 0.06
     assert errors[0] < errors[1]
     assert_allclose(logits(), logits(TRAIN.rows), atol=1e-6)  # in batches of other sizes
-    effects, of_some = logits.effects(), fit_logits(*process.sample).effects()
+    effects, of_some = logits.effects(), of_sample.effects()
     assert all(one.undetermined < other.undetermined for one, other in zip(effects, of_some, strict=True))
-
-
-def test_up_to_many_rows_nothing_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = len(TRAIN.bag_of_row)
-    monkeypatch.setattr(bag_process, "_FEWEST_BAGS", 100)
-    monkeypatch.setattr(bag_process, "_MANY_ROWS", rows)
-    assert _fit_process(TRAIN, SETTINGS, np.random.default_rng(0)).sample is None
-    monkeypatch.setattr(bag_process, "_MANY_ROWS", rows - 1)
-    monkeypatch.setattr(bag_process, "_LARGEST_BAG", TRAIN.sizes.max() - 1)
-    assert _fit_process(TRAIN, SETTINGS, np.random.default_rng(0)).sample is None

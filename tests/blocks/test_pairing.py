@@ -10,12 +10,12 @@ import torch
 from small import everything
 from torch.func import vmap
 
-from llpbench.blocks.pairing import _linear, _priced, assign_rows, pseudo_pairs
+from llpbench.blocks.pairing import _assign_rows, _linear, _priced, pseudo_pairs
 
 
 def solve(similarity: torch.Tensor, generator: str = "linear") -> list[int]:
     n, m = similarity.shape
-    return assign_rows(similarity, everything(n), everything(m), generator == "greedy").tolist()  # type: ignore[no-any-return]
+    return _assign_rows(similarity, everything(n), everything(m), generator == "greedy").tolist()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -67,7 +67,7 @@ def test_padding_is_never_assigned() -> None:
     similarity[1] = similarity[:, 2] = 100.0  # padding, however alike
     rows, columns = everything(5), everything(6)
     rows[1] = columns[2] = False
-    partner = assign_rows(similarity, rows, columns, False)
+    partner = _assign_rows(similarity, rows, columns, False)
     assert partner[1] == -1
     assert 2 not in partner
     kept = [0, 2, 3, 4]
@@ -80,15 +80,15 @@ def test_population_assignment_equals_single(greedy: bool) -> None:
     similarity = torch.rand(3, 7, 9)
     mask = torch.rand(3, 7) > 0.2
     columns = everything(9)
-    together = vmap(lambda s, r: assign_rows(s, r, columns, greedy))(similarity, mask)
-    alone = [assign_rows(s, r, columns, greedy) for s, r in zip(similarity, mask, strict=True)]
+    together = vmap(lambda s, r: _assign_rows(s, r, columns, greedy))(similarity, mask)
+    alone = [_assign_rows(s, r, columns, greedy) for s, r in zip(similarity, mask, strict=True)]
     assert torch.equal(together, torch.stack(alone))
-    flipped = vmap(lambda s, r: assign_rows(s, r, columns, greedy), in_dims=(2, 0))(similarity.movedim(0, 2), mask)
+    flipped = vmap(lambda s, r: _assign_rows(s, r, columns, greedy), in_dims=(2, 0))(similarity.movedim(0, 2), mask)
     assert torch.equal(flipped, together)
 
 
 def test_operator_passes_opcheck() -> None:
-    torch.library.opcheck(assign_rows, (torch.rand(2, 4, 5), torch.ones(2, 4).bool(), torch.ones(2, 5).bool(), False))
+    torch.library.opcheck(_assign_rows, (torch.rand(2, 4, 5), torch.ones(2, 4).bool(), torch.ones(2, 5).bool(), False))
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
@@ -97,7 +97,7 @@ def test_infinite_similarities_are_refused(wrong: float, greedy: bool) -> None:
     similarity = torch.rand(4, 4)
     similarity[2, 1] = wrong
     with pytest.raises(ValueError, match=r"not finite.*learning rate"):
-        assign_rows(similarity, everything(4), everything(4), greedy)
+        _assign_rows(similarity, everything(4), everything(4), greedy)
 
 
 @pytest.mark.parametrize(

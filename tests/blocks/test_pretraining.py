@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SCHEMA, everything, moment, select, small_encoder, some_bags, stream
+from small import SCHEMA, moment, select, small_encoder, some_bags, stream
 
-from llpbench.blocks.pretraining import Decoder, Pretraining, PretrainingParams, _WeightedSum
+from llpbench.blocks.pretraining import Decoder, Pretraining, PretrainingParams
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.model import Encoding, Model
@@ -29,14 +29,6 @@ from llpbench.training.specification import make_cell
 
 NOW = moment()
 SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
-
-
-def test_weighted_sum_matches_loop() -> None:
-    torch.manual_seed(0)
-    z, aggregator = torch.randn(5, 4), _WeightedSum(4)
-    unit = torch.nn.functional.normalize(z, dim=1)
-    weights = sum((unit @ unit[i] * 10).softmax(0) for i in range(5)) / 5  # W = I, s = 10
-    assert torch.allclose(aggregator(z, everything(5)), weights @ z, atol=1e-5)  # type: ignore[operator]
 
 
 def made(tasks: Any, **params: Any) -> tuple[Pretraining, Any]:
@@ -226,11 +218,3 @@ def test_damaged_pretraining_file_is_recomputed(tmp_path: Path, counted: list[li
     assert file.read_bytes()[32:36] == content[32:36]
     assert first[0]["results"] == second[0]["results"]
     assert _read(file) is not None
-
-
-def test_seeds_with_different_bag_numbers_are_pretrained_apart() -> None:
-    small, large = toy_task(0), toy_task(1, size=8)
-    found = Pretrainer(cell(), {0: small, 1: large}, None, Machine())([0, 1])
-    alone = Pretrainer(cell(), {1: large}, None, Machine())([1])
-    name = "encoder.first.weight"
-    assert torch.allclose(found[1].weights[name], alone[1].weights[name], atol=1e-4)

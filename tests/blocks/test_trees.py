@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from llpbench.blocks import distinct, trees
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.trees import TreeRows, TreeSettings, boost_counts, boost_posteriors
+from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray
 
 BAGS, SIZE = 300, 10
@@ -53,14 +53,6 @@ def test_tree_parts_are_whole_bags_and_repeatable() -> None:
     assert np.ptp(parts[0].bags) > 150, "bags in a row may have much in common"
 
 
-def test_number_of_parts() -> None:
-    assert trees._number_of_parts(600_000, 6000) == 1
-    assert trees._number_of_parts(600_001, 6000) == 3
-    assert trees._number_of_parts(1_000_000, 10_000) == 5
-    assert trees._number_of_parts(1_000_000, 2500) == 2
-    assert trees._number_of_parts(1_000_000, 300) == 1
-
-
 @pytest.mark.usefixtures("in_parts")
 def test_parts_learn_from_all_bags() -> None:
     train, logit = some_train()
@@ -70,12 +62,12 @@ def test_parts_learn_from_all_bags() -> None:
     alone, of_some = TreeRows(some.rows), BagCounts(some)
     for found, of_part in (
         (
-            boost_counts(data, counts, train.prior, FEW, np.random.default_rng(0)),
-            boost_counts(alone, of_some, some.prior, FEW, np.random.default_rng(0)),
+            data.boost_counts(counts, train.prior, FEW, np.random.default_rng(0)),
+            alone.boost_counts(of_some, some.prior, FEW, np.random.default_rng(0)),
         ),
         (
-            boost_posteriors(data, counts, start, FEW, 3, np.random.default_rng(0)),
-            boost_posteriors(alone, of_some, start[: len(some.bag_of_row)], FEW, 3, np.random.default_rng(0)),
+            data.boost_posteriors(counts, start, FEW, 3, np.random.default_rng(0)),
+            alone.boost_posteriors(of_some, start[: len(some.bag_of_row)], FEW, 3, np.random.default_rng(0)),
         ),
     ):
         correlations = [np.corrcoef(each(train.rows)[:, 1], logit)[0, 1] for each in (found, of_part)]
@@ -93,8 +85,8 @@ def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, parts: int, mon
         monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
         monkeypatch.setattr(trees, "_number_of_parts", lambda *_: parts)
         data, counts = TreeRows(train.rows), BagCounts(train)
-        refitted = boost_posteriors(data, counts, start, TreeSettings(12), 2, np.random.default_rng(0))
-        counted = boost_counts(data, counts, train.prior, TreeSettings(12), np.random.default_rng(0))
+        refitted = data.boost_posteriors(counts, start, TreeSettings(12), 2, np.random.default_rng(0))
+        counted = data.boost_counts(counts, train.prior, TreeSettings(12), np.random.default_rng(0))
         found.append([each(train.rows) for each in (refitted, counted)])
         assert (data._parts[0].data.num_row() < 20) == (least == 1000)
     assert_allclose(found[1], found[0], atol=1e-4)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from small import small_encoder, some_bags, stream
 
-from llpbench.blocks import views
 from llpbench.blocks.views import _cut_mix, at, mixed_view, random_partner, some_rows
 from llpbench.core.bags import Rows
 from llpbench.core.model import MLP, Model, Network
@@ -60,16 +59,3 @@ def test_bags_above_cap_are_sampled_without_replacement() -> None:
     vectors = torch.randn(2, 9, 3)
     taken = at(vectors, chosen)
     assert torch.equal(taken, torch.stack([vectors[bag, chosen[bag]] for bag in (0, 1)]))
-
-
-@pytest.mark.parametrize("method", ["tabllp-bdc", "tabllp-self", "selfclr-llp"])
-def test_row_comparing_methods_train_above_cap(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llpbench.conformance.subject import Subject
-    from llpbench.core.registry import METHODS
-
-    subject = Subject(METHODS.entry(method))
-    whole = subject.learn(subject.toy(unequal=True)).proba
-    monkeypatch.setattr(views.some_rows, "__defaults__", (6,))  # bags have 8 or 16 rows
-    sampled = subject.learn(subject.toy(unequal=True)).proba
-    assert sampled.shape == whole.shape
-    assert (sampled != whole).any()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
-from small import make_bags, no_features, together
+from small import make_bags, no_features
 from torch import Tensor
 
-from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, pair_contrast
+from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others
 from llpbench.core.bags import Bags
-from llpbench.data.toy import toy_task
-from llpbench.methods.bag_contrast import _genbags
-from llpbench.methods.debiased_square import DebiasedSquare, _DebiasedSquareParams, _leave_out, _stretched
+from llpbench.methods.bag_contrast import _pair_contrast
+from llpbench.methods.debiased_square import _leave_out, _stretched
 from llpbench.methods.debiased_square import _stream as streamed
 from llpbench.methods.easy_llp import _bag_estimates, _class_losses
 
@@ -40,19 +38,8 @@ def drawn(*sizes: int) -> list[tuple[float, Tensor, Bags]]:
 
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
 def test_expected_contrast_is_twice_variance_of_errors(sizes: tuple[int, int]) -> None:
-    found = sum(w * float(pair_contrast(bag_residuals(lp, bags), bag_sizes(bags))) for w, lp, bags in drawn(*sizes))
+    found = sum(w * float(_pair_contrast(bag_residuals(lp, bags), bag_sizes(bags))) for w, lp, bags in drawn(*sizes))
     assert found == pytest.approx(0.4088, abs=1e-5)
-
-
-def test_generalized_bag_loss_is_mean_over_weight_draws() -> None:
-    for known, expected in (([1, -1, 0, 0], 2.662), ([1, 1, 1, 1], 0.044), ([1, 0, 0, 0], 1.001)):
-        differences = torch.tensor(known, dtype=torch.float32)[:, None]
-        assert float(_genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
-    d = np.array([3.0, -1.0, 2.0, 0.5])
-    covariance = 1.331 * np.eye(4) - 0.33
-    weights = np.random.default_rng(0).multivariate_normal(np.zeros(4), covariance, 400_000)
-    found = float(_genbags(torch.tensor(d)[:, None], torch.full((4,), 2.0)))
-    assert found * 8 == pytest.approx(((weights @ d) ** 2).mean(), rel=0.01)
 
 
 M4 = torch.tensor([4.0, 4.0])
@@ -79,16 +66,6 @@ def test_stretch_of_predictions_by_step_bags_without_ties() -> None:
     p = torch.linspace(0.01, 0.99, 99)
     found = _stretched(torch.stack([1 - p, p], dim=1).log(), torch.tensor([0.9, 0.1]), torch.tensor(2.0))[:, 1]
     assert bool((found.diff() > 0).all())
-
-
-@pytest.mark.parametrize("bags_per_step", [2, 5])
-def test_number_of_bags_per_step_is_set_at_start(bags_per_step: int) -> None:
-    task = toy_task(0, unequal=True)
-    rows = round(bags_per_step * task.train.sizes.mean())
-    task = replace(task, schema=replace(task.schema, rows_per_step=rows))
-    population = together(DebiasedSquare(_DebiasedSquareParams(hidden=8, learning_rate=0.01)), {0: task}, epochs=1)
-    (outcome,) = population.train()
-    assert outcome.selected["l1"].weights[population.stack.place("offsets.bags")].tolist() == [bags_per_step]
 
 
 @pytest.mark.parametrize(("sizes", "baseline"), [((2,), "none"), ((3,), "none"), ((2, 2), "others"), ((2, 2), "none")])

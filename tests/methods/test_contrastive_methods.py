@@ -16,7 +16,6 @@ from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, Now
 from llpbench.core.model import Model
-from llpbench.methods.selfclr_llp import SelfCLR, _GroupedHead, _SelfCLRParams
 from llpbench.methods.tabllp_bdc import TabLLPBDC, _BDCParams
 
 
@@ -31,22 +30,6 @@ def model_of(method: Method, key: int = 0) -> Model:
 
 def dllp(model: Model, bags: Bags) -> Tensor:
     return proportion_loss(model.log_proba(bags), bags)
-
-
-def test_selfclr_matches_published_form() -> None:
-    method = SelfCLR(_SelfCLRParams(hidden=8, mode="dot", groups=8, sparsity=0.05))
-    bags, model = some_bags(unequal=True), model_of(method)
-    head = model.network.head
-    assert isinstance(head, _GroupedHead)
-    activations = head.activations(model.encode(bags).z)[bags.mask]
-    assert activations.shape == (int(bags.mask.sum()), 16)
-    assert bool((activations >= 0).all())
-    logits = torch.stack([activations[:, 0::2].amax(dim=1), activations[:, 1::2].amax(dim=1)], dim=1)
-    assert torch.allclose(head(model.encode(bags).z)[bags.mask], logits)
-    contrast = torch.nn.functional.cross_entropy(activations @ activations.T, torch.arange(len(activations)))
-    sparsity = logits.sigmoid().amax(dim=1).mean()
-    expected = dllp(model, bags) + 0.5 * contrast + 0.05 * sparsity
-    assert torch.allclose(method.loss(model, bags, now()), expected, atol=1e-4)
 
 
 def bdc(**params: Any) -> TabLLPBDC:

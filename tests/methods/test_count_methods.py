@@ -16,7 +16,7 @@ from scipy.special import expit
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import LinearColumns
 from llpbench.blocks.linear import BAG_LOSSES, _BagLoss, fit_bags
-from llpbench.blocks.trees import TreeRows, TreeSettings, boost_counts
+from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
@@ -73,7 +73,7 @@ def test_first_tree_is_tree_of_soft_labels() -> None:
     rows, logit = some_rows(400)
     train = bagged(rows, (logit > 0).astype(int), [list(range(i, i + 40)) for i in range(0, 400, 40)])
     settings = TreeSettings(rounds=1, leaves=4, learning_rate=0.1, penalty=1.0, features=1.0)
-    found = boost_counts(TreeRows(rows), BagCounts(train), train.prior, settings, np.random.default_rng(0))(rows)[:, 1]
+    found = TreeRows(rows).boost_counts(BagCounts(train), train.prior, settings, np.random.default_rng(0))(rows)[:, 1]
     pi = train.prior[1]
     moved = found - np.log(pi / (1 - pi))
     soft = train.proportions[train.bag_of_row, 1]
@@ -189,18 +189,6 @@ def test_order_of_bags_rows_and_classes_does_not_matter(name: str, params: dict[
     difference = predictions(name, turned, **params)[:, ::-1] - predictions(name, train, **params)
     # sums in another order may choose other splits that gain the same
     assert np.quantile(np.abs(difference), 0.9) < (0.02 if "gbdt" in name else 1e-4)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_noisy_counts_are_used_as_proportions(name: str) -> None:
-    rng = np.random.default_rng(0)
-    noisy = replace(TASK.train, counts=TASK.train.counts + rng.normal(0, 6, size=TASK.train.counts.shape), noise=6.0)
-    assert (noisy.counts < 0).any()
-    proba = predictions(name, noisy)
-    assert np.isfinite(proba).all()
-    exact = replace(noisy, counts=noisy.proportions * noisy.sizes[:, None])
-    assert np.allclose(proba, predictions(name, exact), atol=1e-6)
-    assert not np.allclose(proba, predictions(name, TASK.train), atol=1e-3)
 
 
 @pytest.mark.parametrize("loss", ["count", "kl"])

@@ -83,16 +83,3 @@ class TestBoosting:
             scores[:, 0] = 1 - scores[:, 1]
         found = predict("bag-soft-label-gbdt", train, train.rows, 9, trees=5, leaves=4, learning_rate=0.3)
         assert found == pytest.approx(squeezed(scores), abs=1e-6)
-
-    def test_supervised_trees_are_stable_for_rare_or_absent_class(self) -> None:
-        rng = np.random.default_rng(0)
-        numbers = rng.normal(size=(4000, 5))
-        score = numbers[:, 0] + numbers[:, 1] * numbers[:, 2]
-        labels = (score > np.quantile(score, 0.6)).astype(int) + (score > np.quantile(score, 0.9))
-        labels[np.argsort(score)[-6:]] = 3
-        labels[rng.choice(4000, 3)] = 4
-        rows = rows_of(numbers.tolist())
-        train = in_bags(rows, [[row] for row in range(4000)], np.eye(6)[labels].tolist())
-        found = predict("supervised-gbdt", train, rows)
-        assert (found.argmax(axis=1) == labels).mean() > 0.99
-        assert not found[:, 5].any(), "a class without a training row"

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of, schema_of
-from test_classical_methods import made_up, predict
+from test_classical_methods import made_up
 
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.counts import BagCounts
@@ -88,18 +88,6 @@ class TestClusterShares:
         p, prior = np.column_stack([1 - shares, shares]), np.array([0.55, 0.45])
         assert _cluster_shares(inside, p, np.ones(2), prior, 1e-6)[:, 1] == pytest.approx([1, 0], abs=1e-2)
         assert _cluster_shares(inside, p, np.ones(2), prior, 1e6) == pytest.approx(np.tile(prior, (2, 1)), abs=1e-5)
-
-    @pytest.mark.parametrize("points", ["plain", "waves"])
-    def test_separated_clusters_get_their_own_shares(self, points: str) -> None:
-        rng = np.random.default_rng(0)
-        group = rng.integers(0, 3, 1500)
-        share = np.array([0.1, 0.5, 0.9])[group]
-        rows = rows_of(np.zeros((1500, 1)).tolist(), group[:, None].tolist())
-        order = np.argsort(group + rng.normal(size=1500), kind="stable").reshape(50, 30)
-        counts = share[order].sum(axis=1)
-        train = in_bags(rows, order.tolist(), np.column_stack([30 - counts, counts]).tolist())
-        found = predict("cluster-shares", train, rows, points=points, clusters=5, shrinkage=0.01)[:, 1]
-        assert np.abs(found - share).max() < 0.05
 
 
 class TestCountBayes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +10,13 @@ import torch
 from bagged import in_bags, rows_of
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
-from small import bags_of, make_bags, mlp, moment, no_features, some_bags, stream
+from small import bags_of, make_bags, no_features
 
-from llpbench.blocks.losses import proportion_loss
-from llpbench.blocks.transport import counted_labels, transported
+from llpbench.blocks.transport import transported
 from llpbench.core.bags import Bags
-from llpbench.core.model import Encoder, Model, Network
 from llpbench.data.toy import toy_task
-from llpbench.methods.ahil import AHIL, _AHILParams, _bag_weights, _row_weights
-from llpbench.methods.llp_plot import _matching_labels
-from llpbench.methods.llpfc import LLPFC, _forward_targets, _LLPFCParams, _noisy_prior, _transition
-from llpbench.methods.rot import ROT, _ROTParams
+from llpbench.methods.llpfc import _forward_targets, _noisy_prior, _transition
+from llpbench.methods.rot import _counted_labels
 
 TWO = torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log()
 ONE_EACH = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.5, 0.5]])
@@ -48,7 +43,7 @@ def unequal(classes: int) -> tuple[torch.Tensor, Bags]:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_labels_match_counts_at_least_cost(classes: int) -> None:
     log_proba, bags = unequal(classes)
-    labels = counted_labels(log_proba, bags)
+    labels = _counted_labels(log_proba, bags)
     assert torch.equal(labels.sum(dim=1), bags.counts)
     assert torch.equal(labels.sum(dim=2), bags.mask.float())
     for k in range(2):
@@ -57,52 +52,6 @@ def test_labels_match_counts_at_least_cost(classes: int) -> None:
         cost = log_proba[k, :size].numpy()[:, places]
         best = cost[linear_sum_assignment(cost, maximize=True)].sum()
         assert float((labels[k, :size] * log_proba[k, :size]).sum()) == pytest.approx(float(best), abs=1e-4)
-
-
-def test_targets_are_computed_without_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
-    task, bags = toy_task(0), some_bags()
-    method = ROT(_ROTParams(hidden=8))
-    network = method.build(mlp(task), task.schema)
-    seen: list[torch.Tensor] = []
-
-    def watched(calm: torch.Tensor, *_: object) -> torch.Tensor:
-        seen.append(calm)
-        return calm.exp()
-
-    monkeypatch.setattr("llpbench.methods.rot.transported", watched)
-    method.loss(Model(network, stream()), bags, moment("transport"))
-    assert torch.equal(seen[0], Model(network).log_proba(bags))
-    assert not torch.allclose(seen[0], Model(network, stream()).log_proba(bags))
-    assert not seen[0].requires_grad
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_labels_match_counts_and_suppressed_bags_get_none(classes: int) -> None:
-    rng = np.random.default_rng(0)
-    counts = np.array([[2.0, 3.0, 1.0], [1.4, 2.6, 0.0], [np.nan] * 3])[:, :classes]
-    train = in_bags(rows_of([[0.0]] * 13), [list(range(6)), [6, 7, 8, 9], [10, 11, 12]], counts.tolist())
-    proba = rng.dirichlet(np.ones(classes), 13)
-    labels = _matching_labels(proba, train)
-    for bag in (0, 1):
-        rows = train.index[bag][train.index[bag] >= 0]
-        assert labels[rows].sum(axis=0).tolist() == train.whole_counts[bag].tolist()
-    assert labels[10:].tolist() == np.zeros((3, classes)).tolist()
-
-
-def test_ahil_weights_cross_entropy_of_strong_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a strong view of the row's own predictions turned round."""
-    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
-    method = AHIL(_AHILParams(hidden=8, weight=0.7, row_scale=2.0, bag_scale=3.0))
-    network: Any = method.build(mlp(task), task.schema)
-    network.encoder.dropout = 0.0
-    monkeypatch.setattr("llpbench.methods.ahil.mixed_view", lambda model, bags, *_: model.encode(bags))
-    model = Model(network, stream())
-    weak = model.log_proba(bags).detach()
-    weights = _row_weights(weak, 2.0) * _bag_weights(weak, bags, 3.0)
-    assert float(weights.min()) > 0
-    assert float(weights.max() - weights.min()) > 1e-4
-    expected = proportion_loss(weak, bags) + 0.7 * (-weights * weak.amax(dim=-1))[bags.mask].mean()
-    assert torch.allclose(method.loss(model, bags, moment("labels")), expected, atol=1e-5)
 
 
 GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
@@ -114,31 +63,6 @@ def test_matrix_and_prior_of_two_bags_match_hand_computation() -> None:
     assert _transition(np.array([[1.0, 0.0], [1.0, 0.0]]), half).tolist() == [[0.5, 0.5]] * 2, "a class in no bag"
     assert _noisy_prior(GAMMA, half) == pytest.approx([0.25, 0.75], abs=1e-5)
     assert _noisy_prior(GAMMA, np.array([0.95, 0.05])) == pytest.approx([1.0, 0.0], abs=1e-5)  # beyond any mixture
-
-
-class Given(Model):
-    """A model whose predictions are given."""
-
-    def __init__(self, log_proba: torch.Tensor) -> None:
-        super().__init__(Network(Encoder(), torch.nn.Identity()))
-        self.given = log_proba
-
-    def log_proba(self, bags: object) -> torch.Tensor:
-        del bags
-        return self.given
-
-
-def test_corrected_loss_ignores_rows_outside_groups() -> None:
-    method = LLPFC(_LLPFCParams(hidden=8))
-    for gamma, row, expected in ((GAMMA, 0, 0.470004), (GAMMA, 1, 0.980829), (np.eye(2), 0, -np.log(0.9))):
-        target = _transition(gamma, np.array([0.5, 0.5]))[row].tolist()
-        logits = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log().requires_grad_()
-        bags = make_bags(no_features(2, 1), torch.ones(2, 1, dtype=torch.bool), [target, [1.0, 1.0]])
-        loss = method.loss(Given(logits.log_softmax(dim=-1)), bags, moment())
-        assert float(loss.detach()) == pytest.approx(expected / 2, abs=1e-5)
-        (gradient,) = torch.autograd.grad(loss, [logits])
-        assert bool((gradient[0] != 0).any())
-        assert float(gradient[1].abs().max()) < 1e-6
 
 
 def test_grouping_handles_left_over_and_suppressed_bags() -> None:
@@ -169,5 +93,5 @@ def test_fractional_counts_round_like_whole_counts() -> None:
     counts = np.array([[2.5, 1.5], [1.2, 2.8]])
     train = replace(task.train, index=task.train.index[:2, :4], counts=counts)
     bags = bags_of(train, 0, 1)
-    labels = counted_labels(torch.randn(2, 4, 2).log_softmax(dim=-1), bags)
+    labels = _counted_labels(torch.randn(2, 4, 2).log_softmax(dim=-1), bags)
     assert labels.sum(dim=1).tolist() == train.whole_counts.tolist()
