@@ -1,4 +1,4 @@
-"""`llpbench list`, `check` and `data`: what there is, whether it keeps the rules, and where it is read from.
+"""`llpbench list`, `check` and `data`: names with their facts, checks of entries, and sources of datasets.
 
 Lists load neither rich nor the modules of entries, so they answer at once.
 """
