@@ -65,7 +65,7 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("fit", ["--set", "trees"], "--set must be NAME=VALUE"),
         ("fit", ["--encoder", "mlp"], "'bag-mean-linear' has no encoder"),
         ("fit", ["--bags", "bags.xlsx"], "there is no file 'bags.xlsx'"),
-        ("fit", ["--out", "rows.csv"], "'rows.csv' exists"),
+        ("fit", ["--out", "rows.csv"], "'rows.csv': it exists"),
         ("fit", ["--skip-rows", "x"], "--skip-rows must be a whole number"),
         ("fit", ["--decimal", ",", "--decimal", "rows:."], "--decimal must be given once for ROWS"),
         ("fit", ["--bags", "bags.csv", "--bags", "bags.csv"], "--bag-column"),
