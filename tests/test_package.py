@@ -157,15 +157,6 @@ def test_changelog_and_citation_have_this_version() -> None:
     assert released[:2] == ["Unreleased", llpbench.__version__]
 
 
-def test_commit_hooks_are_ci_checks() -> None:
-    (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-    commands = [hook["entry"] for hook in repo["hooks"]]
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert repo["repo"] == "local", "nothing is fetched"
-    assert all(f'/{command.split()[0]}"' in script for command in commands[:3])
-    assert (ROOT / commands[3].split()[1]).is_file()
-
-
 def test_checkout_adds_only_contributions_to_package() -> None:
     found = find_spec("llpbench.methods.dllp")
     assert found is not None

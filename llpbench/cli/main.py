@@ -230,7 +230,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
     else:
         unlisted: list[str] = []
         if what == "datasets":
-            from llpbench.data.openml_ids import local_names
+            from llpbench.data.loading import local_names
 
             unlisted = local_names()
         _echo_all(listing.listed(listing.entry_items(REGISTRIES[what.removesuffix("s")], unlisted)))

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from small import toy_task
 
 from llpbench.core.bags import BaggedRows, FloatArray
-from llpbench.data.toy import toy_task
 from llpbench.methods.tabllp_pse import _centroids_of, _constrained_kmeans, _match_counts
 
 
