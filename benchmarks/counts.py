@@ -109,7 +109,7 @@ def _noise(make: Callable[..., LLPClassifier], options: dict[str, Any], seed: in
         share = (kept[1] / (kept[0] + kept[1])).fillna(labels.mean())
         yield (
             f"{scale:g} modelled",
-            make().fit(train, bags, counts=noisy, noise=scale, noise_kind="laplace"),
+            make().fit(train, bags, counts=noisy, noise=scale * 2**0.5),
             new,
             truth,
         )

@@ -54,6 +54,22 @@ def _core() -> tuple[str, ...]:
     )
 
 
+@register_suite("core-board")
+def _core_board() -> tuple[str, ...]:
+    """Datasets of the core board: the two-class datasets of core, without the three largest."""
+    classes = {"avila", "connect_4", "diamonds", "fars", "letter", "nursery", "optdigits", "pendigits"}
+    without = {
+        *classes,
+        "portal_rodents",
+        "satimage",
+        "shuttle",
+        "diabetes130",
+        "flights_2013_sample",
+        "hotel_bookings",
+    }
+    return tuple(name for name in _core() if name not in without)
+
+
 @register_suite("natural")
 def _natural() -> tuple[str, ...]:
     """Datasets with natural bags, such as days, states, schools and clinics."""

@@ -53,6 +53,8 @@ of them, and `--methods family:classical` a family.
 | f(x) | predicted probabilities of a row |
 | z | row vector |
 | L_bag | loss of [dllp](#dllp) |
+| L_Diff | contrast between rows of two bags ([tabllp-bdc](#tabllp-bdc)) |
+| t, T | epoch, and the largest number of epochs |
 
 *TabLLP-BDC paper*: "Class-aware and Augmentation-free Contrastive Learning from Label Proportion" by Jialiang Wang,
 Ning Zhang, Shimin Di, Ruidong Wang and Lei Chen.

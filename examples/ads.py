@@ -71,7 +71,7 @@ def main(
     clicks = pd.read_csv(folder / "clicks.csv").set_index(KEYS)["clicks"]
     truth = pd.read_csv(folder / "truth.csv")
     model = LLPClassifier(**settings)
-    model.fit(log.drop(columns=KEYS), log[KEYS], counts=clicks, noise=SCALE, noise_kind="laplace")
+    model.fit(log.drop(columns=KEYS), log[KEYS], counts=clicks, noise=SCALE * 2**0.5)
     probability = model.predict_proba(later.drop(columns=KEYS))[:, 1]
     return {
         "AUC": float(roc_auc_score(truth["clicked"], probability)),

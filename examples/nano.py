@@ -1,7 +1,8 @@
-"""Learning from label proportions in one file, without llpbench: bags, three methods, two protocols.
+"""Learning from label proportions in one file, without llpbench: bags, three methods, two ways to choose the epoch.
 
 Rows of Adult are put into ordered bags of 256. Methods see the features of rows and the counts of bags, never the label
-of a row, and predict the class of test rows. The numbers agree with those of llpbench up to chance.
+of a row, and predict the class of test rows. The numbers agree with those of llpbench up to chance
+(its `dllp`, `bag-mean-linear` and `count-linear`).
 
 python examples/nano.py
 """

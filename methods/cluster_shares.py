@@ -21,7 +21,6 @@ from typing import Annotated
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import lsq_linear
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
 from llpbench.blocks.design import Points, bag_average
@@ -134,6 +133,8 @@ def _cluster_shares(
 
     `inside` [bags, clusters] are the fractions of each bag's rows in each cluster.
     """
+    from scipy.optimize import lsq_linear  # takes long to import, and `llpbench plan` does not need it
+
     clusters, root, pull = inside.shape[1], np.sqrt(weights)[:, None], np.sqrt(shrinkage)
     system = np.vstack([inside * root, pull * np.eye(clusters)])
     targets = np.vstack([proportions * root, np.tile(pull * prior, (clusters, 1))])

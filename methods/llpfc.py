@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.optimize import nnls
 from torch import Tensor
 
 from llpbench import BaggedRows, Bags, FloatArray, Member, Method, MethodParams, Now, Stage, losses, register_method
@@ -91,6 +90,8 @@ def _transition(gamma: FloatArray, alpha: FloatArray) -> FloatArray:
 
 def _noisy_prior(gamma: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the alpha on the simplex with the least squared distance of gamma' alpha from `prior` [classes]."""
+    from scipy.optimize import nnls  # takes long to import, and `llpbench plan` does not need it
+
     equations = np.vstack([gamma.T, np.full(len(gamma), ON_SIMPLEX)])
     alpha, _ = nnls(equations, np.append(prior, ON_SIMPLEX))
     return np.asarray(alpha / alpha.sum())

@@ -18,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from llpbench.core.code_versions import DIGITS, version_of
+from llpbench.core.provenance import DIGITS, version_of
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS
 
 ROOT = Path(__file__).parents[1]

@@ -99,7 +99,7 @@ def _wanted(
     every = cells(sizes)
     absent = [name for name in dict.fromkeys(cell.dataset for cell in every) if find_local(name, data_dir) is None]
     here = [cell for cell in every if cell.dataset not in absent]
-    plan = make_plan(map(resolver(), here), tuple(range(sizes.seeds)), records, why_stale=comparison())
+    plan = make_plan(map(Planned, map(resolver(), here)), range(sizes.seeds), records, why_stale=comparison())
     return {each.cell.id: each for each in plan.cells}, absent
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from llpbench.cli.output import tables_console
 from llpbench.core.cell import Cell
-from llpbench.core.effects import FeatureEffect, bin_text, strongest
+from llpbench.core.effects import FeatureEffect, FeatureEffects, bin_text
 from llpbench.core.text import printable
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def tunings_table(records: Iterable[TuningRecord]) -> Table:
 def effects_table(effects: Iterable[FeatureEffect]) -> Table:
     """Return the table of effects of features: size, uncertainty, and where they are lowest and highest."""
     table = _table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], ())
-    for effect in strongest(effects, 12):
+    for effect in FeatureEffects(effects).strongest(12):
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
             value = f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}"

@@ -29,9 +29,9 @@ OWN_DATA = {
     "Bags": (
         *("bags", "bag_column", "counts", "proportions", "class_column", "suppressed", "size_column", "classes"),
         "rest_as",
-        *("sampled", "as_shares", "noise", "noise_kind", "drop_unmatched", "suppress_impossible", "whole_bags"),
+        *("sampled", "as_shares", "noise", "drop_unmatched", "suppress_impossible", "whole_bags"),
     ),
-    "Rows": ("weight_column", "label_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
+    "Rows": ("weight_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
     "Method": (
         *("method", "methods", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
         *("time_column", "seed", "plugin"),

@@ -53,6 +53,7 @@ def main() -> None:
     """The `llpbench` command."""
     with interruptible(to_the_end=True), standard_streams():
         code = _code()
+    gc.freeze()  # or Python would search the objects of all libraries for garbage before it exits
     sys.exit(code)
 
 

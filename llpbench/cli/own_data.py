@@ -33,7 +33,7 @@ from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.choosing import MethodChoice
@@ -78,21 +78,11 @@ _LEARNING_OPTIONS = (
         help="Column of ROWS with the number of people that a row stands for; may be a fraction.",
     ),
     click.option(
-        "--label-column", metavar="NAME", help="Column of ROWS with the known class of some rows, empty in other rows."
-    ),
-    click.option(
         "--noise",
         default=0.0,
-        metavar="SCALE",
-        help="Scale of the privacy noise added to each count: standard deviation (gaussian) or b (laplace). "
+        metavar="DEVIATION",
+        help="Standard deviation of the privacy noise added to each count (1.414 b for Laplace noise of scale b). "
         "[default: 0]",
-    ),
-    click.option(
-        "--noise-kind",
-        type=click.Choice(["gaussian", "laplace"]),
-        default="gaussian",
-        show_default=True,
-        help="Distribution of the privacy noise.",
     ),
     click.option("--leave-out", multiple=True, metavar="NAMES", help="Columns of ROWS that are not used as features."),
     click.option("--keep-key", is_flag=True, help="Use the columns that name bags as features, too."),
@@ -145,7 +135,6 @@ def _read(
     drop_unmatched: bool,
     suppress_impossible: bool,
     weight_column: str | None,
-    label_column: str | None,
     seed: int,
     out_of_core: bool | None = False,
     most_rows: int = 0,
@@ -163,7 +152,6 @@ def _read(
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, has_column, split_names
-    from llpbench.tables.number_text import require_no_texts_among_numbers
     from llpbench.tables.row_files import RowBatches
 
     kinds, keep_key = read_pairs(types, "--types"), facts["keep_key"]
@@ -194,7 +182,6 @@ def _read(
     out = named(split_names(leave_out, known))
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
-        require_no_texts_among_numbers(frame.drop(columns=[*out, *texts, *groupings[0][1]], errors="ignore"))
         with warnings_as_lines(), reading("rows"):
             frame, tables[0] = _sampled(
                 batches, groupings[0][1], tables[0], most_rows=most_rows, seed=seed, drop_unmatched=drop_unmatched
@@ -202,10 +189,7 @@ def _read(
     decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
-    labels = None
-    if label_column is not None:
-        labels = _labels_of(column_of(frame, label_column, rows))
-    out += named(name for name in (weight_column, label_column) if name is not None)
+    out += named([weight_column] if weight_column is not None else [])
     table = tables[0]
     keys = [bag_keys(frame, names, rows) for _, names in groupings]
     for (path, _), of_row, of_bags in zip(groupings, keys, tables, strict=True):
@@ -235,7 +219,6 @@ def _read(
             unmatched="drop" if drop_unmatched else "raise",
             impossible="suppress" if suppress_impossible else "raise",
             sample_weight=weights,
-            labels=labels,
             **facts,
         )
     kept = [name for name in key_columns if keep_key and name not in out]
@@ -481,14 +464,6 @@ def _show_board(found: MethodChoice) -> None:
         ["method", DECIDES, f"against {found.reference}", *[*digits][1:], "seconds"],
         rows,
     )
-
-
-def _labels_of(column: Series) -> Series:
-    """Return a column of a file as labels, None where it is empty; whole numbers lose their decimals."""
-    from llpbench.tables.texts import as_text, without_decimals
-
-    texts = as_text(column).str.strip().map(without_decimals, na_action="ignore").astype(object)
-    return texts.where(texts.notna() & (texts != ""), None)
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

@@ -143,7 +143,6 @@ def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
 _FLAGS = {
     "X": "ROWS",
     "sample_weight": "--weight-column",
-    "labels": "--label-column",
     "time": "--time-column",
     "sizes": "--size-column",
     "random_state": "--seed",

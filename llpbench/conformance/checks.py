@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
 from llpbench.core.tables import Assignment, Table
 from llpbench.core.text import fault
-from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import (
@@ -55,8 +55,10 @@ from llpbench.data.toy import (
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
 from llpbench.training.device import Machine
-from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+
+if TYPE_CHECKING:
+    from llpbench.tuning.search import Trial
 
 LEARNING_EPOCHS, _STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""
@@ -343,11 +345,10 @@ def _storable(subject: Subject) -> str:
 
 def _learns(subject: Subject) -> str:
     """It learns pure bags; constant proportions do no harm."""
-    found, ramps = {}, ""
+    found = {}
     for classes in range(2, subject.most_classes + 1):
         task = subject.task(*pure_bags(classes))
-        learned = subject.learn(task, epochs=LEARNING_EPOCHS)
-        proba, ramps = learned.proba, _ramps(learned)
+        proba = subject.learn(task, epochs=LEARNING_EPOCHS).proba
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
             raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
@@ -361,18 +362,7 @@ def _learns(subject: Subject) -> str:
     harmless = f"nearly alike there (within {_ALIKE:g}), or AUC {0.5 - _NEAR_CHANCE:g} to {0.5 + _NEAR_CHANCE:g}"
     what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
     require(not subject.direct or subject.declared.supervision != "bags" or alike, what)
-    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items()) + ramps
-
-
-def _ramps(learned: Learned) -> str:
-    """Return how much of its last value each rising loss weight had at the chosen epoch; "" if there is none."""
-    if not isinstance(population := learned.source, Population):
-        return ""
-    weights = population.schedules(0, epoch=population.outcomes[0].selected["l1"].epoch)
-    names = (name.removesuffix("-share") for name in weights if name.endswith("-share"))
-    return "".join(
-        f"; {name} had {weights[f'{name}-share']:.0%} of its weight where training stopped" for name in names
-    )
+    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
 
 
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:

@@ -11,7 +11,8 @@ import numpy as np
 from llpbench.conformance.checks import checks_of
 from llpbench.conformance.subject import InapplicableError, require, with_awkward
 from llpbench.core.bags import IntArray
-from llpbench.core.errors import LLPBenchError, UnknownColumnError
+from llpbench.core.cell import is_without_labels
+from llpbench.core.errors import UnknownColumnError
 from llpbench.core.registry import Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.data.baggings import (
@@ -65,24 +66,8 @@ class BaggingSubject:
 
     @cached_property
     def labelled(self) -> bool:
-        """Whether it takes tables with labels; others have counts of bags.
-
-        A bagging that takes neither fails a check.
-        """
-        table = toy_table(_ROWS)
-        return not self._refuses(table) or self._refuses(_published(table))
-
-    def _refuses(self, table: Table) -> bool:
-        sized = (_SIZES[0],) if is_sized(self.name) else ()
-        try:
-            self.entry.load()(
-                table, np.arange(_SIZES[0]), *sized, np.random.default_rng(0), **parse_bagging(self.text)[1]
-            )
-        except LLPBenchError as error:
-            return not isinstance(error, UnknownColumnError)
-        except Exception:
-            return False
-        return False
+        """Whether it takes tables with labels; others have counts of bags."""
+        return not is_without_labels(self.name)
 
     @cached_property
     def _whole(self) -> Table:

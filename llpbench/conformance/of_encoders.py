@@ -25,7 +25,6 @@ from llpbench.core.tables import Assignment, Table
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags
 from llpbench.training.declaration import is_a
-from llpbench.training.population import Population
 
 _DROPOUT = 0.2
 _BAGS, _SIZE = 2, 6
@@ -75,11 +74,6 @@ class EncoderSubject(Subject):
         _require_shape("tokens of encode", found.tokens, (_BAGS, _SIZE, features, made.token_dim))
         return found
 
-    def population(self, *arguments: Any, **options: Any) -> Population:
-        """Return untrained members as for a method, after a look at shapes that would fail in training."""
-        self.encode(self.drawn())
-        return super().population(*arguments, **options)
-
 
 def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
     however = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -89,12 +83,9 @@ def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
 def _declaration(subject: EncoderSubject) -> str:
     """Its declaration is complete and consistent."""
     require(is_a(subject.encoder, Encoder), f"{subject.encoder.__name__} must be a subclass of Encoder")
-    for hook in ("embed", "encode"):
+    for hook, takes in (("embed", "rows"), ("encode", "embeddings, mask, random")):
         own = getattr(subject.encoder, hook) is not getattr(Encoder, hook)
-        require(
-            own,
-            f"{subject.encoder.__name__} needs {hook}({'rows' if hook == 'embed' else 'embeddings, mask, random'})",
-        )
+        require(own, f"{subject.encoder.__name__} needs {hook}({takes})")
     require(bool(subject.entry.summary), f"{subject.encoder.__name__} needs a docstring; lists show its first line")
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)

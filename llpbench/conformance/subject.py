@@ -122,7 +122,7 @@ class Subject:
             return Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
         population = self.population({seed: task}, epochs, patience=patience)
         (outcome,) = train(population)
-        kept = weights(outcome)
+        kept = {name: choice.weights for name, choice in outcome.selected.items()}
         values = {name: float(choice.value) for name, choice in outcome.selected.items()}
         proba = population.predict(0, kept["l1"][None], task.test.rows)
         z = population.represent(0, kept["l1"][None], task.test.rows)
@@ -168,10 +168,6 @@ def train(population: Population) -> list[Outcome]:
     for outcome in outcomes:
         require(not outcome.failure, f"training failed: {outcome.failure}")
     return outcomes
-
-
-def weights(outcome: Outcome) -> dict[str, Tensor]:
-    return {name: choice.weights for name, choice in outcome.selected.items()}
 
 
 def _valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:

@@ -7,7 +7,7 @@ held-out rows are in `Holdout`, which only the evaluator sees. They may be unkno
 **Counts are stored as they were published.** They may be
 
 - exact whole numbers, as in a benchmark;
-- proportions of bags of known size, times that size (`counts_of`): fractional;
+- proportions of bags of known size, times that size: fractional;
 - noisy, for example from differential privacy: fractional, negative, not adding up to the bag's size; `noise` is the
   standard deviation of the noise added to each count;
 - suppressed, like small counts in official tables: NaN in every class. Such a bag has only rows. Proportion losses and
@@ -256,8 +256,3 @@ class Task:
     """dropped and pooled training rows; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = None
     """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""
-
-
-def counts_of(proportions: FloatArray, sizes: IntArray) -> FloatArray:
-    """Return counts of bags from proportions and sizes: [bags, classes] times [bags], NaN stays NaN."""
-    return np.asarray(proportions, dtype=np.float64) * np.asarray(sizes)[:, None]

@@ -79,14 +79,8 @@ class Cell:
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Cell:
         """Return the cell with this `spec`. Raises `TypeError` if the fields are not those of this version."""
-        protocol = spec["protocol"]
-        return Cell(
-            **{
-                **spec,
-                "bag_size": spec["bag_size"] or None,
-                "protocol": None if protocol is None else Protocol(**protocol),
-            }
-        )
+        protocol = None if spec["protocol"] is None else Protocol(**spec["protocol"])
+        return Cell(**{**spec, "bag_size": spec["bag_size"] or None, "protocol": protocol})
 
     @cached_property
     def id(self) -> str:
@@ -149,8 +143,6 @@ class Environment:
     """CPU threads per cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
     """whether to use `torch.compile`; None: on a GPU, and on a CPU if the encoder declares it and training is long"""
-    members: int | None = None
-    """largest number of members trained together; None: all seeds, or one for a compiled deep encoder on a CPU"""
     data_dir: str | None = None
     pretrained: str | None = None
     """folder of pretrained encoders; None: pretrain for each cell and discard the weights"""

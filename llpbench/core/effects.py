@@ -9,7 +9,7 @@ that of the prior. `undetermined` shows this.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -85,7 +85,7 @@ class FeatureEffects(list[FeatureEffect]):
 
     def strongest(self, most: int) -> FeatureEffects:
         """Return the `most` most important effects, in descending order."""
-        return strongest(self, most)
+        return FeatureEffects(sorted(self, key=lambda effect: -effect.importance)[:most])
 
     @property
     def frame(self) -> DataFrame:
@@ -127,11 +127,6 @@ class Explained(Protocol):
         ...
 
 
-def strongest(effects: Iterable[FeatureEffect], most: int) -> FeatureEffects:
-    """Return the `most` most important effects, in descending order."""
-    return FeatureEffects(sorted(effects, key=lambda effect: -effect.importance)[:most])
-
-
 def bin_text(effect: FeatureEffect, place: int) -> str:
     """Return the values of a feature in a bin: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
     if effect.edges is None:
@@ -147,20 +142,10 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
 
 
 def _edge_texts(edges: Sequence[float]) -> list[str]:
-    """Return edges with four digits, or with more digits if neighbours would be equal."""
+    """Return edges such as `0.25`, `7318`, `67,830`: four digits, or more if neighbours would be equal."""
     for digits in range(4, 12):
-        texts = [_number_text(float(f"{edge:.{digits}g}")) for edge in edges]
+        rounded = [float(f"{edge:.{digits}g}") for edge in edges]
+        texts = [f"{edge:{',' if abs(edge) >= 10_000 else ''}.12g}" for edge in rounded]
         if len(set(texts)) == len(set(edges)):
             break
     return texts if edges else []
-
-
-def _number_text(value: float) -> str:
-    """Return a number as text: `0.25`, `7318`, `67,830`; with an exponent from a billion on and below a millionth."""
-    if value and not 1e-6 <= abs(value) < 1e9:
-        return f"{value:g}"
-    whole, _, part = np.format_float_positional(value, trim="-").partition(".")
-    number = int(whole)
-    if abs(number) >= 10_000:
-        whole = f"{number:,}"
-    return f"{whole}.{part}" if part else whole

@@ -62,9 +62,12 @@ class LLPBenchWarning(_Message, UserWarning):
 
 
 def warn(about: str, message: str) -> None:
-    """Warn with a message, unless it is empty. `about` is the kind of the warning."""
+    """Warn of a message, unless it is empty, at the line that called this package. `about` is its kind."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("llpbench."):
+        level, frame = level + 1, frame.f_back
     if message:
-        warnings.warn(LLPBenchWarning(message, about), stacklevel=3)
+        warnings.warn(LLPBenchWarning(message, about), stacklevel=level)
 
 
 class HookError(ValueError):

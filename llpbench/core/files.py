@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import bz2
+import glob
 import gzip
 import io
 import lzma
 import os
+import secrets
 import shutil
 import stat
 import tempfile
+import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import one_line
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 MODE = 0o666
 """permissions of a new file, before the umask"""
+_SECONDS_TO_WRITE = 86_400.0
+"""Time without a change after which a temporary file is considered abandoned by its process."""
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
@@ -40,79 +39,28 @@ def replace_file(path: Path, content: str | bytes) -> None:
 def replaced(path: Path) -> Iterator[IO[bytes]]:
     """Open a new file that replaces the one at `path`; on any failure the old file stays unchanged. Raises `OSError`.
 
-    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask. The file of a killed process is
-    removed when `path` is written again.
+    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask. What a killed process has left
+    is removed when `path` is written again, a day later or more.
     """
     path = Path(os.path.realpath(path))  # replace the target of a link, not the link
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    file, temporary = _open_beside(path, MODE if mode is None else stat.S_IRUSR | stat.S_IWUSR)
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            if time.time() - old.lstat().st_mtime > _SECONDS_TO_WRITE:
+                old.unlink()
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    private = MODE if mode is None else stat.S_IRUSR | stat.S_IWUSR
     try:
-        with file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, private)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if mode is not None:
-                temporary.chmod(mode)  # the umask does not apply to permissions that the owner has chosen
-            if not fcntl:
-                file.close()  # Windows moves no open files
-            os.replace(temporary, path)
+        if mode is not None:
+            temporary.chmod(mode)  # the umask does not apply to permissions that the owner has chosen
+        os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _open_beside(path: Path, mode: int) -> tuple[IO[bytes], Path]:
-    """Open and lock a new temporary file in the folder of `path`."""
-    while True:
-        file, temporary = _open_new(lambda number: path.with_name(f".{path.name}.{number}.tmp"), mode, _remove_unlocked)
-        if fcntl:
-            with suppress(OSError):  # a system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
-        with suppress(FileNotFoundError):  # another process has removed the file before it was locked
-            if os.path.samestat(os.fstat(file.fileno()), temporary.lstat()):
-                return file, temporary
-        file.close()
-
-
-def _open_new(
-    path_of: Callable[[int], Path], mode: int, first: Callable[[Path], object] = lambda _: None
-) -> tuple[IO[bytes], Path]:
-    """Open a new file at the first of the numbered paths that does not exist. `first`: called with each path."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    for path in map(path_of, count(1)):
-        first(path)
-        with suppress(FileExistsError):
-            return open(path, "wb", opener=lambda name, _: os.open(name, flags, mode)), path
-    raise AssertionError
-
-
-def _remove_unlocked(temporary: Path) -> None:
-    """Remove the temporary file of a killed process: nobody holds its lock."""
-    with suppress(OSError):
-        handle = os.open(temporary, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        try:
-            if fcntl:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                temporary.unlink()
-        finally:
-            os.close(handle)
-
-
-def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
-    """Write a new file without replacing another. If the name exists, a number is added. Raises `OSError`.
-
-    `mode` are its permissions, before the umask.
-    """
-    file, place = _open_new(lambda number: path if number == 1 else path.with_stem(f"{path.stem}-{number}"), mode)
-    try:
-        with file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        place.unlink()
-        raise
-    return place
 
 
 def at_home(path: str | Path) -> Path:
@@ -121,18 +69,6 @@ def at_home(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise LLPBenchError(f"the home folder of {str(path)!r} is unknown. Write the full path.") from None
-
-
-def require_folder(folder: Path, what: str) -> None:
-    """Raise `LLPBenchError` unless a folder can be written to; `what` names its content."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise LLPBenchError(
-            f"{what} cannot be stored in {str(folder)!r}: {error.strerror or error}. Choose another --out."
-        ) from error
 
 
 def obstacle(path: Path) -> str:
@@ -147,14 +83,10 @@ def obstacle(path: Path) -> str:
         if not os.access(above, os.W_OK):
             return f"{str(above)!r} is read-only"
         with tempfile.TemporaryFile(dir=above if above.is_dir() else above.parent) as file:
-            file.write(bytes(_BLOCK))
+            file.write(bytes(4096))  # fails if the disk is full
         return ""
     except OSError as error:
         return error.strerror or one_line(error)
-
-
-_BLOCK = 4096
-"""number of bytes that are written to check whether the disk is full"""
 
 
 _WRITTEN = ".written"
@@ -261,7 +193,6 @@ _MOST_TIMES = 100
 """Largest size of unpacked data relative to packed data. It is 5 to 12 for journals, and 3 to 40 for tables."""
 _ALWAYS_ALLOWED = 10**9
 """Unpacked size in bytes that is allowed for any packed size."""
-_BUFFER = 1 << 20
 _OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 
 
@@ -271,8 +202,8 @@ def open_packed(path: Path, kind: str, always: int = _ALWAYS_ALLOWED) -> IO[byte
     Reading raises `DataError` for damaged data, and beyond `_MOST_TIMES` the packed size or `always` bytes, whichever
     is larger.
     """
-    file = _OPENERS[kind](path)
-    return cast(IO[bytes], io.BufferedReader(_Limited(file, path, path.stat().st_size, always), _BUFFER))
+    limit = max(_MOST_TIMES * path.stat().st_size, always)
+    return cast(IO[bytes], io.BufferedReader(_Limited(_OPENERS[kind](path), path, limit), 1 << 20))
 
 
 def require_unpackable(archive: zipfile.ZipFile, path: Path) -> None:
@@ -281,18 +212,14 @@ def require_unpackable(archive: zipfile.ZipFile, path: Path) -> None:
     `zipfile` never reads more than that.
     """
     members = archive.infolist()
-    packed = sum(each.compress_size for each in members)
-    if sum(each.file_size for each in members) > _most(packed, _ALWAYS_ALLOWED):
-        raise _too_large(path, packed, _ALWAYS_ALLOWED)
+    limit = max(_MOST_TIMES * sum(each.compress_size for each in members), _ALWAYS_ALLOWED)
+    if sum(each.file_size for each in members) > limit:
+        raise _too_large(path, limit)
 
 
-def _most(packed: int, always: int) -> int:
-    return max(_MOST_TIMES * packed, always)
-
-
-def _too_large(path: Path, packed: int, always: int) -> DataError:
+def _too_large(path: Path, limit: int) -> DataError:
     return DataError(
-        f"file {str(path)!r} unpacks from {packed / 1e6:,.2f} MB to more than {_most(packed, always) / 1e6:,.0f} MB. "
+        f"file {str(path)!r} unpacks from {path.stat().st_size / 1e6:,.2f} MB to more than {limit / 1e6:,.0f} MB. "
         "Replace it if it is damaged, or unpack it yourself and give the unpacked file."
     )
 
@@ -300,9 +227,8 @@ def _too_large(path: Path, packed: int, always: int) -> DataError:
 class _Limited(io.RawIOBase):
     """A stream that raises `DataError` beyond the limit."""
 
-    def __init__(self, file: Any, path: Path, packed: int, always: int) -> None:
-        self._file, self._path, self._packed, self._always = file, path, packed, always
-        self._left = _most(packed, always)
+    def __init__(self, file: Any, path: Path, limit: int) -> None:
+        self._file, self._path, self._limit, self._left = file, path, limit, limit
 
     def readable(self) -> bool:
         return True
@@ -314,7 +240,7 @@ class _Limited(io.RawIOBase):
             raise DataError(f"file {str(self._path)!r} cannot be unpacked: {error}. Replace it.") from error
         self._left -= len(data)
         if self._left < 0:
-            raise _too_large(self._path, self._packed, self._always)
+            raise _too_large(self._path, self._limit)
         buffer[: len(data)] = data
         return len(data)
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -294,8 +294,3 @@ class DirectMethod:
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         """Fit to bags and return a predictor. All randomness comes from `rng`."""
         raise NotImplementedError
-
-
-def hyperparameters(params: MethodParams | DirectParams) -> dict[str, Any]:
-    """Return every hyperparameter by name."""
-    return {field.name: getattr(params, field.name) for field in fields(params)}

@@ -203,14 +203,14 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
         ),
         "macro-f1": float(f1_score(labels, predicted, average="macro")),
         "balanced-accuracy": float(balanced_accuracy_score(labels, predicted)),
-        "log-loss": log_loss(proba, labels),
+        "log-loss": _log_loss(proba, labels),
         "brier": brier_score(proba, labels),
-        "ece": expected_calibration_error(proba, labels),
+        "ece": _expected_calibration_error(proba, labels),
         **of_bags,
     }
 
 
-def log_loss(proba: FloatArray, labels: IntArray) -> float:
+def _log_loss(proba: FloatArray, labels: IntArray) -> float:
     """Return the mean over rows of -log P(label), with probabilities clipped to at least `_LEAST`."""
     return float(-np.log(proba[np.arange(len(labels)), labels].clip(min=_LEAST)).mean())
 
@@ -244,7 +244,7 @@ def verdict(proba: FloatArray, holdout: Holdout) -> Judged:
     return found
 
 
-def expected_calibration_error(proba: FloatArray, labels: IntArray, bins: int = 15) -> float:
+def _expected_calibration_error(proba: FloatArray, labels: IntArray, bins: int = 15) -> float:
     """Return the mean of |accuracy - confidence| over equal-width bins of confidence, weighted by rows."""
     confidence, hit = proba.max(axis=1), proba.argmax(axis=1) == labels
     bin_of_row = np.minimum((confidence * bins).astype(int), bins - 1)

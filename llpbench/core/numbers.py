@@ -8,9 +8,6 @@ are fitted to the training rows only, and map missing values to NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -18,16 +15,6 @@ from llpbench.core.bags import FloatArray
 
 MOST_KNOTS = 1000
 """Largest number of values of a column stored for its normal scores. Ranks between them are interpolated."""
-
-
-class Transform(Protocol):
-    """A monotone map of each column, fitted on training rows."""
-
-    def __call__(self, numeric: FloatArray) -> FloatArray:
-        """Map values [rows, columns] to inputs of methods; NaN stays NaN."""
-
-    def inverse(self, column: int, values: FloatArray) -> FloatArray:
-        """Map inputs of methods back to the units of a column."""
 
 
 class NormalScores:
@@ -42,10 +29,12 @@ class NormalScores:
         self._columns = [_Ranks(column[~np.isnan(column)]) for column in numeric.T]
 
     def __call__(self, numeric: FloatArray) -> FloatArray:
+        """Map values [rows, columns] to inputs of methods; NaN stays NaN."""
         scores = [ranks(column) for ranks, column in zip(self._columns, numeric.T, strict=True)]
         return np.column_stack(scores) if scores else numeric
 
     def inverse(self, column: int, values: FloatArray) -> FloatArray:
+        """Map inputs of methods back to the units of a column."""
         return self._columns[column].inverse(values)
 
 
@@ -114,5 +103,6 @@ class RobustScores:
 _CLIP = 3.0
 _LARGEST = _CLIP * (1 - 1e-6)
 
-TRANSFORMS: dict[str, Callable[[FloatArray], Transform]] = {"scores": NormalScores, "robust": RobustScores}
+Transform = NormalScores | RobustScores
+TRANSFORMS: dict[str, type[Transform]] = {"scores": NormalScores, "robust": RobustScores}
 """transforms by name (`core.cell.NUMBERS`); z-scores need none"""

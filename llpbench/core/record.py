@@ -106,8 +106,6 @@ class _SearchFacts(TypedDict):
 
 
 class _MethodFacts(TypedDict):
-    """Facts of a method's declaration."""
-
     kind: Literal["neural", "direct"]
     role: Literal["floor", "ceiling", "control", ""]
     reference: str | None
@@ -115,8 +113,6 @@ class _MethodFacts(TypedDict):
 
 
 class _DatasetFacts(TypedDict):
-    """Facts of a dataset's declaration."""
-
     code: str
     licence: NotRequired[str]
     rows: NotRequired[Count | None]
@@ -126,8 +122,6 @@ class _DatasetFacts(TypedDict):
 
 
 class _BagFacts(TypedDict):
-    """The bags of a run."""
-
     number: Count
     sizes: Annotated[list[Size], Field(min_length=3, max_length=3)]
     validation: Count
@@ -140,16 +134,12 @@ class _BagFacts(TypedDict):
 
 
 class _CodeFacts(TypedDict):
-    """Version of llpbench that produced a run."""
-
     version: str
     commit: str | None
     dirty: bool | None
 
 
 class _HardwareFacts(TypedDict):
-    """Hardware that computed a run."""
-
     device: str
     name: str
     threads: Count
@@ -290,7 +280,7 @@ class Record(TypedDict):
     - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
     """
     versions: dict[str, str | None]
-    """versions of method, dataset, bagging and encoder (`core.code_versions`); null if there is none, or unknown
+    """versions of method, dataset, bagging and encoder (`core.provenance`); null if there is none, or unknown
 
     A run of other versions is stale.
     """

@@ -72,7 +72,7 @@ class Entry:
         return self.target
 
 
-def modules_of(package: str) -> Iterator[tuple[str, Path]]:
+def _modules_of(package: str) -> Iterator[tuple[str, Path]]:
     """Yield name and file of the public modules of a package, in alphabetical order, without importing them."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -83,7 +83,7 @@ def modules_of(package: str) -> Iterator[tuple[str, Path]]:
                 yield f"{package}.{file.stem}", file
 
 
-def read_entries(module: str, file: Path, kind: str) -> list[Entry]:
+def _read_entries(module: str, file: Path, kind: str) -> list[Entry]:
     """Return the entries that a module registers, read from its source.
 
     Returns none if the file mentions the decorator anywhere but in an import and in `@register_KIND("name", ...)` with
@@ -159,15 +159,12 @@ class Registry:
         Raises `LLPBenchError` if the name is taken (naming both locations), if a fact is unknown for this kind of
         entry, or if the name cannot be used in commands or journals.
         """
-        if not name.strip() or not name.isprintable():
-            raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name in ("default", "all", "pretraining") or name.startswith((_FAMILY, SUITE, OPENML, OPENML_SUITE))
-        marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
-        if taken or name != name.strip() or any(mark in name for mark in marks):
+        taken = name in ("", "default", "all", "pretraining") or not name.isprintable() or name != name.strip()
+        if taken or set(name) & set(",*?[=:"):
             raise LLPBenchError(
-                f"{self.kind} name {name!r} is reserved or contains a special character. 'default', 'all', "
-                f"'pretraining', {_FAMILY!r}, {SUITE!r}, {OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) "
-                "and the : of a bagging have special meanings, and blanks at the ends are removed. Choose another name."
+                f"{self.kind} name {name!r} cannot be used: 'default', 'all', 'pretraining', commas, =, : and patterns "
+                "(*, ?, [) have special meanings, and a name must be printable and not begin or end with a blank. "
+                "Choose another name."
             )
         unknown = next((fact for fact in facts if self.defaults and fact not in self.defaults), None)
         if unknown is not None:
@@ -210,10 +207,6 @@ class Registry:
             return target
 
         return decorate
-
-    def forget(self, module: str) -> None:
-        """Remove the entries that a module has registered."""
-        self._entries = {name: entry for name, entry in self._entries.items() if entry.module != module}
 
     def names(self) -> list[str]:
         """Return every registered name, built-in ones first, in alphabetical order."""
@@ -287,23 +280,20 @@ class Registry:
     def _index(self) -> dict[str, Entry]:
         if not self._indexed:
             self._indexed = True
-            for module, file in modules_of(self.package):
-                entries = read_entries(module, file, self.kind) if self.lazy else []
+            for module, file in _modules_of(self.package):
+                entries = _read_entries(module, file, self.kind) if self.lazy else []
                 for entry in entries:
                     entry.facts = {**self.defaults, **entry.facts}
                     self._add(entry)
                 if not entries:
                     importlib.import_module(module)
             # built-in entries by name, whatever was imported first; plugins follow
-            self._entries = dict(sorted(self._entries.items(), key=self._rank))
+            order = {name: (0, name) if self._is_builtin(entry) else (1, "") for name, entry in self._entries.items()}
+            self._entries = {name: self._entries[name] for name in sorted(order, key=lambda name: order[name])}
             if not _entry_points_read:
                 _entry_points_read.append(True)
                 load_entry_points()
         return self._entries
-
-    def _rank(self, item: tuple[str, Entry]) -> tuple[bool, str]:
-        name, entry = item
-        return (False, name) if self._is_builtin(entry) else (True, "")
 
     def _is_builtin(self, entry: Entry) -> bool:
         return entry.module.startswith(self.package + ".")
@@ -460,4 +450,4 @@ def _forget(modules: Iterable[str]) -> None:
             with contextlib.suppress(OSError):
                 Path(bytecode).unlink(missing_ok=True)
         for registry in REGISTRIES.values():
-            registry.forget(name)
+            registry._entries = {key: entry for key, entry in registry._entries.items() if entry.module != name}

@@ -68,12 +68,10 @@ def printable(text: str) -> str:
     """Return a text with escaped control characters (except line ends), which a terminal would execute."""
     if text.isprintable():
         return text
-    shown = (char if char.isprintable() or char == "\n" or _is_blank(char) else ascii(char)[1:-1] for char in text)
-    return "".join(shown)
-
-
-def _is_blank(char: str) -> bool:
-    return unicodedata.category(char) == "Zs"
+    return "".join(
+        char if char.isprintable() or char == "\n" or unicodedata.category(char) == "Zs" else ascii(char)[1:-1]
+        for char in text
+    )
 
 
 def fault(error: BaseException, file: str | None = None) -> str:
@@ -92,14 +90,9 @@ def fault(error: BaseException, file: str | None = None) -> str:
     return one_line(error) + there + (_instead(error) if isinstance(error, AttributeError) else "")
 
 
-def log_traceback(error: BaseException) -> None:
-    """Log the traceback of an error. Only the log shows it; a run reports failures in one line."""
-    LOG.debug("What failed:", exc_info=error)
-
-
 def reason_of(error: BaseException) -> str:
     """Return `fault` for the record of a failed run. The full traceback goes to the log."""
-    log_traceback(error)
+    LOG.debug("What failed:", exc_info=error)
     return fault(error)
 
 

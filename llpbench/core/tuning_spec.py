@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -51,16 +51,8 @@ class Tuning:
     @cached_property
     def search(self) -> dict[str, Any]:
         """The specification without the number of trials, so that a longer search continues a shorter one."""
-        parts = {
-            "cell": self.cell.spec,
-            "regime": self.regime,
-            "space": {name: dict(each) for name, each in self.space.items()},
-            "sampler": self.sampler,
-            "seed": self.seed,
-            "together": self.together,
-            "eta": self.eta,
-        }
-        return json.loads(json.dumps(parts, sort_keys=True))  # type: ignore[no-any-return]
+        parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "trials"}
+        return json.loads(json.dumps({**parts, "cell": self.cell.spec}, sort_keys=True))  # type: ignore[no-any-return]
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Tuning:
@@ -103,24 +95,3 @@ class Tuning:
 
     def __str__(self) -> str:
         return f"tuning {self.cell}, {self.regime}, {self.trials} trials"
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One configuration of a search, and its outcome."""
-
-    number: int
-    """number of the trial; 0 is the initial configuration"""
-    params: Mapping[str, Any]
-    """searched hyperparameters; all others are those of the cell"""
-    status: str
-    """`ok`, `stopped` at a rung, `failed` or `out-of-memory`"""
-    reason: str = ""
-    values: Mapping[str, float] = field(default_factory=dict)
-    """best value over all epochs, by criterion of the regime"""
-    epochs: int = 0
-    """trained epochs, in all stages"""
-    rungs: tuple[tuple[int, float | None], ...] = ()
-    """number of epochs and the guide's best value so far, at each rung that the trial reached"""
-    seconds: float = 0.0
-    """time of the trials trained together, divided by their number"""

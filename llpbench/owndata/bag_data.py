@@ -29,10 +29,8 @@ from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
 """What was counted: the rows in X, whole bags (X has some of their rows), or other people."""
-_DEVIATIONS = {"gaussian": 1.0, "laplace": 2**0.5}
-"""Standard deviation of noise of scale 1."""
 _MOST_NOISE = 1e12
-"""Largest scale of noise, in rows."""
+"""Largest standard deviation of noise, in rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,8 +60,6 @@ class BagData:
     """standard deviation of the noise of each count"""
     drop_unmatched: bool = False
     suppress_impossible: bool = False
-    row_labels: Any = None
-    """known classes of some rows"""
     bag_columns: tuple[str, ...] = ()
     """columns of X that name bags"""
     left_out: tuple[str, ...] = ()
@@ -85,12 +81,10 @@ class BagData:
         sampled: bool = False,
         as_shares: bool = False,
         noise: float = 0.0,
-        noise_kind: str = "gaussian",
         unmatched: str = "raise",
         impossible: str = "raise",
         keep_key: bool = False,
         sample_weight: Any = None,
-        labels: Any = None,
     ) -> Self:
         """Read what users know about bags. `LLPClassifier.fit`, `choose` and others take the same arguments.
 
@@ -129,10 +123,8 @@ class BagData:
             Use only the shares of `counts`, because the counts are of other people than the rows (such as voters among
             adults) or in other units (such as thousands).
         noise
-            Scale of the privacy noise added to each count: the standard deviation of Gaussian noise, or b of Laplace
-            noise (used as normal noise of variance 2 b^2). Counts may then be fractional or negative.
-        noise_kind
-            "gaussian" or "laplace".
+            Standard deviation of the privacy noise added to each count; for Laplace noise of scale b it is 1.414 b.
+            Counts may then be fractional or negative.
         unmatched
             "raise", or "drop" rows without a bag, rows of bags without an entry, bags without rows, and classes that
             are not in `classes`.
@@ -147,9 +139,6 @@ class BagData:
             of weights, and counts are of people. Whole weights are like repeated rows, up to two million people. Other
             weights are rounded up or down (docs/own-data.md). A column of X with the name and values of this series is
             not a feature.
-        labels
-            [rows] known labels of some rows, None or NaN for all others. Each labelled row becomes a bag of one row. It
-            is removed from its old bag and from that bag's counts.
 
         Raises
         ------
@@ -164,18 +153,15 @@ class BagData:
             if value not in known:
                 raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
         if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
-            raise LLPBenchError(f"{argument('noise')} must be a scale from 0 to {_MOST_NOISE:g}, got {noise!r}.")
-        if noise_kind not in _DEVIATIONS:
             raise LLPBenchError(
-                f"{argument('noise_kind')} must be {' or '.join(map(repr, _DEVIATIONS))}, got {noise_kind!r}."
+                f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}, got {noise!r}."
             )
-        ranges, deviation = ranged_counts(counts), float(noise * _DEVIATIONS[noise_kind])
+        ranges = ranged_counts(counts)
         several = _are_groupings(bags)
         _require_together(
             sampled=sampled,
             as_shares=as_shares,
-            noise=deviation > 0,
-            labels=labels is not None,
+            noise=noise > 0,
             sizes=sizes is not None,
             groupings=several,
             ranges=ranges is not None,
@@ -207,10 +193,9 @@ class BagData:
             ranges=ranges,
             classes=classes,
             counted="whole bags" if sampled else "others" if as_shares else "rows",
-            noise=deviation,
+            noise=float(noise),
             drop_unmatched=unmatched == "drop",
             suppress_impossible=impossible == "suppress",
-            row_labels=labels,
             bag_columns=tuple(dict.fromkeys(names)),
             left_out=tuple(
                 dict.fromkeys(name for name in (*_key_columns(X, sample_weight), *names) if name not in kept)
@@ -249,24 +234,17 @@ def bag_data(X: Any, bags: Any, **facts: Any) -> BagData:
 
 def _require_together(**given: bool) -> None:
     """Raise `LLPBenchError` for arguments that exclude each other."""
-    says = {
-        **{name: argument(f"{name}=") for name in given},
-        "sampled": argument("sampled=True"),
-        "as_shares": argument("as_shares=True"),
-        "groupings": "several groupings",
-        "ranges": "counts as ranges",
-    }
-    leave = " Leave one of them out."
-    for one, others, why in (
-        ("sampled", ("as_shares",), f" Use {says['sampled']} if counts include these rows."),
-        ("noise", ("sampled", "as_shares"), f" {says['noise']} needs counts of these rows. Leave one out."),
-        ("rest_as", ("ranges",), f" Name both classes in {argument('classes=')}."),
-        ("ranges", ("sampled", "as_shares", "noise", "labels", "groupings"), leave),
-        ("groupings", ("sizes", "noise", "sampled", "as_shares", "labels"), leave),
+    words = {"sampled": argument("sampled=True"), "as_shares": argument("as_shares=True")}
+    words |= {"groupings": "several groupings", "ranges": "counts as ranges"}
+    for one, others in (
+        ("sampled", ("as_shares",)),
+        ("noise", ("sampled", "as_shares")),
+        ("ranges", ("sampled", "as_shares", "noise", "rest_as", "groupings")),
+        ("groupings", ("sizes", "noise", "sampled", "as_shares")),
     ):
-        other = next((other for other in others if given[one] and given[other]), None)
-        if other is not None:
-            raise LLPBenchError(f"{says[one]} and {says[other]} cannot be combined.{why}")
+        if given[one] and (other := next((name for name in others if given[name]), None)):
+            both = " and ".join(words.get(name, argument(f"{name}=")) for name in (one, other))
+            raise LLPBenchError(f"{both} cannot be combined. Leave one of them out.")
 
 
 def _key_columns(X: Any, bags: Any) -> list[str]:

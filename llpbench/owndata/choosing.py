@@ -141,8 +141,6 @@ def choose(
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
     data = bag_data(X, bags, **given)
-    if data.row_labels is not None:
-        raise LLPBenchError(f"choose does not use {argument('labels=')}. Leave it out.")
     if data.groupings > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):

@@ -17,7 +17,6 @@ from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.method import Predictor
-from llpbench.core.text import one_line
 from llpbench.owndata.bag_data import as_objects, bag_data
 from llpbench.owndata.bag_effects import calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.count_ranges import CountRanges
@@ -313,13 +312,8 @@ class LLPClassifier(FittedClassifier):
         Load only what you trust: the model of another person may predict anything.
         """
         settings, model = read_model(Path(folder))
-        try:
-            estimator = cls(**settings)
-            estimator._hold(model)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise LLPBenchError(
-                f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again."
-            ) from error
+        estimator = cls(**settings)
+        estimator._hold(model)
         return estimator
 
     def __sklearn_tags__(self) -> Any:

@@ -258,27 +258,17 @@ class _NumberRange:
         if width <= 0:
             return ""
         with np.errstate(over="ignore"):
-            known = values if self.unit == 1 else values / self.unit
-        outside = ((known > self.high) | (known < self.low)) & np.isfinite(values)
-        given, known = values[outside], known[outside]
-        if not len(given):
+            known = values / self.unit
+        away = np.where(np.isfinite(values), np.maximum(self.low - known, known - self.high), 0.0)
+        number, far = int(np.isfinite(values).sum()), away > _FAR * width
+        many = number >= _FEWEST_ROWS and (away > 0).sum() >= _OUTSIDE * number
+        if not many and (self.far or not far.any()):  # values far away are missing, as in fit
             return ""
-        away = np.maximum(self.low - known, known - self.high)
-        low, high = self.low * self.unit, self.high * self.unit
-        number = int(np.isfinite(values).sum())
-        if number >= _FEWEST_ROWS and len(given) >= _OUTSIDE * number:
-            return (
-                f"{argument('X')}: {len(given) / number:.0%} of the values of column {name!r}, such as "
-                f"{given[0]:.15g}, are outside those of fit ({low:g} to {high:g}). Check the unit of the column."
-            )
-        far = away > _FAR * width
-        if self.far or not far.any():  # values far away are missing, as in fit
-            return ""
-        rows = plural(int(far.sum()), "row")
+        shown, low, high = away > 0 if many else far, self.low * self.unit, self.high * self.unit
         return (
-            f"{argument('X')}: column {name!r} has values such as {given[far][0]:.15g} in {rows}, far from all "
-            f"values of fit ({low:g} to {high:g}). They are clipped to just beyond that range. "
-            "Remove marks of missing values."
+            f"{argument('X')}: {shown.sum():,} of {plural(number, 'value')} of column {name!r}, such as "
+            f"{values[shown][0]:.15g}, are {'outside' if many else 'far from'} those of fit ({low:g} to {high:g}). "
+            "Check the unit of the column, and remove marks of missing values."
         )
 
 

@@ -207,12 +207,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `bag-gp` and "auto", the first part is from the posterior of `bag-gp`. Other methods have none: their groups are
         estimated only if features and groups have few combinations of values.
 
-        On eight tables with hidden labels, intervals of `bag-gp` contain the truth for 99 % of the groups in all bags.
-        On the 22 tables on which the rule was chosen, an earlier version had 97 %, and 83 % in the worst, which has
-        many bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals are wider than
-        necessary.
-
-        For counts with noise, or of other people than the rows, the bounds are 0 and `rows`.
+        On eight tables with hidden labels, intervals of `bag-gp` contain the truth for 99 % of the groups in all bags
+        (docs/group-estimates.md). For counts with noise, or of other people than the rows, the bounds are 0 and `rows`.
 
         Warns
         -----

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.blocks.side_by_side import background, with_workers
-from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError, argument
@@ -24,7 +24,7 @@ from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import fault, log_traceback
+from llpbench.core.text import reason_of
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cell_runs import limit_threads
 from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, make_encoder
@@ -165,8 +165,7 @@ def own_code(method: str) -> Iterator[None]:
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:
-        log_traceback(error)
-        raise LLPBenchError(f"method {method!r} failed: {fault(error)}.") from error
+        raise LLPBenchError(f"method {method!r} failed: {reason_of(error)}.") from error
 
 
 def is_number(value: Any) -> bool:
@@ -331,7 +330,7 @@ def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
     ]
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
     share = np.repeat(bags.counts / bags.sizes[:, None], parts, axis=0)
-    return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=counts_of(share, sizes))
+    return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=share * sizes[:, None])
 
 
 @contextmanager

@@ -23,10 +23,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from llpbench.core import __version__
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
+from llpbench.core.provenance import version_of
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
 from llpbench.owndata.bag_effects import BagCalibration, KnownBags

@@ -1,6 +1,5 @@
 """Checked input of `fit`: rows, their bags, and counts of bags.
 
-Each row with a known label becomes a bag of one row. It is removed from its old bag and from that bag's counts.
 Warnings name counts that hardly fit the rows, and columns that explain counts without any other feature: they name
 bags, repeat counts, or are the label itself.
 """
@@ -23,7 +22,6 @@ from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, ascending, matched, rows_of_bags
 from llpbench.data.frames import is_numeric
-from llpbench.data.reading_bags import column_of_rows
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.count_ranges import CountRanges, expected_counts, first_guess, read_ranges
@@ -37,7 +35,6 @@ from llpbench.tables.number_text import (
 )
 from llpbench.tables.texts import without_decimals
 
-_LABELS = argument("labels=")
 _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
 """Nearly as many classes as rows are a column that identifies rows."""
 _NEARLY_ALL = 0.95
@@ -67,9 +64,9 @@ class TrainingSet:
 
     columns: FeatureColumns
     train: BaggedRows
-    """rows, repeated by weight; labelled rows are bags of one row"""
+    """rows, repeated by weight"""
     known: BaggedRows
-    """bags with known counts; labelled rows are still in them"""
+    """bags with known counts"""
     bags: Sequence[Hashable]
     """names of bags"""
     counts: FloatArray
@@ -182,9 +179,6 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
             f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with another "
             "class."
         )
-    if data.row_labels is not None:
-        label = _read_labels(data.row_labels, X, classes)
-        train = _with_labels(train, label, places, of_bags.names, classes, of_rows=data.counted == "rows")
     return TrainingSet(
         columns=columns,
         train=train,
@@ -427,70 +421,3 @@ def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: 
             if alike and min(map(np.ptp, shares)) > 0 and np.corrcoef(*shares)[0, 1] >= _TOGETHER:
                 return label
     return None
-
-
-def _read_labels(labels: Any, X: Any, classes: Sequence[Hashable]) -> IntArray:
-    """Return the position in `classes` of each row's label [rows], -1 where the label is missing.
-
-    Raises `LLPBenchError` for a wrong number of labels, and for a label that is not in `classes`.
-    """
-    column = column_of_rows(labels, X, "labels", "Give None for rows whose label is not known.").astype(object)
-    found = column.map({label: place for place, label in enumerate(classes)})
-    foreign = column[found.isna() & column.notna()]
-    if len(foreign):
-        named = "" if column.name is None else f" in column {column.name!r}"
-        number = int((foreign == foreign.iloc[0]).sum())
-        raise LLPBenchError(
-            f"labels{named} must be {' or '.join(map(repr, classes))}, got {foreign.iloc[0]!r} "
-            f"({plural(number, 'such row')}). Correct these labels, leave them empty, or use another "
-            "column."
-        )
-    return np.asarray(found.fillna(-1).to_numpy(dtype=np.int64))
-
-
-def _with_labels(
-    train: BaggedRows,
-    label: IntArray,
-    places: IntArray,
-    names: Sequence[Hashable],
-    classes: Sequence[Hashable],
-    *,
-    of_rows: bool,
-) -> BaggedRows:
-    """Return bags in which each labelled row is a bag of one.
-
-    `label` [rows of X] is the position of the class, -1 where it is not known, and `places` [rows] the position in X of
-    each training row; repetitions of a labelled row form one bag. Unless counts are `of_rows`, rows without labels
-    keep the shares of their bag.
-
-    Raises `LLPBenchError` if noise was added to counts, or if a bag has more labels of a class than its counts.
-    """
-    if train.noise:
-        raise LLPBenchError(f"{_LABELS} and {argument('noise=')} cannot be combined. Leave one of them out.")
-    labelled = label[places] >= 0
-    if not labelled.any():
-        return train
-    of_label, inside = label[places[labelled]], train.bag_of_row[labelled]
-    taken: FloatArray = np.zeros(train.counts.shape)
-    np.add.at(taken, (inside, of_label), 1.0)
-    rest = train.sizes - taken.sum(axis=1).astype(np.int64)
-    left = train.counts - taken if of_rows else train.counts * (rest / train.sizes)[:, None]
-    rounded = np.maximum(0.5, 0.005 * train.sizes)[:, None]  # counts that were computed from proportions
-    slack = np.where(np.rint(train.counts) == train.counts, 0.0, rounded) + 1e-6 * train.sizes[:, None]
-    if (left < -slack).any():
-        bag, place = map(int, np.argwhere(left < -slack)[0])
-        raise LLPBenchError(
-            f"bag {names[bag]!r} has {plural(int(taken[bag, place]), 'row')} with the label {classes[place]!r} in "
-            f"{_LABELS}, but its count of this class is {train.counts[bag, place]:,.10g}. Correct the labels or counts."
-        )
-    left = left.clip(min=0)
-    whole = left.sum(axis=1)
-    off = np.abs(whole - rest) > 1e-9 * train.sizes  # of proportions, which were rounded
-    left[off] *= (rest / np.maximum(whole, 1e-12))[off, None]
-    kept = np.flatnonzero(rest > 0)
-    rows, of_row = np.unique(places[labelled], return_inverse=True)
-    bag_of_row = np.searchsorted(kept, train.bag_of_row)
-    bag_of_row[labelled] = len(kept) + of_row
-    known = np.eye(train.counts.shape[1])[label[rows]] * np.bincount(of_row)[:, None]
-    counts = np.vstack([left[kept], known])
-    return replace(train, index=rows_of_bags(bag_of_row, len(counts)), counts=counts)

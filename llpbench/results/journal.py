@@ -21,7 +21,7 @@ import stat
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, cast
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, cast
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import MODE, open_packed, replace_file, write_new
+from llpbench.core.files import MODE, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.results.lines import DamagedError, NotJSONError, OtherSchemaError, read_line, to_line
 
@@ -267,7 +267,15 @@ class Journal:
         for folder in (self.path.parent, Path(tempfile.gettempdir())):
             with contextlib.suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
-                return write_new(folder / SAVED, content, mode)
+                names = (SAVED if number == 1 else SAVED.replace(".jsonl", f"-{number}.jsonl") for number in count(1))
+                path = next(folder / name for name in names if not (folder / name).exists())
+                path.touch(mode, exist_ok=False)
+                try:
+                    replace_file(path, content)
+                except OSError:
+                    path.unlink()
+                    raise
+                return path
         raise LLPBenchError(f"{failure} Its results can be saved neither beside it nor in {tempfile.gettempdir()!r}.")
 
     def _write(self, line: bytes) -> None:
@@ -312,7 +320,7 @@ def settle(records: Sequence[Record]) -> list[Record]:
     """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
     The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
-    may be wrong. Records of other code are superseded (`core/code_versions.py`), whatever their status. A failure is
+    may be wrong. Records of other code are superseded (`core/provenance.py`), whatever their status. A failure is
     replaced by any later record, and never replaces a success. Of successes with the same results the more complete one
     is kept (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes with
     different results are all kept.

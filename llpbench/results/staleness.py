@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.provenance import NUMERICS
+from llpbench.core.provenance import NUMERICS, cell_versions
 from llpbench.core.record import Record, TuningRecord
 
 WhyStale = Callable[[Any], str]

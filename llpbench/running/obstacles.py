@@ -80,8 +80,8 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
         facts = known[one.cell.dataset]
         if not isinstance(facts, _Facts):
             return facts
-        reason = next(filter(None, _reasons(one, facts)), "")
-        return Obstacle(reason, lasting=True) if reason else None
+        reason = next(_reasons(one, facts), None)
+        return None if reason is None else Obstacle(reason, lasting=True)
 
     return find
 
@@ -90,10 +90,10 @@ def _facts(spec: DatasetSpec, data_dir: str | None, *, load: bool) -> _Facts | N
     """Return the facts of a dataset; None if they are unknown before its download. Raises `LLPBenchError`."""
     if not load:
         is_local = locate(spec, data_dir) is not None
-        if (known := spec.facts) is not None and (is_local or _can_download(spec)):
+        if (known := spec.facts) is not None and (is_local or spec.remote is not None):
             columns = (*spec.key_only, *known.categorical, *known.numeric)
             return _Facts(known.rows, len(known.classes) or None, columns, spec.bags is None)
-        if not is_local and _can_download(spec):
+        if not is_local and spec.remote is not None:
             return None
     table = load_table(spec.name, data_dir, download=load)
     columns = (*table.keys, *table.categorical_names, *table.numeric_names)
@@ -101,7 +101,7 @@ def _facts(spec: DatasetSpec, data_dir: str | None, *, load: bool) -> _Facts | N
 
 
 def _reasons(one: Resolved, facts: _Facts) -> Iterator[str]:
-    """Yield the reasons why a cell is impossible; some of them are empty."""
+    """Yield the reasons why a cell is impossible."""
     cell = one.cell
     for name in (*one.bagging.get("columns", ()), *one.bagging.get("by", ())):  # options of baggings by columns
         if facts.columns and name not in facts.columns:
@@ -109,7 +109,7 @@ def _reasons(one: Resolved, facts: _Facts) -> Iterator[str]:
                 f"dataset {cell.dataset!r} has no column {name!r}, but {cell.bagging!r} needs it to make bags. "
                 f"{hint(name, facts.columns)}It has: {', '.join(facts.columns)}."
             )
-    yield _too_few_rows(one, facts.rows)
+    yield from _too_few_rows(one, facts.rows)
     largest = largest_bag_size(facts.rows)
     if cell.bag_size is not None and cell.bag_size > largest:
         yield (
@@ -118,51 +118,40 @@ def _reasons(one: Resolved, facts: _Facts) -> Iterator[str]:
         )
     if cell.max_bags and cell.bag_size and cell.max_bags > (bags := training_bags(facts.rows, cell.bag_size)):
         yield too_few_bags(f"dataset {cell.dataset!r} in {cell.bagging} bags of {cell.bag_size}", bags, cell.max_bags)
-    yield _without_labels(one, facts)
+    yield from _without_labels(one, facts)
     if (facts.classes or 2) > 2 and one.method.facts.get("classes") == "binary":
         yield f"{cell.method!r} is for two classes, but {cell.dataset!r} has {facts.classes}. Leave it out."
 
 
-def _without_labels(one: Resolved, facts: _Facts) -> str:
-    """Return why a cell needs labels or counts of bags that do not exist; "" if it does not."""
-    cell = one.cell
-    given = is_without_labels(cell.bagging)
+def _without_labels(one: Resolved, facts: _Facts) -> Iterator[str]:
+    """Yield why a cell needs labels or counts of bags that do not exist."""
+    cell, given = one.cell, is_without_labels(one.cell.bagging)
     if not facts.labelled and not given:
-        return (
+        yield (
             f"dataset {cell.dataset!r} has counts of its own bags and no labels of rows, so {cell.bagging!r} bags "
             f"cannot be counted. Choose --baggings {GIVEN}."
         )
     if facts.labelled and given:
-        return (
+        yield (
             f"dataset {cell.dataset!r} has labels of rows but no counts of bags. Choose a bagging other than {GIVEN!r}."
         )
     if not facts.labelled and one.method.load().supervision != "bags":
-        return f"{cell.method!r} needs labels of rows, but {cell.dataset!r} has none. Leave it out."
-    return ""
+        yield f"{cell.method!r} needs labels of rows, but {cell.dataset!r} has none. Leave it out."
 
 
-def _too_few_rows(one: Resolved, rows: int) -> str:
-    """Return why bags of varying size cannot be made of this number of rows; "" if they may be possible."""
+def _too_few_rows(one: Resolved, rows: int) -> Iterator[str]:
+    """Yield why bags of varying size cannot be made of this number of rows."""
     cell, options = one.cell, one.bagging
-    smallest, rows_of = (
-        (rows, "rows") if options.get("split") == "bags" else (largest_bag_size(rows), "validation rows")
-    )
+    whole = options.get("split") == "bags"
+    smallest, rows_of = (rows, "rows") if whole else (largest_bag_size(rows), "validation rows")
     if options.get("clusters", 0) > smallest:
-        return f"{cell.bagging!r} needs more clusters than {cell.dataset!r} has {rows_of}. Choose at most {smallest:,}."
+        yield f"{cell.bagging!r} needs more clusters than {cell.dataset!r} has {rows_of}. Choose at most {smallest:,}."
     if cell.bag_size is None and options.get("least", 1) > rows:
-        return (
-            f"{cell.bagging!r} needs more rows per bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
-        )
-    return ""
+        yield f"{cell.bagging!r} needs more rows per bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
 
 
 def downloads(datasets: Iterable[DatasetSpec], data_dir: str | None) -> Iterator[str]:
     """Yield `adult from OpenML 1590` for each dataset that is missing on this machine and can be downloaded."""
     for spec in datasets:
-        if _can_download(spec) and spec.source is not None and locate(spec, data_dir) is None:
+        if spec.remote is not None and spec.source is not None and locate(spec, data_dir) is None:
             yield f"{spec.name} from {spec.source.describe()}"
-
-
-def _can_download(spec: DatasetSpec) -> bool:
-    """Return whether a dataset has a remote source."""
-    return spec.remote is not None

@@ -152,55 +152,32 @@ class Plan:
 
 
 def make_plan(
-    cells: Iterable[Resolved],
-    seeds: tuple[int, ...],
-    records: Mapping[str, Record],
+    entries: Iterable[Planned],
+    seeds: Iterable[int],
+    records: Mapping[str, Record | TuningRecord],
     *,
     repeat: Collection[str] = ("stale",),
     why_stale: WhyStale = lambda _: "",
 ) -> Plan:
-    """Return the plan of some cells and seeds, given the records of a journal.
+    """Return the plan of cells with these seeds and of searches, given the records of a journal.
 
     `repeat`: which runs to repeat, any of `done`, `failed` and `stale`.
     """
-    names = ((one, {seed: one.cell.run_id(seed) for seed in seeds}) for one in cells)
-    return Plan(tuple(_planned(Planned(one), runs, records, repeat, why_stale) for one, runs in names))
 
+    def is_repeated(record: Record | TuningRecord, is_stale: bool) -> bool:
+        status = "done" if record["status"] == "ok" else "failed"  # it may be stale, too
+        return ("stale" if is_stale else status) in repeat or (status == "failed" and "failed" in repeat)
 
-def plan_tunings(
-    tunings: Iterable[tuple[Resolved, Tuning]],
-    records: Mapping[str, TuningRecord],
-    *,
-    repeat: Collection[str] = ("stale",),
-    why_stale: WhyStale = lambda _: "",
-) -> Plan:
-    """Return the plan of some searches, given the records of a journal. `repeat`: as for `make_plan`."""
-    return Plan(
-        tuple(
-            _planned(Planned(one, tuning), {tuning.seed: tuning.id}, records, repeat, why_stale)
-            for one, tuning in tunings
-        )
-    )
+    def planned(one: Planned) -> Planned:
+        names = {one.tuning.seed: one.tuning.id} if one.tuning else {seed: one.cell.run_id(seed) for seed in seeds}
+        existing = {seed: records[name] for seed, name in names.items() if name in records}
+        stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
+        missing = tuple(seed for seed in names if seed not in existing)
+        again = {seed for seed, record in existing.items() if is_repeated(record, seed in stale)}
+        wanted = tuple(seed for seed in names if seed in again or seed in missing)
+        return replace(one, records=existing, stale=stale, missing=missing, wanted=wanted)
 
-
-def _planned(
-    one: Planned,
-    names: Mapping[int, str],
-    records: Mapping[str, Record] | Mapping[str, TuningRecord],
-    repeat: Collection[str],
-    why_stale: WhyStale,
-) -> Planned:
-    """Return a cell or search with the state of its seeds. `names`: their keys in `records`."""
-    existing = {seed: records[name] for seed, name in names.items() if name in records}
-    stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
-    missing = tuple(seed for seed in names if seed not in existing)
-
-    def is_repeated(seed: int) -> bool:
-        status = "done" if existing[seed]["status"] == "ok" else "failed"  # it may be stale, too
-        return ("stale" if seed in stale else status) in repeat or (status == "failed" and "failed" in repeat)
-
-    wanted = tuple(seed for seed in names if seed in missing or is_repeated(seed))
-    return replace(one, records=existing, stale=stale, missing=missing, wanted=wanted)
+    return Plan(tuple(map(planned, entries)))
 
 
 def chosen_cells(record: TuningRecord) -> list[Cell]:

@@ -15,7 +15,7 @@ from functools import partial
 
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import require_folder
+from llpbench.core.files import obstacle
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import duration, plural
@@ -36,7 +36,7 @@ from llpbench.running.executors import (
 )
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, downloads, obstacles
-from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, plan_tunings, tunings_of
+from llpbench.running.planning import Plan, Planned, chosen_cells, expand, make_plan, tunings_of
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
@@ -119,8 +119,6 @@ def run(settings: Settings, display: Display) -> RunSummary:
                 display.say(f"impossible: {reason}", warning=True)
             for doubt in plan.doubts:
                 display.say(doubt, warning=True)
-            if without := _without_predictions(settings, plan):
-                display.say(f"{plural(without, 'run')} done without predictions. To add predictions, use --retry done.")
             left = _execute(settings, plan, journal, display, end)
         return RunSummary(plan, left, journal.contents)
 
@@ -133,10 +131,13 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         _show_changes(plan, display)
         return 0
     _require_device(settings)
-    if any(job.cell.pretraining != "none" for job in jobs):
-        require_folder(settings.out / PRETRAINED, "pretrained weights")
-    if settings.save_predictions:
-        require_folder(settings.out / PREDICTIONS, "predictions")
+    written = {
+        PRETRAINED: any(job.cell.pretraining != "none" for job in jobs),
+        PREDICTIONS: settings.save_predictions,
+    }
+    for name, is_written in written.items():
+        if is_written and (reason := obstacle(settings.out / name / "file")):
+            raise LLPBenchError(f"{name} cannot be stored in {str(settings.out)!r}: {reason}. Choose another --out.")
     estimator = _estimator(settings, journal.contents.records)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
@@ -341,8 +342,8 @@ def about(estimate: Estimate) -> str:
 def _plan(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
     """Return the plan of cells, their searches, and the cells that finished searches have selected."""
     why_stale = comparison()
-    tunings = tunings_of(settings, cells)
-    searches = plan_tunings(tunings, contents.tunings, repeat=settings.repeat, why_stale=why_stale)
+    tunings = [Planned(*start) for start in tunings_of(settings, cells)]
+    searches = make_plan(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
     if settings.tune_only:
         return searches
     chosen = (
@@ -351,7 +352,7 @@ def _plan(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan
         if not one.wanted and contents.tunings[name]["status"] == "ok"
         for cell in chosen_cells(contents.tunings[name])
     )
-    every = {one.cell.id: one for one in (*cells, *(start for start, _ in tunings), *chosen)}
+    every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
     plan = Plan((*searches.entries, *plan.entries), settings.seeds)
     _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
@@ -374,8 +375,9 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     if settings.tune_only or record["status"] != "ok":
         return []
     start = plan.tunings[record["tuning"]].resolved
-    cells, known = (start._replace(cell=cell) for cell in chosen_cells(record)), journal.contents.records
-    return make_plan(cells, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
+    cells, known = chosen_cells(record), journal.contents.records
+    following = [Planned(start._replace(cell=cell)) for cell in cells]
+    return make_plan(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
@@ -386,15 +388,6 @@ def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
         gpu=gpus_of(settings.device) > 0,
         pretrained=(settings.out / PRETRAINED).is_dir(),
     )
-
-
-def _without_predictions(settings: Settings, plan: Plan) -> int:
-    """Return the number of runs that are done and not repeated, but whose predictions were not saved."""
-    if not settings.save_predictions:
-        return 0
-    folder = settings.out / PREDICTIONS
-    done = (one.cell.run_id(seed) for one in plan.cells for seed in one.retained.intersection(one.done))
-    return sum(not (folder / f"{run}.parquet").exists() for run in done)
 
 
 def _compiling(settings: Settings, cells: Iterable[Resolved]) -> str:

@@ -39,8 +39,7 @@ _BLOCK = 1 << 20
 _BYTES_OF_A_VALUE = 8
 _UNPACKED = 4.0
 """Assumed size of an unpacked text table, relative to the packed one."""
-_FEWEST_BYTES = 16
-"""Length of the shortest file that is checked for UTF-16."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _MOST_MARKS = 5
 
 
@@ -224,7 +223,7 @@ class RowBatches:
 
     def _text(self, source: TableSource) -> Iterator[_Piece]:
         head = source.head()
-        form = replace(self._form, encoding=self._form.encoding or _encoding_of(head))
+        form = replace(self._form, encoding=self._form.encoding or ("utf-16" if head.startswith(_UTF_16) else "utf-8"))
         if re.match(rb"\s*<(!doctype|html|\?xml|table)", head, re.IGNORECASE):
             raise DataError(f"file {str(source.path)!r} is a web page or XML. Save its table as .csv.")
         if b"\0" in head and form.encoding == "utf-8":
@@ -374,18 +373,6 @@ def _different(names: Sequence[str], path: Path) -> list[str]:
     if repeats := sorted({name for name in found if found.count(name) > 1}):
         raise DataError(f"file {str(path)!r} has two columns called {repeats[0]!r}. Rename one of them.")
     return ["index" if name == "__index_level_0__" and "index" not in found else name for name in found]
-
-
-def _encoding_of(head: bytes) -> str:
-    """Return the encoding of a text by its first bytes: UTF-8, or UTF-16 with or without its mark."""
-    if head.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
-        return "utf-32"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    odd, even = head[1:2_000:2].count(0), head[:2_000:2].count(0)
-    if len(head) >= _FEWEST_BYTES and odd + even > min(len(head), 2_000) / 4 and min(odd, even) == 0:
-        return "utf-16-le" if odd else "utf-16-be"
-    return "utf-8"
 
 
 def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> str:

@@ -151,7 +151,7 @@ def prepared(
     if machine.device.type == "cpu":
         rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
         machine = replace(machine, compiled=_compiles_on_cpu(cell, environment, rows))
-    most = _most_together(cell, environment, machine)
+    most = _most_together(cell, machine)
     if cell.pretraining == "none":
         return machine, most, None
     if METHODS.get(cell.method).supervision != "bags":  # pretraining uses bags, whatever the method's supervision
@@ -169,8 +169,8 @@ def _compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
     return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
 
 
-def _most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
-    """Return the largest number of members of a cell that train together, unless requested otherwise; None: all.
+def _most_together(cell: Cell, machine: Machine) -> int | None:
+    """Return the largest number of members of a cell that train together; None: all.
 
     A deep encoder compiled for a CPU trains one member at a time. Three members of SAINT take as long together as in
     turn, and need more memory. Each change in their number would need another compilation.
@@ -179,7 +179,7 @@ def _most_together(cell: Cell, environment: Environment, machine: Machine) -> in
         return 1
     deep = cell.encoder is not None and ENCODERS.get(cell.encoder).compiles
     alone = deep and machine.compiled and machine.device.type == "cpu"
-    return environment.members or (1 if alone else None)
+    return 1 if alone else None
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:

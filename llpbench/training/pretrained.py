@@ -25,10 +25,9 @@ from torch import Tensor
 from llpbench.blocks.pretraining import Pretraining, PretrainingParams
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
-from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
-from llpbench.core.provenance import NUMERICS
+from llpbench.core.provenance import NUMERICS, version_of
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.training.cohort import Trainee, encoder_factory, populations

@@ -9,7 +9,7 @@ from typing import Any
 from llpbench.blocks.pretraining import PretrainingParams
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, hyperparameters
+from llpbench.core.method import DirectMethod
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.baggings import is_sized, parse_bagging
@@ -41,7 +41,7 @@ def make_cell(
         bag_size = None
     entry = METHODS.entry(method)
     declared = entry.load()
-    values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
+    values = asdict(read_params(declared.Params, params or {}, owner=entry.name))
     cell = Cell(
         entry.name, dataset, bagging, bag_size, None, values, protocol=protocol or Protocol(), max_bags=max_bags
     )
@@ -71,7 +71,7 @@ def make_cell(
 
 def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return every hyperparameter of a pretraining; encoder-specific defaults come from `facts`."""
-    params = hyperparameters(read_params(PretrainingParams, values, owner="pretraining"))
+    params = asdict(read_params(PretrainingParams, values, owner="pretraining"))
     return {name: facts.get(name) if value is None else value for name, value in params.items()}
 
 

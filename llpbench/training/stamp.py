@@ -10,8 +10,7 @@ import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, Task
 from llpbench.core.cell import Cell
-from llpbench.core.code_versions import cell_versions
-from llpbench.core.provenance import NUMERICS, software_facts, utc_now
+from llpbench.core.provenance import NUMERICS, cell_versions, software_facts, utc_now
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
 from llpbench.data.facts import Facts

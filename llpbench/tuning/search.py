@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,11 +23,32 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.seeding import sequence
-from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.tuning.space import architecture, proposal, suggest, with_default
 
 _STARTUP = 10
 """number of random trials before TPE begins"""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration of a search, and its outcome."""
+
+    number: int
+    """number of the trial; 0 is the initial configuration"""
+    params: Mapping[str, Any]
+    """searched hyperparameters; all others are those of the cell"""
+    status: str
+    """`ok`, `stopped` at a rung, `failed` or `out-of-memory`"""
+    reason: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """best value over all epochs, by criterion of the regime"""
+    epochs: int = 0
+    """trained epochs, in all stages"""
+    rungs: tuple[tuple[int, float | None], ...] = ()
+    """number of epochs and the guide's best value so far, at each rung that the trial reached"""
+    seconds: float = 0.0
+    """time of the trials trained together, divided by their number"""
 
 
 class _Made(NamedTuple):

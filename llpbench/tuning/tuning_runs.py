@@ -16,11 +16,11 @@ from llpbench.core.method import DirectMethod
 from llpbench.core.provenance import utc_now
 from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS
-from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.training.cell_runs import at_work, make_task, prepared
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
 from llpbench.training.stamp import cell_facts
-from llpbench.tuning.search import Search, opened
+from llpbench.tuning.search import Search, Trial, opened
 from llpbench.tuning.trials import Bench, without_test
 
 

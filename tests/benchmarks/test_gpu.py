@@ -17,7 +17,7 @@ from benchmarks.gpu.part import PROCESS, run_part
 from benchmarks.gpu.rows import FILE, Box, Rows
 from benchmarks.gpu.sizes import FULL, REHEARSAL
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.code_versions import cell_versions
+from llpbench.core.provenance import cell_versions
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
 from llpbench.data.loading import find_local

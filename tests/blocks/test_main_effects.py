@@ -17,7 +17,7 @@ from llpbench.blocks.components import Components
 from llpbench.blocks.design import bag_average
 from llpbench.blocks.evidence import _BagSpace, _FeatureSpace
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.core.effects import FeatureEffect, strongest
+from llpbench.core.effects import FeatureEffect, FeatureEffects
 from llpbench.core.numbers import RobustScores
 from llpbench.data.tasks import Scaler
 
@@ -96,7 +96,7 @@ def test_main_effects_are_average_predictions(process: FittedProcess | LogitProc
         assert effect.weights @ effect.values == pytest.approx(0, abs=1e-6)
     assert effects[1].missing
     assert not effects[0].missing
-    assert strongest(effects, 1) == [effects[0]]
+    assert FeatureEffects(effects).strongest(1) == [effects[0]]
 
 
 @pytest.mark.parametrize("space", ["bags", "features"])

@@ -143,20 +143,6 @@ def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
         assert "--out-of-core" in refused(llpbench(*command, *new, "--drop-unmatched"))
 
 
-def test_streamed_estimate_handles_categories_and_prediction_column(folder: Path, llpbench: LLPBench) -> None:
-    assert fit(llpbench, "parts").code == 0
-    for part in range(3):
-        file = folder / "parts" / f"{part}.parquet"
-        table = pd.read_parquet(file).assign(prediction=part)
-        sizes = pd.Categorical(np.where(table["id"] % (part + 2), "small", "large"), ["small", "large"], ordered=True)
-        table.assign(size=sizes).to_parquet(file, index=False)
-    for way in WAYS:
-        asked = ["parts", f"--{way}", "--out", f"{way}.csv"]
-        assert llpbench(*GROUPS[:4], "--by", "size", *asked).code == 0
-        assert llpbench(*WHOLE, *asked).code == 2
-    assert (folder / "out-of-core.csv").read_text() == (folder / "in-memory.csv").read_text()
-
-
 def test_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     table = pd.read_parquet(folder / "parts" / "2.parquet")

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llpbench import conformance
 from llpbench.blocks.losses import bag_log_proba, proportion_loss
-from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find
+from llpbench.conformance import CHECKS, Check, Subject, Verdict, find
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.errors import LLPBenchError
@@ -32,7 +32,6 @@ from llpbench.core.method import (
     MethodParams,
     Now,
     Predictor,
-    Reports,
     Stage,
 )
 from llpbench.core.model import Encoder, Model, Network
@@ -293,26 +292,16 @@ class FirstNumber(Mean):
 class Slanted(Mean):
     """Least squares, from a start that is not wholly forgotten where nothing can be learned."""
 
-    slant = 1e-4
-
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         fitted = super().fit(train, schema, rng)
         if train.proportions.std(axis=0).max() > 0:
             return fitted
 
         def predict(rows: Rows) -> FloatArray:
-            some = 0.5 + self.slant * np.tanh(rows.numeric[:, :1])
+            some = 0.5 + 0.2 * np.tanh(rows.numeric[:, :1])
             return np.asarray(np.hstack([some, 1 - some]))
 
         return predict
-
-
-def test_ties_between_predictions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert verdict_of("learns", Slanted).result == "ok"
-    monkeypatch.setattr(Slanted, "slant", 0.2)
-    said = fault("learns", Slanted)
-    assert "probabilities 0.3" in said
-    assert "nearly alike there (within 0.01), or AUC 0.35 to 0.65" in said
 
 
 @pytest.mark.parametrize(
@@ -375,6 +364,7 @@ def test_ties_between_predictions_pass(monkeypatch: pytest.MonkeyPatch) -> None:
             bad(Mean, fit=lambda _, train, schema, __: Weights(np.eye(train.rows.numeric.shape[1], schema.classes))),
             "a saved and loaded model predicts differently",
         ),
+        ("learns", Slanted, "nearly alike there (within 0.01), or AUC 0.35 to 0.65"),
         ("learns", changed_loss(lambda loss, *_: 0 * loss), "well-separated classes in pure bags, below 0.95"),
     ],
 )
@@ -456,17 +446,6 @@ def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, m
     assert re.match(r"labels permuted within training .*change the result of a", fault("search_label_free", declared))
 
 
-def test_check_shows_weight_that_ramp_reached() -> None:
-    class Ramped(DLLP, Reports):
-        def schedules(self, now: Now) -> dict[str, Tensor]:
-            return {"pull": now.epoch + 1.0, "constant": torch.ones(())}
-
-    detail = verdict_of("learns", Ramped).detail
-    shares = [100 * epoch // checks.LEARNING_EPOCHS for epoch in range(1, checks.LEARNING_EPOCHS + 1)]
-    assert re.search(r"pull\D+(\d+)%", detail)[1] in {*map(str, shares), "67", "83"}  # type: ignore[index]
-    assert "constant" not in detail
-
-
 def readme_method(folder: Path) -> Path:
     (block,) = [block for block in BLOCKS if block.file == "my_method.py"]
     path = folder / "my_method.py"
@@ -517,10 +496,7 @@ def test_unknown_subject_is_refused(tmp_path: Path, llpbench: LLPBench) -> None:
     empty.write_text("x = 1\n")
     with pytest.raises(LLPBenchError, match=r"empty\.py'"):
         find(str(empty))
-    for words, message in (
-        (("dlp",), "'dlp' is not a file, method, dataset, bagging or encoder. Did you mean dllp"),
-        (("/none.py",), "is not a file"),
-    ):
-        code, _, err = llpbench("check", *words)
+    for word, message in (("dlp", "Did you mean dllp"), ("/none.py", "is not a file")):
+        code, _, err = llpbench("check", word)
         assert code == 2
         assert message in err

@@ -179,11 +179,11 @@ class Thawed:
         ),
         ("encodes", Unsized, "set self.dim and self.token_dim"),
         (
-            "learns",
+            "encodes",
             bad(embed=lambda encoder, rows: MLPEncoder.embed(encoder, rows)[..., 1:, :]),
             "embed must be of shape (2, 6, 5, 4), got (2, 6, 4, 4)",
         ),
-        ("together", changed_encoding(lambda found, _: found.z), "encode must give an Encoding(z, tokens), got Tensor"),
+        ("encodes", changed_encoding(lambda found, _: found.z), "encode must give an Encoding(z, tokens), got Tensor"),
         (
             "seeded",
             changed_encoding(lambda found, _: found._replace(z=found.z + torch.randn_like(found.z))),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, counts_of
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
 
 NAN = np.nan
 
@@ -35,8 +35,6 @@ def test_exact_counts_are_unchanged() -> None:
     assert train.where_known() is train
     assert train.noise == 0.0
     assert [train.bag_of_row[row] for bag in train.index for row in bag[bag >= 0]] == [0, 0, 0, 0, 1, 1]
-    given = counts_of(np.array([[0.25, 0.75], [NAN, NAN], [0.5, 0.5]]), np.array([8, 3, 5]))
-    assert np.array_equal(given, [[2.0, 6.0], [NAN, NAN], [2.5, 2.5]], equal_nan=True)
 
 
 def test_noisy_counts_are_kept_and_proportions_lie_on_simplex() -> None:

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from llpbench.core.code_versions import version_of
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import version_of
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, Entry, Registry
 
 TEXT = "class Mine:\n    def loss(self, x):\n        return x\n"

@@ -10,7 +10,7 @@ import resource
 import stat
 import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,32 +75,32 @@ def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "old").read_text() == "before"
 
 
-KILLED_WRITER = """
+KILLED = """
 import os, pathlib, signal, sys
-from llpbench.core.files import replaced
-with replaced(pathlib.Path(sys.argv[1])) as file:
-    file.write(b"half")
+from llpbench.core.files import replaced, temporary_folder
+path = pathlib.Path(sys.argv[1])
+with temporary_folder(path) if path.is_dir() else replaced(path) as made:
+    (made / "rows").touch() if path.is_dir() else made.write(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_file_of_killed_writer_is_removed_and_that_of_living_one_is_kept(tmp_path: Path) -> None:
+def test_file_of_killed_writer_replaces_nothing_and_is_removed_a_day_later(tmp_path: Path) -> None:
     path = tmp_path / "result[1].csv"
-    subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
-    assert len([*tmp_path.iterdir()]) == 1
+    replace_file(path, "before")
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    (left,) = {*tmp_path.iterdir()} - {path}
     with replaced(path) as mine:
         mine.write(b"first")
-        subprocess.run([sys.executable, "-c", KILLED_WRITER, str(path)], check=False)
         with replaced(path) as other:
-            assert {*map(str, tmp_path.iterdir())} == {str(mine.name), str(other.name)}
+            assert {*tmp_path.iterdir()} == {path, left, Path(mine.name), Path(other.name)}
+            assert path.read_text() == "before"
             other.write(b"second")
         assert path.read_text() == "second"
-    assert ([*tmp_path.iterdir()], path.read_text()) == ([path], "first")
-
-
-def test_missing_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        replace_file(tmp_path / "nowhere" / "file", "")
+    assert ({*tmp_path.iterdir()}, path.read_text()) == ({path, left}, "first")
+    os.utime(left, (0, time.time() - 90_000))
+    replace_file(path, "last")
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_strict_umask_hides_results_from_others(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
@@ -148,16 +148,6 @@ def test_shard_that_unpacks_to_too_much_is_one_line(tmp_path: Path) -> None:
         read(path)
 
 
-KILLED = """
-import os, pathlib, signal, sys
-from llpbench.core.files import temporary_folder
-with temporary_folder(pathlib.Path(sys.argv[1])) as folder:
-    (folder / "rows").touch()
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-
-
 def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path) -> None:
     with temporary_folder(tmp_path) as folder:
         folder.chmod(0o777)
@@ -173,29 +163,19 @@ def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(
             assert {*mine.parent.iterdir()} == {mine, another}
 
 
-def test_open_root_is_closed(tmp_path: Path) -> None:
-    private_root(tmp_path).chmod(0o755)  # as Ray makes it
-    assert private_root(tmp_path).stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
-def test_root_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+@pytest.mark.parametrize("fault", ["group", "everybody", "sticky", "link", "owner"])
+def test_unsafe_root_is_refused_and_readable_one_is_closed(tmp_path: Path, fault: str) -> None:
     root = private_root(tmp_path)
-    root.chmod(mode)
+    root.chmod(0o755)  # as Ray makes it
+    assert mode_of(private_root(tmp_path)) == 0o700
+    if fault == "link":
+        root.rename(tmp_path / "elsewhere")
+        root.symlink_to("elsewhere")
+    elif fault == "owner":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give files away")
+        os.chown(root, 12345, 12345)
+    else:
+        root.chmod({"group": 0o770, "everybody": 0o707, "sticky": 0o1777}[fault])
     with pytest.raises(LLPBenchError, match="that only you can enter"), temporary_folder(tmp_path):
         pass
-
-
-def test_root_that_is_a_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    private_root().rename(tmp_path / "elsewhere")
-    (tmp_path / f"llpbench-{os.getuid()}").symlink_to("elsewhere")
-    with pytest.raises(LLPBenchError, match="that only you can enter"):
-        private_root()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_root_of_another_user_is_refused(tmp_path: Path) -> None:
-    os.chown(private_root(tmp_path), 12345, 12345)
-    with pytest.raises(LLPBenchError, match="that only you can enter"):
-        private_root(tmp_path)

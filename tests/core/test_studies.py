@@ -91,8 +91,7 @@ def test_flags_complete_and_narrow_study() -> None:
     assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
 
 
-def test_study_uses_paper_preset_and_hyperparameters() -> None:
+def test_study_uses_paper_preset_and_its_own_hyperparameters() -> None:
     assert resolve({"study": "encoder"}).seeds == tuple(range(10))
-    assert resolve({"study": "encoder"}, preset="quick").seeds == (0, 1, 2)
     with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
         cells("encoder", set=("dllp.learning_rate=0.5",))

@@ -24,12 +24,11 @@ def ridge(X: pd.DataFrame, bags: Any, **facts: Any) -> LLPClassifier:  # noqa: N
     "facts",
     [
         {"counts": COUNTS},
-        {"counts": COUNTS + 2.5, "noise": 3.0, "noise_kind": "laplace"},
+        {"counts": COUNTS + 2.5, "noise": 4.2},
         {"counts": 2 * COUNTS, "as_shares": True},
         {"counts": COUNTS.drop("d07"), "unmatched": "drop"},
         {"proportions": COUNTS.div(COUNTS.sum(axis=1), axis=0), "keep_key": True},
         {"counts": 3 * COUNTS, "sample_weight": np.full(400, 3.0)},
-        {"counts": COUNTS, "labels": np.where(np.arange(400) % 9 == 0, COUNTS.columns[VOTES], None)},
     ],
 )
 def test_bag_data_gives_the_model_of_its_arguments(facts: dict[str, Any]) -> None:

@@ -157,28 +157,6 @@ def test_invalid_numbers_are_missing(text: str) -> None:
     assert read_number_text(pd.Series(["1", "2", text])).broken.tolist() == [text]
 
 
-def test_numeric_text_columns_are_named() -> None:
-    rng = np.random.default_rng(0)
-    numbers = rng.integers(1000, 99_999, 100)
-    frame = pd.DataFrame(
-        {
-            "net, EUR": [f"{number:,}" for number in numbers],
-            "share": ["-" if place < 5 else f"{place}" for place in range(100)],
-            "top": ["90+" if place < 5 else f"{place}" for place in range(100)],
-            "town": rng.choice(["north", "south"], 100),
-            "zip": [f"0{number % 50}" for number in numbers],
-            "class": pd.Categorical(["1", "2", "3", "4"] * 25),
-            "mixed": ["1,000" if place % 2 else "many" for place in range(100)],
-            "age": numbers % 90,
-        }
-    )
-    told = numbers_as_text_warning(frame)
-    assert all(name in told for name in ("'net, EUR'", "'share'", "'top'", "--missing 90+"))
-    assert not any(repr(name) in told for name in ("town", "zip", "class", "mixed", "age"))
-    assert "--types 'net, EUR=number' --types share=number" in told
-    assert numbers_as_text_warning(frame.drop(columns=["net, EUR", "share", "top"])) == ""
-
-
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
@@ -187,12 +165,14 @@ def test_numeric_text_columns_are_named() -> None:
         (["refused" if place % 3 == 0 else f"{place}" for place in range(100)], "--missing refused"),
         (["<30" if place < 30 else f"{place}" for place in range(100)], "--missing '<30'"),
         ([f"D{place}" for place in range(100)], ""),
+        ([f"0{place % 50}" for place in range(100)], ""),
+        (pd.Categorical(["1,000", "2", "3", "4"] * 25), ""),
         ([f"{place}{'ABCDEF'[place % 6]}" for place in range(100)], ""),
         ([f"{place}-{place + 9}" for place in range(100)], ""),
         (["1", "2", "3", "K", "PK"] * 20, ""),
     ],
 )
-def test_mostly_numeric_columns_are_named(texts: list[str], told: str) -> None:
+def test_mostly_numeric_columns_are_named(texts: Any, told: str) -> None:
     found = numbers_as_text_warning(pd.DataFrame({"a": texts, "b": [f"{place + 1000:,}" for place in range(100)]}))
     assert told in found
     assert ("column 'a'" in found) == bool(told)

@@ -126,7 +126,6 @@ def test_expected_counts_are_not_exact_bounds() -> None:
     [
         (YES.astype(object).mask(SMALL, "100-200"), {}, "100 to 200.*impossible='suppress'"),
         (pd.Series("100-200", YES.index), {}, r"100 to 200 .* Correct them\.$"),
-        (TEXTS, {"labels": [None] * 600}, "labels="),
         (TEXTS, {"noise": 1.0}, "noise="),
         (TEXTS, {"as_shares": True}, "as_shares=True"),
         (TEXTS.mask(SMALL, "about 5"), {}, "numbers"),

@@ -87,10 +87,10 @@ def test_rounded_shares_may_miss_1() -> None:
 
 def test_noise_keeps_checks() -> None:
     noisy = TABLE + np.random.default_rng(0).laplace(0, 2, TABLE.shape)
-    fitted(counts=noisy, noise=2, noise_kind="laplace")
+    fitted(counts=noisy, noise=2.8)
     for wrong in (noisy * 100, noisy - 60):
         with pytest.raises(LLPBenchError, match="a larger noise="):
-            fitted(counts=wrong, noise=2, noise_kind="laplace")
+            fitted(counts=wrong, noise=2.8)
 
 
 def test_float_identifiers_are_refused() -> None:

@@ -35,18 +35,22 @@ def test_warning_has_numbers(doubts: Doubts, told: list[str]) -> None:
     assert "\n" not in doubts.warning
 
 
-def test_confounded_bags_are_warned_of() -> None:
-    """Shares of bags follow an effect of the bag, which no feature tells."""
+@pytest.mark.parametrize(
+    ("bags", "shares", "told"),
+    [
+        (40, (0.1, 0.9), r"^[5-9]\d % of the variance of bags' proportions[^\n]*$"),  # an effect that no feature tells
+        (8, (0.4, 0.4), "of the estimated effects of features is noise"),  # bags that differ by chance alone
+    ],
+)
+def test_doubtful_bags_are_warned_of(bags: int, shares: tuple[float, float], told: str) -> None:
     rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(40), 30)
-    frame = pd.DataFrame({"a": rng.normal(size=1200), "b": rng.normal(size=1200)})
-    share = rng.uniform(0.1, 0.9, 40)
-    votes = rng.random(1200) < share[bags]
-    params = {"trees": 200, "rounds": 2}
-    with warned("doubts", match=r"^[5-9]\d % of the variance of bags' proportions[^\n]*$", times=1):
-        model = LLPClassifier(params=params).fit(frame, bags, counts=counted(bags, votes.astype(int)))
+    of_row = np.repeat(np.arange(bags), 25)
+    frame = pd.DataFrame({"a": rng.normal(size=len(of_row)), "b": rng.normal(size=len(of_row))})
+    votes = (rng.random(len(of_row)) < rng.uniform(*shares, bags)[of_row]).astype(int)
+    with warned("doubts", told, times=1):
+        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, of_row, counts=counted(of_row, votes))
     assert model.doubts_ is not None
-    assert model.doubts_.confounded
+    assert model.doubts_.confounded == (bags == 40)
 
 
 @pytest.mark.filterwarnings("error")
@@ -71,16 +75,6 @@ def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
     assert model._model.predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
     assert model.doubts_ is not None
     assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
-
-
-def test_uninformative_bags_are_warned_of() -> None:
-    """Eight bags that differ by chance alone."""
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(8), 25)
-    frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
-    votes = (rng.random(200) < 0.4).astype(int)
-    with warned("doubts", match="of the estimated effects of features is noise"):
-        LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counted(bags, votes))
 
 
 def test_constant_direct_method_is_warned_of() -> None:

@@ -54,14 +54,13 @@ def test_foreign_frames_match_columns_by_name(form: Any, data: Data) -> None:
     assert np.allclose(model.predict_proba(reordered), plain.predict_proba(frame))
 
 
-@pytest.mark.parametrize("argument", ["bags", "sample_weight", "labels", "by"])
+@pytest.mark.parametrize("argument", ["bags", "sample_weight", "by"])
 def test_overlapping_reordered_indexes_are_refused(argument: str, data: Data) -> None:
     frame, bags, counts, _ = data
     shifted = pd.RangeIndex(5, 405)
     given: dict[str, Any] = {
         "bags": bags,
         "sample_weight": pd.Series(np.ones(400)),
-        "labels": pd.Series([None] * 400, dtype=object),
         "by": pd.Series(["a", "b"] * 200),
     }
     column = given[argument].set_axis(shifted)

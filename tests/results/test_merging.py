@@ -1,4 +1,4 @@
-"""Several journals as one, and your results beside published ones."""
+"""Several journals as one, published ones, and your results beside them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from factory import failed, record
+from factory import failed, make_cell_of, make_record, record, searched
 from rich.console import Console
 
+from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.report.terminal import render
-from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import journal_files, merge, merge_into, shipped
+from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, contains, read, shards
+from llpbench.results.merging import SHIPPED, journal_files, merge, merge_into, shipped, shipped_cells
+from llpbench.results.published import EXCERPT, write_published
+from llpbench.results.staleness import stale_runs, stale_searches
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -36,33 +39,26 @@ def test_merge_joins_different_and_deduplicates_equal_runs(tmp_path: Path) -> No
     assert read(tmp_path / "out" / FILE).records.keys() == merged.counting.keys()
 
 
-def test_disputed_results_are_kept_and_flagged(tmp_path: Path) -> None:
-    first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
-    second = journal(tmp_path / "b", record("a", 0.7, finished="2026-01-02T00:00:00+00:00"))
-    merged = merge_into(tmp_path / "out", [second, first])  # the newest counts, whatever the order of journals
-    assert merged.disputes == merge([first, second]).disputes
-    (flag,) = merged.disputes
-    assert flag.startswith("a on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; more than 2 points")
-    again = merge([tmp_path / "out" / FILE, first])  # merging once more adds nothing
-    assert [len(kept) for kept in again.runs.values()] == [2]
-    assert len(read(tmp_path / "out" / FILE).disputes) == 1
-
-
-def test_disputed_results_do_not_count_without_preference(tmp_path: Path) -> None:
+def test_disputed_results_are_kept_flagged_and_count_by_preference_only(tmp_path: Path) -> None:
     first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"), record("b"))
     planted = journal(tmp_path / "b", record("a", 0.99, finished="2026-01-02T00:00:00+00:00"))
-    for order in ([first, planted], [planted, first]):
+    for order in ([first, planted], [planted, first]):  # the newest is last, whatever the order of journals
         merged = merge(order)
         assert [run["spec"]["method"] for run in merged.counting.values()] == ["b"]
+        (flag,) = merged.disputes
+        assert flag.startswith(
+            "a on adult 64, seed 0: 2 different results, test AUC 80.0000, 99.0000; more than 2 points"
+        )
         for prefer, auc in (("first", 0.8), ("newest", 0.99)):
             chosen = merge(order, prefer)  # type: ignore[arg-type]
             assert chosen.disputes == []
             assert {run["results"]["auc"]["test"]["auc"] for run in chosen.counting.values()} == {0.9, auc}
     merge_into(tmp_path / "out", [first, planted])
-    contents = read(tmp_path / "out" / FILE)
+    contents = read(out := tmp_path / "out" / FILE)
     assert (len(contents.records), len(contents.counting)) == (2, 1), "it is done, but does not count"
-    merge_into(tmp_path / "out", [tmp_path / "out" / FILE], "first")
-    assert len(read(tmp_path / "out" / FILE).counting) == 2
+    assert merge([out, first]).runs == contents.runs, "merging once more adds nothing"
+    merge_into(tmp_path / "out", [out], "first")
+    assert len(read(out).counting) == 2
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
@@ -178,8 +174,10 @@ def test_journal_may_be_file_folder_or_published(tmp_path: Path) -> None:
 class TestCompare:
     def test_new_method_joins_published_tasks(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
-        found = compare(_by_run(record("mine", 0.83)), _by_run(*there))
+        stale = {record("mine")["run"]: "mine.py has changed", there[0]["run"]: "version of engine 2, now 1"}
+        found = compare(_by_run(record("mine", 0.83)), _by_run(*there), stale=stale)
         board = found.leaderboards.boards[0]
+        assert {*board.runs["stale"]} == {"", *stale.values()}
         assert [*board.entries["method"]] == ["bdc", "mine", "dllp"]
         assert [*board.tasks["dataset"]] == ["adult"]
         assert found.yours == {record("mine")["run"]}
@@ -221,15 +219,96 @@ class TestCompare:
         (difference,) = found.differences
         assert difference.startswith("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, ")
 
-    def test_runs_of_other_code_are_marked(self) -> None:
-        mine, there = record("mine", 0.83), record("dllp", 0.8)
-        stale = {mine["run"]: "mine.py has changed", there["run"]: "version of engine 2, now 1"}
-        board = compare(_by_run(mine), _by_run(there), stale=stale).leaderboards.boards[0]
-        assert dict(zip(board.runs["method"], board.runs["stale"], strict=True)) == {
-            "mine": "mine.py has changed",
-            "dllp": "version of engine 2, now 1",
-        }
-
 
 def _by_run(*records: Record) -> dict[str, Record]:
     return {each["run"]: each for each in records}
+
+
+LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
+
+
+def contents_of(*records: Record | TuningRecord) -> Contents:
+    contents = Contents({})
+    contents.add(*records)
+    return contents
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A published folder with two datasets."""
+    write_published(tmp_path, contents_of(record("a"), record("b"), record("a", dataset="credit")))
+    return tmp_path
+
+
+def test_shards_are_read_as_one_journal(folder: Path) -> None:
+    assert [path.name for path in shards(folder)] == [f"adult{SHARD_SUFFIX}", f"credit{SHARD_SUFFIX}"]
+    merged = merge(journal_files(str(folder)))
+    found = {(run["spec"]["method"], run["spec"]["dataset"]) for run in merged.records.values()}
+    assert found == {("a", "adult"), ("b", "adult"), ("a", "credit")}
+
+
+def test_only_merging_changes_published_folder_and_only_shards_with_new_runs(folder: Path, tmp_path: Path) -> None:
+    before = {path.name: path.stat().st_ino for path in shards(folder)}
+    with Journal(tmp_path / "mine") as journal:
+        journal.append(record("c", dataset="credit"))
+    with pytest.raises(LLPBenchError):
+        merge_into(folder, [journal.path])
+    with pytest.raises(LLPBenchError):
+        Journal(folder)
+    with pytest.raises(LLPBenchError, match=r"'\.\./x'"):
+        write_published(tmp_path / "new", contents_of(record("a", dataset="../x")))
+    merge_into(folder, [*journal_files(str(folder)), journal.path])
+    after = {path.name: path.stat().st_ino for path in shards(folder)}
+    assert {name for name in after if after[name] != before[name]} == {f"credit{SHARD_SUFFIX}"}
+    assert len(merge(journal_files(str(folder))).records) == len(read(folder / EXCERPT).records) == 4
+
+
+@pytest.mark.parametrize("name", [f"{SHARDS}/adult{SHARD_SUFFIX}", EXCERPT])
+def test_damaged_file_is_one_clear_error(folder: Path, name: str) -> None:
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(LLPBenchError, match=path.name):
+        read(path)
+
+
+def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
+    run, worst = make_record(make_cell_of()), failed("b")
+    search = searched(make_cell_of("c"), "coarse", {"mpiou": (make_cell_of("c"), 0.5, 0.4)})
+    run["results"]["mpiou"]["test"]["accuracy"] = None
+    run["results"]["auc"]["validation"] = None
+    write_published(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
+    excerpt = read(tmp_path / EXCERPT)
+    assert excerpt.tunings == {search["tuning"]: search}
+    assert excerpt.records.keys() == {run["run"], worst["run"]}, "runs with different results do not count"
+    assert excerpt.records[worst["run"]]["status"] == worst["status"] != "ok"
+    found = excerpt.records[run["run"]]
+    assert contains(found["results"], {name: {**run["results"][name], "diagnostics": {}} for name in BOARD_CRITERIA})
+    for name in ("spec", "method", "dataset", "data", "versions", "numerics", "hardware", "epochs", "finished"):
+        assert found[name] == run[name]  # type: ignore[literal-required]
+    assert found["times"] == pytest.approx(run["times"])
+    assert found["curves"] == {}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_published_run_is_stale(name: str) -> None:
+    contents = read(shipped(name))
+    assert (contents.disputes, contents.warnings) == ([], ())
+    cells = {run["cell"] for run in contents.records.values()}
+    assert sorted(cells) == sorted(run["cell"] for run in shipped_cells(name))
+    assert stale_runs(contents.records.values()) == {}
+    assert stale_searches(contents.tunings.values()) == {}
+
+
+@pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the excerpt alone")
+def test_published_excerpt_matches_published_shards() -> None:
+    some = [path for path in shards(LEADERBOARDS) if path.name.split(".")[0] in ("bank_marketing", "letter")]
+    whole, excerpt = merge(some).records, read(shipped()).records
+    datasets = {run["spec"]["dataset"] for run in excerpt.values()}
+    assert {f"{dataset}{SHARD_SUFFIX}" for dataset in datasets} == {path.name for path in shards(LEADERBOARDS)}
+    mine = {name: run for name, run in excerpt.items() if run["spec"]["dataset"] in ("bank_marketing", "letter")}
+    assert mine.keys() == whole.keys()
+    for run, short in mine.items():
+        shown = {name: {**result, "diagnostics": {}} for name, result in short["results"].items()}
+        assert contains(whole[run]["results"], shown)
+        assert (whole[run]["spec"], whole[run]["versions"]) == (short["spec"], short["versions"])
+        assert whole[run]["bags"].get("sizes") == short["bags"].get("sizes")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 
-from bench import make_settings
 from factory import failed, make_cell_of, make_record, record, runs
 from rich.console import Console
 
 from llpbench.core.cell import Epoch
-from llpbench.running import runner
 from llpbench.running.display import Display, figure
 from llpbench.running.schedule import Job
 
@@ -25,19 +22,6 @@ def terminal(height: int = 40) -> Console:
 def shown(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
-
-
-def test_terminal_run_shows_finished_cells(tiny_bench: Path, tmp_path: Path) -> None:
-    console = terminal()
-    settings = make_settings(
-        tiny_bench, tmp_path, methods="quick-a,broken", set=("quick-a.seconds=0.3",), bag_sizes="8"
-    )
-    runner.run(settings, Display(console, live=True))
-    text = shown(console)
-    assert re.search(r"ok quick-a on tiny ordered 8 \(2 seeds\).* in \d+ s, \d/4 runs: AUC", text)
-    assert "quick-a on tiny ordered 8 (2 seeds)" in text
-    assert "ValueError: no luck" in text
-    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0, "the cursor must come back"
 
 
 def test_live_display_shows_progress_and_failures() -> None:

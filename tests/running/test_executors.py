@@ -23,10 +23,9 @@ from factory import make_cell_of, make_record
 from scripted import scripted, scripted_jobs, scripted_slowly
 
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.code_versions import cell_versions
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root
-from llpbench.core.provenance import software
+from llpbench.core.provenance import cell_versions, software
 from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_host, worker
@@ -145,7 +144,7 @@ def children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
-def test_errors_become_failed_records() -> None:
+def test_errors_become_failed_records_and_interrupts_are_passed_on() -> None:
     for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines"), (22, "SystemExit: 7")):
         (job,) = scripted_jobs(size)
         records = run_job(job, Environment(), lambda _: None, scripted)
@@ -158,8 +157,6 @@ def test_errors_become_failed_records() -> None:
             assert record["dataset"]["code"] == "AD"
             assert record["versions"] == cell_versions("bag-mean-linear", "adult", "ordered", None)
 
-
-def test_interrupt_is_passed_on() -> None:
     def interrupted(*_: object) -> list[Record]:
         raise KeyboardInterrupt
 
@@ -190,6 +187,12 @@ def test_auto_executor_is_ray_for_parallel_jobs(monkeypatch: pytest.MonkeyPatch)
     assert chosen(Resources(2), jobs, executor="inline") == ("inline", "")
     assert chosen(Resources(1), jobs[:1], executor="ray") == ("ray", "")
     assert chosen(Resources(2), jobs, seconds=1) == ("inline", ""), "not for a few seconds of work"
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", "/nowhere")
+        assert chosen(Resources(2), jobs) == ("ray", ""), "bash is in a folder of the system"
+        patch.setattr(os, "defpath", "/nowhere")
+        with pytest.raises(LLPBenchError, match="bash"):
+            chosen(Resources(2), jobs)
     with pytest.raises(LLPBenchError, match="--device cuda:1"):
         chosen(Resources(2, 2), jobs, executor="ray", device="cuda:1")
     find = importlib.util.find_spec
@@ -199,14 +202,6 @@ def test_auto_executor_is_ray_for_parallel_jobs(monkeypatch: pytest.MonkeyPatch)
     assert chosen(Resources(1), jobs) == ("inline", "")
     with pytest.raises(LLPBenchError):
         chosen(Resources(2), jobs, executor="ray")
-
-
-def test_ray_without_bash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert chosen(Resources(1), scripted_jobs(5), executor="ray") == ("ray", ""), "it is in a folder of the system"
-    monkeypatch.setattr(os, "defpath", "/nowhere")
-    with pytest.raises(LLPBenchError, match="bash"):
-        chosen(Resources(1), scripted_jobs(5), executor="ray")
 
 
 def test_capacity_of_cpus_and_gpus() -> None:
@@ -226,6 +221,8 @@ def test_capacity_of_cpus_and_gpus() -> None:
     assert rooms(known, *both, gpu_megabytes=80_000.0) == [Room(1, 0, 4096), Room(1, 0.25, 4096), Room(1, 1, 4096)]
     assert rooms(known, *both) == [Room(1, 0, 4096), Room(1, 1, 4096), Room(1, 1, 4096)], "memory unknown"
     assert ray_executor.RayExecutor(Environment(threads=8), Resources(2)).slots == 1
+    assert Room.sum([Room(1, 0.5, 10), Room(2, 0, 5)]) == Room(3, 0.5, 15)
+    assert [Room(2, 1, 10).holds(other) for other in (Room(2, 0.5, 10), Room(1, 0, 11))] == [True, False]
 
 
 class Script:
@@ -535,10 +532,10 @@ def test_missing_code_is_unpacked_once_per_machine(files: NodeFiles, tmp_path: P
     assert files.folder == private_root() / "llpbench-1"
     assert files.folder.parent.parent == tmp_path
     assert files.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
-    assert files.unpack(driver, "movies", fetch).data_dir == str(files.folder / "data-movies")
-    assert (files.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
-    assert files.unpack(driver, "openml:31", fetch).data_dir == str(files.folder / "data-openml-31")
-    assert (files.folder / "data-openml-31" / "openml-31.parquet").read_bytes() == b"toads"
+    others = {"movies": ("data-movies", "ml.zip"), "openml:31": ("data-openml-31", "openml-31.parquet")}
+    for dataset, (folder, name) in others.items():
+        assert files.unpack(driver, dataset, fetch).data_dir == str(files.folder / folder)
+        assert (files.folder / folder / name).read_bytes() == files.tables[dataset][2]
     assert files.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
 
 
@@ -557,10 +554,3 @@ def test_machine_with_other_software_is_refused(files: NodeFiles) -> None:
     packed = replace(files, software={**software(), "torch": "1.0"})
     with pytest.raises(LLPBenchError, match=r"must have torch 1\.0 "):
         packed.unpack(Environment(), "adult", pytest.fail)
-
-
-def test_capacities_add_up() -> None:
-    assert Room.sum([Room(1, 0.5, 10), Room(2, 0, 5)]) == Room(3, 0.5, 15)
-    assert Room.sum([]) == Room(0)
-    assert Room(2, 1, 10).holds(Room(2, 0.5, 10))
-    assert not Room(2, 1, 10).holds(Room(1, 0, 11))

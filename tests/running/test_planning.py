@@ -15,7 +15,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.running.executors import gpu_share
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
-from llpbench.running.planning import Plan, expand, make_plan
+from llpbench.running.planning import Plan, Planned, expand, make_plan
 from llpbench.running.runner import counts
 from llpbench.running.schedule import Job, Schedule
 from llpbench.running.settings import Settings, resolve
@@ -34,11 +34,8 @@ def cells_of(settings: Settings) -> list[Cell]:
     return [one.cell for one in expand(settings)]
 
 
-def resolved(*cells: Cell) -> list[Resolved]:
-    return [*map(resolver(), cells)]
-
-
-# Cells
+def unplanned(*cells: Cell) -> list[Planned]:
+    return [*map(Planned, map(resolver(), cells))]
 
 
 def test_direct_method_is_planned_once_without_encoder() -> None:
@@ -60,7 +57,7 @@ def test_entries_are_resolved_once_and_not_sent_to_jobs() -> None:
     assert (neural.method.name, neural.encoder.name, neural.dataset.name) == ("dllp", "saint", "adult")
     assert neural.bagging == {"columns": ("age", "sex")}
     assert (direct.method.name, direct.encoder) == ("bag-gp", None)
-    plan = make_plan([neural, direct], (0,), {})
+    plan = make_plan(map(Planned, (neural, direct)), (0,), {})
     assert plan.to_run == [neural, direct]
     sent = pickle.dumps(plan.jobs)  # workers load plugins after they have started
     assert not any(name in sent for name in (b"DatasetSpec", b"Entry", b"Resolved"))
@@ -89,27 +86,21 @@ def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"methods": "dlp"}, r"unknown method 'dlp'\. Did you mean dllp"),
-        ({"methods": ""}, "no method was named"),
-        ({"methods": "x*"}, r"no method matches 'x\*'"),
-        ({"datasets": "adlut"}, r"unknown dataset 'adlut'\. Did you mean adult"),
-        ({"baggings": "order"}, r"unknown bagging 'order'\. Did you mean ordered"),
-        ({"baggings": ""}, "no bagging was named"),
-        ({"baggings": "ordered:colums=age"}, "bagging 'ordered' has no option 'colums'"),
-        ({"encoders": "mpl"}, r"unknown encoder 'mpl'\. Did you mean mlp"),
-        ({"methods": "dllp", "set": ("dllp.hiden=3",)}, r"has no hyperparameter 'hiden'\. Did you mean hidden"),
-        ({"methods": "dllp", "set": ("dllp.weight_decay=x",)}, r"dllp\.weight_decay must be a number, got x"),
+        ({"methods": "dlp"}, r"'dlp'\. Did you mean dllp"),
+        ({"methods": ""}, "no method"),
+        ({"datasets": "adlut"}, r"'adlut'\. Did you mean adult"),
+        ({"baggings": ""}, "no bagging"),
+        ({"baggings": "ordered:colums=age"}, "'colums'"),
+        ({"encoders": "mpl"}, r"'mpl'\. Did you mean mlp"),
+        ({"methods": "dllp", "set": ("dllp.hiden=3",)}, r"'hiden'\. Did you mean hidden"),
+        ({"methods": "dllp", "set": ("dllp.weight_decay=x",)}, r"dllp\.weight_decay .* got x"),
         ({"methods": "dllp", "set": ("supervised.hidden=128",)}, "'supervised'"),
-        ({"methods": "dllp", "set": ("dlp.hidden=128",)}, r"unknown method 'dlp'\. Did you mean dllp"),
     ],
 )
 def test_unknown_names_are_refused(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message) as error:
         expand(resolve(flags))
     assert "\n" not in str(error.value)
-
-
-# States
 
 
 def test_cell_states_follow_journal() -> None:
@@ -127,7 +118,7 @@ def test_cell_states_follow_journal() -> None:
         assert one.cell is not cells[0], "finished cells have no obstacle"
         return Obstacle("too large", lasting=True) if one.cell is cells[3] else None
 
-    plan = make_plan(resolved(*cells), (0, 1), records).with_obstacles(find)
+    plan = make_plan(unplanned(*cells), (0, 1), records).with_obstacles(find)
     assert [cell.state for cell in plan.cells] == ["done", "failed", "to run", "impossible", "to run"]
     assert [cell.missing for cell in plan.cells] == [(), (), (1,), (0, 1), (0, 1)]
     assert [cell.wanted for cell in plan.cells] == [cell.missing for cell in plan.cells]
@@ -135,12 +126,12 @@ def test_cell_states_follow_journal() -> None:
     assert plan.reasons == ["too large"]
     assert plan_table(plan).row_count == 5
     with pytest.raises(LLPBenchError, match="no data"):
-        make_plan(resolved(cells[0]), (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
+        make_plan(unplanned(cells[0]), (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
     assert Plan(()).with_obstacles(lambda _: None).jobs == []
 
-    again = make_plan(resolved(*cells[:3]), (0, 1), records, repeat=("failed",))
+    again = make_plan(unplanned(*cells[:3]), (0, 1), records, repeat=("failed",))
     assert [cell.wanted for cell in again.cells] == [(), (1,), (0, 1)]
-    again = make_plan(resolved(*cells[:3]), (0, 1), records, repeat=("done",))
+    again = make_plan(unplanned(*cells[:3]), (0, 1), records, repeat=("done",))
     assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
@@ -152,7 +143,7 @@ def test_runs_of_other_code_are_repeated_unless_kept() -> None:
         return "changed" if record["numerics"] == 0 else ""
 
     def planned(*repeat: str) -> Plan:
-        return make_plan(resolved(cell), (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
+        return make_plan(unplanned(cell), (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
 
     (each,) = planned("stale").cells
     assert (each.done, each.failed, each.stale, each.missing) == ((0,), (), {1: "changed", 2: "changed"}, (3,))
@@ -162,7 +153,7 @@ def test_runs_of_other_code_are_repeated_unless_kept() -> None:
     assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
     assert planned("failed").cells[0].wanted == (2, 3), "a stale failed run counts as failed"
     impossible = make_plan(
-        resolved(cell, make_cell_of(size=1)), (0, 1), records, repeat=("stale",), why_stale=why
+        unplanned(cell, make_cell_of(size=1)), (0, 1), records, repeat=("stale",), why_stale=why
     ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each.cell is cell else None)
     assert [each.state for each in impossible.cells] == ["impossible", "to run"]
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
@@ -185,7 +176,7 @@ def test_runs_of_other_code_are_repeated_unless_kept() -> None:
     ],
 )
 def test_cells_with_too_few_rows_are_impossible(cell: dict[str, Any], reason: str) -> None:
-    (one,) = resolved(make_cell("bag-mean-linear", "adult", **{"bag_size": 64, **cell}))
+    one = resolver()(make_cell("bag-mean-linear", "adult", **{"bag_size": 64, **cell}))
     obstacle = obstacles(None, load=False)(one)
     assert (obstacle is not None) == bool(reason)
     if obstacle is not None:
@@ -193,27 +184,10 @@ def test_cells_with_too_few_rows_are_impossible(cell: dict[str, Any], reason: st
         assert reason in obstacle.reason
 
 
-# Resources
-
-
-@pytest.mark.parametrize(
-    ("total", "wanted", "share"),
-    [
-        (80_000, 1_000, 1 / 8),
-        (80_000, 8_001, 1 / 4),
-        (80_000, 30_000, 1 / 2),
-        (80_000, 40_000, 1),
-        (80_000, 900_000, 1),
-        (140_000, None, 1 / 8),
-        (40_000, None, 1 / 2),
-        (8_000, None, 1),
-    ],
-)
-def test_gpu_shares_follow_memory(total: float, wanted: float | None, share: float) -> None:
-    assert gpu_share(wanted, total) == share
-
-
-# Schedule
+def test_gpu_shares_follow_memory() -> None:
+    megabytes = (1_000, 8_001, 30_000, 40_000, 900_000)
+    assert [gpu_share(each, 80_000) for each in megabytes] == [1 / 8, 1 / 4, 1 / 2, 1, 1]
+    assert [gpu_share(None, memory) for memory in (140_000, 40_000, 8_000)] == [1 / 8, 1 / 2, 1]
 
 
 def jobs(*sizes: int) -> list[Job]:
@@ -257,9 +231,6 @@ def test_waiting_job_lets_smaller_ones_pass() -> None:
     schedule.put(Job(taken.cell, (0,), alone=True))
     assert [job.alone for job in schedule.waiting] == [False, False, True]
     assert schedule.left == []
-
-
-# Pretraining
 
 
 def test_pretraining_hyperparameters_are_set_by_name() -> None:

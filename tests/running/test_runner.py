@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import tempfile
 import time
@@ -12,6 +13,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
@@ -29,6 +32,7 @@ from llpbench.running.executors import Listener, Outcome, notify
 from llpbench.running.executors.debug import Debug
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.running.settings import resolve
 from llpbench.training import compilation
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
@@ -344,3 +348,114 @@ def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
     assert 0 < len(journal(out)) < 8
     run(plugin, out, set=SLOW)
     assert timeless(journal(out)) == undisturbed
+
+
+CARELESS = '''
+import random
+import warnings
+
+import numpy as np
+import torch
+
+from llpbench import DirectMethod, register_method
+
+
+@register_method("careless", reference="Doe 2026")
+class Careless(DirectMethod):
+    """The overall shares, and no manners."""
+
+    def fit(self, train, schema, rng):
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.use_deterministic_algorithms(True)
+        torch.set_num_threads(3)
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        np.seterr(all="raise")
+        warnings.simplefilter("error")
+        return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
+'''
+OTHERS = "bag-mean-linear,llp-vat,dllp"
+
+
+def run_beside(plugin: Path, careless: Path, out: Path, methods: str, executor: str) -> tuple[list[Record], list[str]]:
+    """The records of a run, the careless method's left out, and what was said."""
+    display = Silent()
+    given = {"datasets": "tiny", "methods": methods, "bag-sizes": "8", "seeds": "2", "epochs": "3", "encoders": "mlp"}
+    files = {"plugin": (str(plugin), str(careless)), "out": str(out)}
+    with as_they_were():
+        summary = runner.run(resolve({**given, **files, "executor": executor}), display)
+    records = summary.contents.records.values()
+    assert {record["status"] for record in records} == {"ok"}
+    return [record for record in records if record["spec"]["method"] != "careless"], display.said
+
+
+@pytest.fixture
+def careless(tmp_path: Path) -> Path:
+    path = tmp_path / "careless.py"
+    path.write_text(CARELESS)
+    return path
+
+
+def test_careless_plugin_does_not_change_other_results(plugin: Path, careless: Path, tmp_path: Path) -> None:
+    """Every executor does its jobs in the processes of this one."""
+    undisturbed, shown = run_beside(plugin, careless, tmp_path / "alone", OTHERS, "debug")
+    assert not [line for line in shown if " changed " in line]
+    records, shown = run_beside(plugin, careless, tmp_path / "out", f"careless,{OTHERS}", "inline")
+    assert len(records) == 6
+    assert timeless(records) == timeless(undisturbed)
+    lines = [line for line in shown if " changed " in line]
+    assert len(lines) == 1
+    assert "careless" in lines[0]
+
+
+VOTES = '''
+"""Votes by district: only counts are known."""
+
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import Parquet
+
+
+@register_dataset("votes", source=Parquet("people.parquet"), bags=Parquet("districts.parquet"), by=("district",))
+def votes(frame):
+    """Who voted what?"""
+    return frame
+'''
+
+
+def write_votes(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    district = np.sort(rng.integers(0, 60, 900))
+    age = rng.normal(size=60)[district] + rng.normal(size=900)
+    yes = rng.random(900) < 1 / (1 + np.exp(-2 * age))
+    pd.DataFrame({"age": age, "noise": rng.normal(size=900), "district": district}).to_parquet(
+        folder / "people.parquet"
+    )
+    counts = pd.DataFrame({"no": ~yes, "yes": yes}).groupby(district).sum().astype(float)
+    counts.iloc[0] = np.nan  # suppressed
+    counts.rename_axis("district").reset_index().to_parquet(folder / "districts.parquet")
+    plugin = folder / "votes.py"
+    plugin.write_text(VOTES, encoding="utf-8")
+    return plugin
+
+
+def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("--datasets", "votes", "--plugin", str(write_votes(tmp_path)), "--executor", "debug", "--seeds", "2")
+    methods = ("--methods", "bag-share,bag-mean-linear,dllp,supervised-gbdt", "--epochs", "3")
+    result = llpbench("run", *words, *methods, "--baggings", "given,random", "--bag-sizes", "16", "--out", str(out))
+    assert result.code == 0
+    assert "given bags, mPIoU of validation bags" in result.out
+    assert "'supervised-gbdt' needs labels of rows, but 'votes' has none" in result.err
+    assert "no labels of rows, so 'random' bags cannot be counted. Choose --baggings given" in result.err
+    records = read(out / FILE).records.values()
+    assert len(records) == 6
+    for record in records:
+        assert record["status"] == "ok"
+        assert {"auc", "accuracy"}.isdisjoint(record["results"])
+        assert set(record["results"]["l1"]["test"]) == {"mpiou", "l1"}
+    page = (out / "README.md").read_text(encoding="utf-8")
+    assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
+    shown = (out / "index.html").read_text(encoding="utf-8")
+    assert re.search("<h2>[^<]*given bags[^<]*</h2>", shown)

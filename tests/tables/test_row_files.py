@@ -58,7 +58,6 @@ def joined(batches: RowBatches) -> pd.DataFrame:
         (PLAIN.replace("\n", "\r"), "rows.csv"),
         ("\ufeff" + PLAIN, "rows.csv"),
         (PLAIN.encode("utf-16"), "rows.csv"),
-        (PLAIN.encode("utf-16-le"), "rows.csv"),
         ("People by district\n" + PLAIN, "rows.csv"),
         ("People, by district\nSource: x\n\n" + PLAIN, "rows.csv"),
         ("People, by district\n" + OFFICE, "rows.csv"),

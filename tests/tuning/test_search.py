@@ -12,10 +12,10 @@ import pytest
 
 from llpbench.core import files
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
-from llpbench.tuning.search import Search, opened
+from llpbench.tuning.search import Search, Trial, opened
 from llpbench.tuning.space import architecture, search_space
 
 CELL = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp")

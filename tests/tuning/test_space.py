@@ -14,10 +14,8 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
 from llpbench.tuning.space import (
-    applies,
     architecture,
     fixed,
-    proposal,
     require_start,
     search_space,
     suggest,
@@ -52,15 +50,6 @@ def test_irrelevant_hyperparameters_are_not_searched() -> None:
         assert ("self_temperature" in chosen) is (objective == "self-contrastive")
         assert ("generator" in chosen) is (objective != "self-contrastive")
     assert {chosen["objective"] for chosen in every} == {*search_space("tabllp-bdc")["objective"]["choices"]}
-
-
-def test_default_proposal_gives_default() -> None:
-    space = with_default(search_space("tabllp-bdc"), BDC)
-    study = optuna.create_study()
-    study.enqueue_trial(proposal(space, BDC))
-    chosen = suggest(study.ask(), space, BDC)
-    assert chosen == {name: BDC[name] for name in chosen}
-    assert chosen.keys() == {name for name in space if applies(space[name], BDC)}
 
 
 def test_population_members_differ_in_numbers_only() -> None:

@@ -16,11 +16,12 @@ from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.method import MethodParams, Stage
 from llpbench.core.ranges import LogUniform, Uniform, ranges
 from llpbench.core.registry import METHODS
-from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+from llpbench.tuning.search import Trial
 from llpbench.tuning.space import search_space
 from llpbench.tuning.trials import Bench, _alike, _fixed, without_test
 

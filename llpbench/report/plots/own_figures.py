@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from llpbench.core.effects import FeatureEffect, strongest
+from llpbench.core.effects import FeatureEffect, FeatureEffects
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import FONT_SIZE, GREY
 
@@ -27,7 +27,7 @@ def effect_panels(effects: Sequence[FeatureEffect], title: str) -> Figure:
     Numeric features are steps, categories are points. Axes are limited by the values, so a band may be cut off. The
     grey number is the share of the prior's variance that is left; it is 1 if bags contain no information on a feature.
     """
-    drawn = strongest(effects, _MOST_PANELS)
+    drawn = FeatureEffects(effects).strongest(_MOST_PANELS)
     figure, axes, across = layout.panels(len(drawn), height=1.9, below=0.45, share_y=True)
     for place, (ax, effect) in enumerate(zip(axes, drawn, strict=True)):
         _numeric(ax, effect) if effect.codes is None else _categorical(ax, effect)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, Status, TuningRecord
-from llpbench.core.text import log_traceback, one_line
+from llpbench.core.text import LOG, one_line
 from llpbench.running.channel import Alive
 from llpbench.running.schedule import Ended, Job, Schedule
 
@@ -181,14 +181,9 @@ def run_job(
             run = run_cell
         return run(job.cell, job.seeds, environment, on_epoch)
     except (Exception, SystemExit) as error:  # even a fault of the engine must not end a run of many hours
-        return failure(job, _reason(error))
-
-
-def _reason(error: BaseException) -> str:
-    """Return the text of an error for the record. The log receives its traceback, unless the text says everything."""
-    if not isinstance(error, LLPBenchError) or error.__cause__ is not None:
-        log_traceback(error)
-    return str(error) if isinstance(error, LLPBenchError) else one_line(error)
+        if not isinstance(error, LLPBenchError) or error.__cause__ is not None:  # otherwise its text says everything
+            LOG.debug("What failed:", exc_info=error)
+        return failure(job, str(error) if isinstance(error, LLPBenchError) else one_line(error))
 
 
 def failure(job: Job, reason: str, status: Status = "failed") -> Result:
