@@ -45,11 +45,9 @@ def test_study_table_has_paper_ours_difference_and_flag() -> None:
     assert without.lines == ("paper 87.49", "50.00 ± – (1)", "-37.49")
     mlp = table("fine-grained", runs("dllp", 0.5, 0.51, bag_size=256, encoder="mlp"))
     assert (field(mlp, "AD", "DLLP").lines[2], mlp.notes) == ("-37.11", {}), "of another encoder"
-    assert "Its encoder and training are different" in mlp.caption
     short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
     less = table("fine-grained", runs("dllp", 0.5, 0.51, protocol=short, **HERE))
     assert field(less, "AD", "DLLP").lines[2] == "-37.11 ⚑"
-    assert "300 epochs, patience 20" in less.caption
 
 
 def test_study_never_mixes_settings() -> None:
@@ -146,7 +144,6 @@ def test_robustness_study_uses_common_tasks() -> None:
     )
     ours = {row[0].lines[0]: row[2].lines for row in found.rows}
     assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == (("2.000",), ("1.000",), ("–",))
-    assert "ours over 2 tasks" in found.caption
 
 
 def test_bdc_without_pretraining_is_shown_with_remark() -> None:
