@@ -16,7 +16,9 @@ import pytest
 from bench import LLPBench, arguments, dedent, start
 from click.shell_completion import ShellComplete
 
-from llpbench.cli.main import cli, main
+from llpbench.cli.listing import _verdict_rows
+from llpbench.cli.main import _seeds, cli, main
+from llpbench.conformance.checks import Check, Verdict
 from llpbench.results.journal import FILE, read
 from llpbench.running.settings import OPTIONS
 
@@ -268,3 +270,15 @@ def offered(words: str, incomplete: str) -> list[str]:
 )
 def test_shell_completion_offers_names(words: str, incomplete: str, expected: list[str]) -> None:
     assert offered(words, incomplete) == expected
+
+
+def test_plan_shows_consecutive_seeds_as_a_range() -> None:
+    assert [_seeds(seeds) for seeds in ((), (3,), (0, 1), (2, 3, 4), (0, 3, 7))] == ["", "3", "0,1", "2-4", "0,3,7"]
+
+
+def test_checks_with_the_same_failure_are_one_row() -> None:
+    results = {"one": ("failed", "no luck"), "two": ("ok", ""), "three": ("failed", "no luck"), "four": ("ok", "")}
+    verdicts = [Verdict(Check(name, name.title(), str), *of) for name, of in results.items()]  # type: ignore[arg-type]
+    first, *others = _verdict_rows(verdicts)
+    assert first == ("One (the same result in: three)", "failed", "no luck")
+    assert [row[0] for row in others] == ["Two", "Four"]

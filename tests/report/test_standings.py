@@ -217,12 +217,15 @@ def test_entries_are_ranked_by_mean_over_tasks() -> None:
 def test_failed_seed_costs_rank() -> None:
     shown = board(runs("a", 0.7, 0.7), [record("b", 0.99, seed=0), failed("b", seed=1)], runs("c", 0.6, 0.6))
     assert order(shown) == [("a", 1), ("c", 2), ("b", None)]
+    everybody = [record("a", 0.7), failed("a", seed=1)], [record("b", 0.6), failed("b", seed=1)]
+    assert order(board(*everybody)) == [("a", 1), ("b", 2)], "a seed that nobody has completed"
     column = [record("a", 0.7), record("a", 0.5, bag_size=256)], [record("b", 0.99), failed("b", bag_size=256)]
     assert order(board(*column)) == [("a", 1), ("b", None)]
 
 
 def test_disjoint_methods_are_not_ranked() -> None:
-    assert order(board([record("a", 0.8)], [record("b", 0.9, bag_size=256)])) == [("a", None), ("b", None)]
+    shown = board([record("a", 0.8)], [record("b", 0.9, bag_size=256)])
+    assert (order(shown), len(shown.counting)) == ([("a", None), ("b", None)], 0), "half of the methods is too few"
 
 
 def test_entries_within_one_std_of_best_are_marked() -> None:

@@ -13,11 +13,6 @@ from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import STALE_NOTE, WITHOUT_VALUE
 
 
-def test_mean_and_sample_std_over_seeds() -> None:
-    found = summary(fine(runs("dllp", 0.88, 0.90, 0.92)))
-    assert found == pytest.approx((90.0, 2.0, 3))  # ddof 1: sqrt((4 + 0 + 4) / 2)
-
-
 def test_each_criterion_has_its_own_board() -> None:
     boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7, "kl": 0.6})]).boards
     shown = [(b.criterion.regime, b.criterion.name, summary(b)) for b in boards]
