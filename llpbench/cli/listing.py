@@ -72,7 +72,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
 
         yield from _listed([*map(_suite, list_suites())])
     elif what == "datasets":
-        from llpbench.data.openml_ids import local_names
+        from llpbench.data.loading import local_names
 
         entries = (*DATASETS.entries(), *map(DATASETS.entry, local_names()))
         yield from _listed([*map(_dataset, entries)])

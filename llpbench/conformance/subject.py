@@ -24,9 +24,9 @@ from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.training.cohort import Outcome, Trainee
 from llpbench.training.declaration import course_faults, is_a
 from llpbench.training.device import Machine
-from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 ROWS = 400
