@@ -134,8 +134,7 @@ def fit_members(
         ("patience", protocol.patience, 1),
         ("bags_per_step", protocol.bags_per_step, 1),
     ):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
+        require_whole(name, value, least)
     if training.pretraining not in _PRETRAININGS:
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
     if training.pretraining != "none" and not takes_encoder(method):
@@ -166,6 +165,12 @@ def own_code(method: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         raise LLPBenchError(f"method {method!r} failed: {reason_of(error)}.") from error
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    """Raise `LLPBenchError` unless an argument is a whole number, `least` or more."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
 
 
 def is_number(value: Any) -> bool:

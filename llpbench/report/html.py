@@ -166,11 +166,19 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
         yield {
             "board": board,
             "name": name,
+            "group": _group(board),
             "table": table,
             "families": board.entries["role"].map(_FAMILIES).fillna(kinds).tolist(),
             "optional": {*DETAILS, *further, *empty},
             "incomplete": [entry not in board.complete and bool(board.ranked) for entry in board.entries.index],
         }
+
+
+def _group(board: Board) -> str:
+    """Return the heading of a board in the list of boards; headings are sorted."""
+    if board.protocol is None:
+        return "No labels of rows: methods without epochs"
+    return "Validation labels" if board.criterion.regime == "fine" else "No labels of rows"
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

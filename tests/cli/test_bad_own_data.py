@@ -62,7 +62,7 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ("fit", ["--proportions", "yes"], "--counts and --proportions"),
         ("fit", ["--class-column", "party"], "got no, yes"),
         ("fit", ["--set", "trees"], "--set must be NAME=VALUE"),
-        ("fit", ["--out", "rows.csv"], "'rows.csv' exists"),
+        ("fit", ["--out", "rows.csv"], "'rows.csv': it exists"),
         ("fit", ["--skip-rows", "x"], "--skip-rows must be a whole number"),
         ("fit", ["--decimal", ",", "--decimal", "rows:."], "--decimal must be given once for ROWS"),
         ("fit", ["--bags", "bags.csv", "--bags", "bags.csv"], "--bag-column"),

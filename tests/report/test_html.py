@@ -197,6 +197,7 @@ def test_clicking_heading_sorts_and_third_click_restores(show: Show) -> None:
 
 def test_filters_change_no_number(show: Show, records: list[Record]) -> None:
     browser = show([*records, *runs("dllp", 0.7, 0.8, dataset="elsewhere", bagging="random")], BOARDS)
+    choose(browser, "board", "board-fine-ordered")
     means = column(browser, "mean AUC")
     choose(browser, "dataset", "adult")
     choose(browser, "size", "256")

@@ -92,7 +92,7 @@ def test_rival_is_default_entry_of_same_protocol() -> None:
     (line,) = compared(*MINE, *others)
     assert numbers(line)[0] == pytest.approx(2.0)
     (line,) = compared(*MINE, *runs("dllp", 0.5, protocol={**PROTOCOL, "epochs": 5}))
-    assert "no run has its protocol" in line
+    assert "Add it to --methods" in line
     assert numbers(compared(*MINE, *runs("gp", 0.8, encoder=None, protocol=None), names=["gp"])[0]) == [0.0]
 
 
