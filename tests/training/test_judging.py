@@ -172,3 +172,8 @@ def test_uninformative_bags_are_not_known(adult: Table, bagging: str) -> None:
     task = build_task(adult, assign_bags(adult, bagging, 256 if bagging == "random" else None, seed=0))
     assert task.test_bags is None
     assert _known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
+
+
+def test_single_class_and_zero_rows_are_handled() -> None:
+    assert math.isnan(_class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
+    assert math.isfinite(_class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])
