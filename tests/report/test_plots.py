@@ -235,7 +235,7 @@ def test_bag_size_curves_show_means() -> None:
     assert points(line) == [(0, 85), (1, 60)]
     assert np.allclose(ax.collections[0].get_segments()[0][:, 1], [80, 90])  # type: ignore[attr-defined]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
-    assert "25.0" in drawing.title
+    assert "loses 25.0 " in drawing.title, "not gains"
     assert not list(KINDS["bag-size"](fine(journal(sizes=(64,), datasets=("adult",))), "x"))
 
 
