@@ -61,7 +61,7 @@ _ROWS_OF_SIX_TRAININGS = 240
 """most rows of a check that trains six times"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
-CLOSE = 1e-4
+CLOSE = 1e-3
 """largest difference of weights due to rounding alone"""
 _ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
