@@ -61,7 +61,7 @@ _ROWS_OF_SIX_TRAININGS = 240
 """most rows of a check that trains six times"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
-CLOSE, _CLOSE_IN_TRAINING = 1e-4, 1e-3
+CLOSE, _CLOSE_TRAINED = 1e-4, 1e-3
 """largest difference of predictions due to rounding alone, and of weights, whose training amplifies it"""
 _ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
@@ -250,7 +250,7 @@ def together(subject: Subject) -> str:
             require(
                 choice.epoch == other.epoch, f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three"
             )
-            require(difference < _CLOSE_IN_TRAINING, f"weights differ by {difference:.2g} between alone and among three")
+            require(difference < _CLOSE_TRAINED, f"weights differ by {difference:.2g} between alone and among three")
             largest = max(largest, difference)
     apart = "" if subject.declared.stackable else "not stackable, so trained one by one; "
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
