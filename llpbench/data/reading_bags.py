@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -233,26 +232,21 @@ def _by_bag(
 
 
 def _require_clear_order(what: str, names: Sequence[Hashable], of_row: IntArray) -> None:
-    """Raise `LLPBenchError` if entries by position may be in another order than the ascending one.
+    """Raise `LLPBenchError` for entries by position if texts or tuples do not appear in ascending order.
 
     `names`: bags in ascending order. `of_row` [rows]: index into `names`. Texts such as P0, P1, P10, P2 are ascending
-    as texts only. An array is then refused, unless rows are in this order, too.
+    as texts only, and entries may as well be in the order of first appearance.
     """
     seen = pd.unique(of_row[of_row >= 0])
-    natural = sorted(names, key=_by_number) if all(isinstance(name, str) for name in names) else [*names]
-    if natural == [*names] or (np.diff(seen) > 0).all():
+    wrong = np.flatnonzero(np.diff(seen, prepend=-1) != 1)
+    if not len(wrong) or not any(isinstance(name, str | tuple) for name in names):
         return
-    ascending_, numbered = (", ".join(map(repr, some[:3])) for some in (names, natural))
+    some = slice(wrong[0], wrong[0] + 3)
+    appearing, ascending_ = (", ".join(map(repr, each[some])) for each in ([names[bag] for bag in seen], names))
     raise LLPBenchError(
-        f"{what} without names of bags must be in ascending order of bags, which is {ascending_}, ... for these texts, "
-        f"not {numbered}, ... Give a series or mapping by bag."
+        f"{what} without names of bags are ambiguous, because bags appear in the order {appearing}, ..., but their "
+        f"ascending order is {ascending_}, ... Give a series, frame or mapping by bag."
     )
-
-
-def _by_number(name: Hashable) -> list[Any]:
-    """Return a key that sorts P2 before P10."""
-    parts = re.split(r"(\d+)", str(name))
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _has_entries(given: Any) -> bool:

@@ -104,7 +104,7 @@ class BagData:
             - a mapping or series by bag, with the counts of the positive of two classes
             - a frame by bag with a column for each class
             - a series by bag and class, in which a missing class has 0
-            - an array in ascending order of the bags
+            - an array in ascending order of the bags, if these are numbers or appear in this order
 
             With two classes, counts may be ranges: "1-9", "<10" (from 0), "5+". The method is then fitted two or three
             more times to find their expected counts.
