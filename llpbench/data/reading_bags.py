@@ -146,7 +146,8 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
     given = _as_keys(as_pandas(given), labels)
-    if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
+    by_class = isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1
+    if by_class:
         given = _wide(given, what)
     named = isinstance(given, list | tuple) and all(isinstance(each, Mapping | pd.Series) for each in given)
     if named and len(given) == len(labels.names):
@@ -164,7 +165,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
             )
         columns = list(given.columns)
     names, values = _by_bag(given, what, labels, _numbers)
-    table = BagTable(names, values, columns, is_counts)
+    table = BagTable(names, values, columns, is_counts, by_class=by_class)
     if sizes is None:
         return table
     numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)

@@ -128,6 +128,8 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     hint, suppress = _weights_hint(frame, of_bags, table, sampled), data.suppress_impossible
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
+    if sampled or as_shares:
+        warn("total", table.likely_total())
     suppressed, ranges, of_ranges = table.suppressed(of_bags), None, set[Hashable]()
     if data.ranges is not None:
         ranges, of_ranges = read_ranges(data.ranges, of_bags, table, order, suppress)

@@ -135,6 +135,33 @@ def test_total_column_is_not_a_class(given: dict[str, Any], data: Data) -> None:
     assert (ridge(frame, bags, counts=equal, as_shares=True).bag_counts_ > 0).all()
 
 
+@pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}])
+@pytest.mark.parametrize("classes", [["yes"], ["no", "yes"]])
+def test_total_with_errors_is_not_a_class(classes: list[str], given: dict[str, Any], data: Data) -> None:
+    frame, bags, counts, _ = data
+    total = counts.sum(axis=1) + (np.arange(20) == 3)
+    with pytest.raises(LLPBenchError, match=r"^class 'tests' .*nearly every bag"):
+        ridge(frame, bags, counts=counts[classes].assign(tests=total), **given)
+    large = counts[["no", "yes"]].assign(no=counts["no"] + 200, tests=total + 200 + np.arange(20) % 3 - 1)
+    with pytest.raises(LLPBenchError, match=r"^class 'tests' is the sum"):
+        ridge(frame, bags, counts=large, **given)
+
+
+def test_probable_total_is_warned_of(data: Data) -> None:
+    frame, bags, counts, _ = data
+    registered = 20 * counts.sum(axis=1) + np.arange(20)
+    for table in (
+        pd.DataFrame({"votes_yes": 20 * counts["yes"], "registered": registered}),
+        (20 * counts).assign(people=registered),
+    ):
+        with warned("total", match=f"class '{table.columns[-1]}'"):
+            ridge(frame, bags, counts=table, sampled=True)
+    with silent("total"):
+        ridge(frame, bags, counts=20 * counts[["yes"]], sampled=True, sizes=registered)
+        rare = pd.DataFrame({"none": 20 * counts.sum(axis=1), "some": counts["yes"], "other": 1})
+        ridge(frame, bags, counts=rare, sampled=True)
+
+
 def test_several_missing_codes_are_found() -> None:
     usual = np.random.default_rng(0).normal(50, 10, 820)
     for one, other in ((998.0, 999.0), (-666666666.0, -222222222.0), (-9999.0, 9999.0)):
